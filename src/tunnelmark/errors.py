@@ -1,0 +1,125 @@
+"""The one error tree of tunnelmark; every error carries a hint that says what to do.
+
+TunnelmarkError
+├── UsageError             the command was used wrongly                          exit 2
+│   ├── UnknownName        a name that is in no list, with the nearest ones
+│   └── PlanError          a study, profile or topology file: file, key, what would be right
+├── MissingPart            root, a device, a program, a package is missing       exit 2
+├── LabError               the laboratory itself could not do its work           exit 2
+│   └── NodeGone           a node ended while it was needed
+├── StoreError             the results could not be written or read              exit 2
+│   └── DiskFull           no space left; nothing that was finished is lost
+└── TrialError             one trial failed; it is recorded and the study goes on  exit 1
+    ├── SetupFailed        a command of the deployment failed
+    ├── NotReady           a daemon ran but the overlay never answered
+    ├── DaemonDied         a daemon ended while its trial still needed it
+    ├── WorkloadFailed     the workload's programs failed or hung
+    ├── OutputUnreadable   the workload's output could not be read
+    └── TrialVoid          a gate found that the trial does not measure what it says
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TunnelmarkError(Exception):
+    """Base of all errors; `message` says what is wrong, `hint` what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def kind(self) -> str:
+        """The class name in the field's lower-case style, as it stands in results (`daemon-died`)."""
+        name = type(self).__name__
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+class UsageError(TunnelmarkError):
+    """The command line asks for something that does not make sense."""
+
+
+class UnknownName(UsageError):
+    """A name that is in no list; the hint holds the nearest known ones."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        super().__init__(f"there is no {what} called {name!r}", hint=nearest(name, known))
+
+
+class PlanError(UsageError):
+    """A plan file is wrong at a certain key.
+
+    `file` and `key` (dotted, with list indices) say where; the hint says what would be right.
+    """
+
+    def __init__(self, file: str, key: str, problem: str, *, hint: str = "") -> None:
+        where = f"{file}: {key}: " if key else f"{file}: "
+        super().__init__(where + problem, hint=hint)
+        self.file = file
+        self.key = key
+
+
+class MissingPart(TunnelmarkError):
+    """Something outside of the project is needed and not there."""
+
+
+class LabError(TunnelmarkError):
+    """The laboratory could not make, drive or remove its hosts."""
+
+
+class NodeGone(LabError):
+    """A node's first process ended while somebody still needed the node."""
+
+
+class StoreError(TunnelmarkError):
+    """Results could not be written or read."""
+
+
+class DiskFull(StoreError):
+    """No space is left for results; finished trials are safe."""
+
+
+class TrialError(TunnelmarkError):
+    """One trial failed; the study records it and goes on."""
+
+    exit_code = 1
+
+
+class SetupFailed(TrialError):
+    """A command of the deployment ended with an error."""
+
+
+class NotReady(TrialError):
+    """The overlay did not answer within the time it was given."""
+
+
+class DaemonDied(TrialError):
+    """A daemon ended while its trial still needed it."""
+
+
+class WorkloadFailed(TrialError):
+    """A program of the workload failed, hung, or could not be started."""
+
+
+class OutputUnreadable(TrialError):
+    """A workload ended well but its output is not what its reader knows."""
+
+
+class TrialVoid(TrialError):
+    """The trial ran, but a gate found that it does not measure what it says."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint with the known names that are nearest to `name`, or all of them when none is near."""
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(near) + "?"
+    return ("known: " + ", ".join(known)) if known else "none is known"

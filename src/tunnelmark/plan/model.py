@@ -1,0 +1,105 @@
+"""The words of a plan as frozen data: profile, topology, arm, workload, study, trial.
+
+Everything here is checked when it is made from a file (see `load`), so later stages trust it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tunnelmark.units import Duration, Rate, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a link does to packets: its rate and the queue in front of it.
+
+    `rate` None means as fast as the machine; `queue` is the tail-drop buffer of each direction in
+    bytes and must be stated whenever there is a rate.
+    """
+
+    name: str
+    title: str
+    source: str
+    rate: Rate | None = None
+    queue: Size | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A segment of the underlay: two nodes joined by a wire, or more joined by a switch."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The nodes of a lab, in order, and the links that join them."""
+
+    name: str
+    title: str
+    nodes: tuple[str, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A)."""
+
+    name: str
+    vpn: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    same_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A workload with its options, under the name by which the study calls it."""
+
+    name: str
+    workload: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A checked study file: what is compared with what, how often, and in which order (by `seed`)."""
+
+    name: str
+    title: str
+    description: str
+    seed: int
+    blocks: int
+    ready_timeout: Duration
+    arms: tuple[Arm, ...]
+    profiles: tuple[Profile, ...]
+    topologies: tuple[Topology, ...]
+    workloads: tuple[Use, ...]
+    text: str  # the file itself, kept with the results
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measured run of one cell, on a deployment of its own, in one block."""
+
+    position: int  # place in the order of the run, from 0
+    block: int  # from 1
+    arm: Arm
+    profile: Profile
+    topology: Topology
+    use: Use
+
+    @property
+    def id(self) -> str:
+        """Unique in its study, and fit to be a folder name."""
+        return f"{self.block:03d}.{self.arm.name}.{self.profile.name}.{self.topology.name}.{self.use.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study with its trials in the order in which they run."""
+
+    study: Study
+    trials: tuple[Trial, ...]

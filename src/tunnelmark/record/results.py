@@ -1,0 +1,153 @@
+"""A results folder as frozen data: what was asked (`plan.json`), where it ran, and every attempt.
+
+Layout of a results folder:
+
+    plan.json           what was compared with what: arms, profiles, topologies, workloads, metrics, order
+    environment.json    machine, kernel, settings, versions and hashes of programs
+    journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
+    inputs/             the study, profile and topology files as they were
+    raw/TRIAL/          what every program of that trial printed
+    samples.parquet, trials.parquet    the journal as tables (see `schema`), written at the end
+    report.md, report.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
+INPUTS, RAW = "inputs", "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmInfo:
+    """An arm as it was compared: its VPN, options, the arm it must equal, the VPN's title and version."""
+
+    name: str
+    vpn: str
+    title: str
+    options: Mapping[str, Any]
+    same_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """A metric as its workload declared it (see `workloads.base.Metric`)."""
+
+    name: str
+    unit: str
+    title: str
+    better: Literal["higher", "lower"]
+    compare: Literal["ratio", "difference"]
+    primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadInfo:
+    """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial."""
+
+    name: str
+    workload: str
+    title: str
+    options: Mapping[str, Any]
+    metrics: tuple[MetricInfo, ...]
+    window: float
+    warmup: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileInfo:
+    """A profile in figures: `rate` in bit/s and `queue` in bytes, None where there is none."""
+
+    name: str
+    title: str
+    source: str
+    rate: int | None
+    queue: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyInfo:
+    """A topology: its nodes in order, and for each link the nodes that it joins."""
+
+    name: str
+    title: str
+    nodes: tuple[str, ...]
+    links: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInfo:
+    """What was asked; `trials` are the ids of all trials in the order in which they run."""
+
+    study: str
+    title: str
+    description: str
+    seed: int
+    blocks: int
+    arms: tuple[ArmInfo, ...]
+    profiles: tuple[ProfileInfo, ...]
+    topologies: tuple[TopologyInfo, ...]
+    workloads: tuple[WorkloadInfo, ...]
+    trials: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One value; `time` None means the whole window."""
+
+    metric: str
+    unit: str
+    value: float
+    time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One attempt as it stands in the journal (see `run.outcome.Attempt` for the meaning of each field)."""
+
+    trial: str
+    position: int
+    block: int
+    arm: str
+    profile: str
+    topology: str
+    workload: str
+    link: str
+    outcome: Literal["ok", "failed", "void"]
+    started: float
+    phases: Mapping[str, float]
+    samples: tuple[SampleRow, ...] = ()
+    first_packet: Mapping[str, float] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+    reason: str | None = None
+    message: str | None = None
+    hint: str | None = None
+    log: str | None = None
+    raw: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run or resumption of the study: when it began, and its wall seconds (None while it has no end)."""
+
+    started: float
+    wall: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything a report needs; `finished` is false while trials of the plan have no attempt yet."""
+
+    path: Path
+    plan: PlanInfo
+    environment: Mapping[str, Any]
+    trials: tuple[TrialRow, ...]
+    sessions: tuple[Session, ...]
+
+    @property
+    def finished(self) -> bool:
+        return {row.trial for row in self.trials} >= set(self.plan.trials)

@@ -1,0 +1,46 @@
+"""The tidy schema of results: one row a sample, one row a trial, the same columns for every study."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SAMPLES = pa.schema(
+    [
+        pa.field("study", pa.string()),
+        pa.field("trial", pa.string()),
+        pa.field("block", pa.int32()),
+        pa.field("arm", pa.string()),
+        pa.field("profile", pa.string()),
+        pa.field("topology", pa.string()),
+        pa.field("workload", pa.string()),  # the name by which the study calls it
+        pa.field("link", pa.string()),  # direction measured, `a>b`
+        pa.field("metric", pa.string()),
+        pa.field("unit", pa.string()),
+        pa.field("value", pa.float64()),
+        pa.field("time", pa.float64()),  # seconds since the window began; null: the whole window
+    ]
+)
+
+TRIALS = pa.schema(
+    [
+        pa.field("study", pa.string()),
+        pa.field("trial", pa.string()),
+        pa.field("position", pa.int32()),
+        pa.field("block", pa.int32()),
+        pa.field("arm", pa.string()),
+        pa.field("profile", pa.string()),
+        pa.field("topology", pa.string()),
+        pa.field("workload", pa.string()),
+        pa.field("link", pa.string()),
+        pa.field("outcome", pa.string()),  # ok, failed, void
+        pa.field("reason", pa.string()),  # the failure's kind; null when ok
+        pa.field("message", pa.string()),
+        pa.field("hint", pa.string()),
+        pa.field("log", pa.string()),
+        pa.field("started", pa.float64()),  # seconds since the Unix epoch
+        pa.field("phases", pa.map_(pa.string(), pa.float64())),  # wall seconds by phase
+        pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # seconds by direction
+        pa.field("host", pa.map_(pa.string(), pa.float64())),  # cores taken by others
+        pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results
+    ]
+)

@@ -1,0 +1,45 @@
+"""What one attempt at a trial left behind, as plain data: the outcome, its samples, its times, its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tunnelmark.plan.model import Trial
+from tunnelmark.workloads.base import Sample
+
+PHASES = ("lab", "deploy", "ready", "server", "warmup", "measure", "collect")
+"""Where the wall time of a trial goes, in order; `measure` is the only one inside a measuring window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a trial has no result: the error's kind, what it says, its hint, and the end of the guilty log."""
+
+    kind: str
+    message: str
+    hint: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a trial; nothing is retried, so a trial has one attempt a run.
+
+    `link` is the direction measured (`a>b`); `phases` are wall seconds by PHASES; `first_packet` are
+    seconds from the first daemon's start to the first answered ping, by direction; `host` holds what
+    other work did to the machine meanwhile (`other_cpu`, `steal`: cores); `raw` lists kept files,
+    relative to the results.
+    """
+
+    trial: Trial
+    outcome: Literal["ok", "failed", "void"]
+    link: str
+    started: float  # seconds since the Unix epoch
+    phases: Mapping[str, float]
+    samples: tuple[Sample, ...] = ()
+    first_packet: Mapping[str, float] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+    raw: tuple[str, ...] = ()

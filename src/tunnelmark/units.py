@@ -1,0 +1,82 @@
+"""Quantities with their units: bit rates, byte sizes and durations, read from and written as text.
+
+Rates are in bit/s with decimal prefixes (as RFC 2544 and iproute2's `mbit` have them), sizes in
+bytes with decimal (kB) or binary (KiB) prefixes, durations in seconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
+
+_RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+_SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_DURATIONS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+class Rate(int):
+    """A bit rate in bit/s."""
+
+    @classmethod
+    def parse(cls, text: object) -> Rate:
+        """Read a rate such as `"1 Gbit/s"`; ValueError says what would be right."""
+        return cls(round(_quantity(text, _RATES, "a rate above zero such as '100 Mbit/s'")))
+
+    def __str__(self) -> str:
+        return _written(int(self), _RATES)
+
+
+class Size(int):
+    """A size in bytes."""
+
+    @classmethod
+    def parse(cls, text: object) -> Size:
+        """Read a size such as `"512 KiB"`; ValueError says what would be right."""
+        return cls(round(_quantity(text, _SIZES, "a size above zero such as '512 KiB'")))
+
+    def __str__(self) -> str:
+        if int(self) >= 1024 and int(self) % 1024 == 0:
+            return _written(int(self), {k: v for k, v in _SIZES.items() if "i" in k})
+        return _written(int(self), {k: v for k, v in _SIZES.items() if "i" not in k})
+
+
+class Duration(float):
+    """A duration in seconds."""
+
+    @classmethod
+    def parse(cls, text: object) -> Duration:
+        """Read a duration such as `"10 ms"`; ValueError says what would be right."""
+        return cls(_quantity(text, _DURATIONS, "a duration above zero such as '10 ms' or '2 s'"))
+
+    def __str__(self) -> str:
+        return clock(self) if self >= 60 else _written(float(self), {"us": 1e-6, "ms": 1e-3, "s": 1.0})
+
+
+def clock(seconds: float) -> str:
+    """A duration as people say it: `42 s`, `4 min 05 s`, `1 h 02 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _quantity(text: object, units: dict[str, int] | dict[str, float], right: str) -> float:
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError(f"should be {right}")
+    by_fold = {unit.lower(): factor for unit, factor in units.items()}
+    factor = units.get(match[2]) or by_fold.get(match[2].lower())
+    if factor is None:
+        raise ValueError(f"has the unit {match[2]!r}; known units are " + ", ".join(units))
+    return float(match[1]) * factor
+
+
+def _written(value: float, units: dict[str, int] | dict[str, float]) -> str:
+    unit, factor = min(units.items(), key=lambda item: item[1])
+    for name, size in sorted(units.items(), key=lambda item: item[1]):
+        if value >= size:
+            unit, factor = name, size
+    return f"{value / factor:.6g} {unit}"
