@@ -65,7 +65,11 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A checked study file: what is compared with what, how often, and in which order (by `seed`)."""
+    """A checked study file: what is compared with what, how often, and in which order (by `seed`).
+
+    `inputs` holds every file that the study was made from, its own included: path (`profiles/gigabit.toml`)
+    to text, so that a resumed run depends on no file that changed since.
+    """
 
     name: str
     title: str
@@ -78,6 +82,7 @@ class Study:
     topologies: tuple[Topology, ...]
     workloads: tuple[Use, ...]
     text: str  # the file itself, kept with the results
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

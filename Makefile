@@ -1,0 +1,38 @@
+# The short commands of the project; each does its own set-up first and can be run again at any moment.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check contract bench lock clean
+
+BIN := .venv/bin
+VPN ?=
+ARGS ?=
+
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing: Debian packages, a virtual environment, the project
+	@scripts/setup
+
+demo: setup ## run the quick study: seven arms, three workloads, a table and a report
+	@scripts/as-root $(BIN)/tunnelmark run quick $(ARGS)
+
+test: setup ## check the code, then run all tests
+	@scripts/check
+	@scripts/as-root $(BIN)/python -m pytest $(ARGS)
+
+check: setup ## format, lint, types, import order
+	@scripts/check
+
+contract: setup ## run the contract tests of one VPN or workload: make contract VPN=tinc (empty: of all)
+	@scripts/as-root $(BIN)/python -m pytest tests/contract $(if $(VPN),-k "$(VPN)") $(ARGS)
+
+bench: setup ## measure the lab itself
+	@scripts/as-root $(BIN)/python -m pytest bench -o python_files='bench_*.py' -s $(ARGS)
+
+lock: ## write requirements.lock anew from pyproject.toml
+	@scripts/lock
+
+clean: ## remove the virtual environment and caches, keep results
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist
+	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,54 @@
+"""Gates: what must hold for the whole study before its numbers are believed."""
+
+from __future__ import annotations
+
+from tunnelmark.analyse.ceilings import DIRECT_FILLS, is_throughput, offered_load
+from tunnelmark.analyse.model import Analysis, Gate
+from tunnelmark.units import Rate
+
+
+def gates(analysis: Analysis) -> tuple[Gate, ...]:
+    """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
+    return (_same(analysis), _succeeded(analysis), _link_filled(analysis))
+
+
+def _same(analysis: Analysis) -> Gate:
+    return Gate("A/A agrees", analysis.same.standing == "agrees", analysis.same.explanation)
+
+
+def _succeeded(analysis: Analysis) -> Gate:
+    attempts = len(analysis.results.trials)
+    said = []
+    if analysis.failures:
+        by_cause: dict[str, list[str]] = {}
+        for row in analysis.failures:
+            by_cause.setdefault(row.reason or row.outcome, []).append(row.trial)
+        causes = "; ".join(f"{cause}: {', '.join(trials)}" for cause, trials in by_cause.items())
+        said.append(f"{len(analysis.failures)} of {attempts} attempts have no result ({causes})")
+    if analysis.missing:
+        said.append(f"{len(analysis.missing)} of {len(analysis.results.plan.trials)} trials have not run yet")
+    return Gate("every trial succeeded", not said, "; ".join(said) or f"all {attempts} attempts succeeded")
+
+
+def _link_filled(analysis: Analysis) -> Gate:
+    name = "direct fills the link"
+    plan = analysis.results.plan
+    if all(profile.rate is None for profile in plan.profiles):
+        return Gate(name, True, "no rate is shaped")
+    greedy = [
+        use.name
+        for use in plan.workloads
+        if offered_load(use.options) is None
+        and any(metric.primary and is_throughput(metric) for metric in use.metrics)
+    ]
+    if not greedy:
+        return Gate(name, True, "no workload asks for all that the link gives")
+    shares = [share for share in analysis.link_shares if share.setting.workload in greedy]
+    if not shares:
+        return Gate(name, False, f"direct has no result by {', '.join(greedy)}, so the link's ceiling is not known")
+    said = [
+        f"{share.share:.1%} of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile})"
+        for share in shares
+    ]
+    passed = all(share.share >= DIRECT_FILLS for share in shares)
+    return Gate(name, passed, f"direct reaches {', '.join(said)}; at least {DIRECT_FILLS:.0%} is asked")

@@ -1,0 +1,134 @@
+"""Intervals and tests for a handful of blocks: the expanded bootstrap, Student's t, Wilson's interval, Benjamini-Hochberg.
+
+Sources: T. C. Hesterberg, "What Teachers Should Know About the Bootstrap: Resampling in the Undergraduate Statistics
+Curriculum", The American Statistician 69(4), 2015, pp. 371-386 (the expanded percentile interval, and the exact
+bootstrap distribution). E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22,
+1927, pp. 209-212. Y. Benjamini and Y. Hochberg, "Controlling the False Discovery Rate", JRSS B 57, 1995, pp. 289-300.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import factorial, prod, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunnelmark.analyse.model import Interval, Share
+
+LEVEL = 0.05
+"""The chance of error everywhere: intervals hold 95 %, corrected tests say "differs" below 5 %."""
+
+MIN_BLOCKS = 3
+"""Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""
+
+MIN_BOOTSTRAP = 5
+"""No percentile interval reaches beyond the smallest and the largest block, and that range holds the truth only
+75 % of the time with three blocks and 88 % with four; there, Student's interval is given instead."""
+
+EXACT_BLOCKS = 8
+"""Up to this many blocks, all resamples are enumerated and no chance is left in the interval."""
+
+RESAMPLES = 10_000
+
+_ROUNDING = 1e-12
+
+
+def interval(effects: Sequence[float], seed: Sequence[int]) -> Interval | None:
+    """A 95 % interval of the mean of additive effects (log ratios or differences), one a block.
+
+    Blocks are the clusters: whatever is correlated inside a block stays together when blocks are drawn again.
+    None with fewer than `MIN_BLOCKS` blocks. `seed` makes the draws repeatable where they are not enumerated.
+    """
+    n = len(effects)
+    if n < MIN_BLOCKS:
+        return None
+    values = np.asarray(effects, dtype=float)
+    if n < MIN_BOOTSTRAP:
+        half = float(_t_quantile(n - 1) * values.std(ddof=1) / sqrt(n))
+        mean = float(values.mean())
+        return Interval(mean - half, mean + half, "student")
+    return Interval(*percentiles(values, expanded_tail(n), seed), "bootstrap")
+
+
+def expanded_tail(n: int) -> float:
+    """The tail of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), instead of 2.5 %.
+
+    The plain percentile interval is too narrow twice: the bootstrap's spread is that of n, not n - 1, and it uses the
+    normal instead of t. With five blocks it holds the truth 84 % of the time where 95 % is said; expanded, 93 %.
+    """
+    from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands need none of it
+
+    return float(ndtr(-sqrt(n / (n - 1)) * _t_quantile(n - 1)))
+
+
+def percentiles(values: NDArray[np.float64], tail: float, seed: Sequence[int]) -> tuple[float, float]:
+    """The lower and upper `tail` quantile of the bootstrap distribution of the mean."""
+    n = len(values)
+    if n <= EXACT_BLOCKS:
+        weights, chances = _resamples(n)
+        means = weights @ values
+    else:
+        means = np.random.default_rng(list(seed)).choice(values, (RESAMPLES, n)).mean(axis=1)
+        chances = np.full(RESAMPLES, 1 / RESAMPLES)
+    order = np.argsort(means)
+    below, above = np.cumsum(chances[order]), np.cumsum(chances[order[::-1]])
+    # A hair is taken off the tail so that a sum of chances that equals it is not passed over by rounding.
+    low, high = np.searchsorted(below, tail - _ROUNDING), np.searchsorted(above, tail - _ROUNDING)
+    return float(means[order[low]]), float(means[order[::-1][high]])
+
+
+@lru_cache
+def _resamples(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Each distinct resample of n values as weights, and its chance (multinomial)."""
+    draws = [np.bincount(draw, minlength=n) for draw in combinations_with_replacement(range(n), n)]
+    chances = [factorial(n) / prod(factorial(int(k)) for k in draw) / n**n for draw in draws]
+    return np.array(draws) / n, np.array(chances)
+
+
+def paired_t(effects: Sequence[float]) -> float | None:
+    """The two-sided p value of "the mean additive effect is zero" by Student's paired t over blocks.
+
+    None with fewer than `MIN_BLOCKS`. Effects that are all alike have no spread to compare with: p is 1 when they are
+    all zero and 0 otherwise.
+    """
+    n = len(effects)
+    if n < MIN_BLOCKS:
+        return None
+    from scipy.special import stdtr
+
+    values = np.asarray(effects, dtype=float)
+    mean, spread = float(values.mean()), float(values.std(ddof=1))
+    largest = float(np.abs(values).max())
+    if spread <= _ROUNDING * max(largest, _ROUNDING):
+        return 1.0 if largest <= _ROUNDING else 0.0
+    return float(2 * stdtr(n - 1, -abs(mean) / (spread / sqrt(n))))
+
+
+def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
+    """The p values of one family of questions, corrected by Benjamini and Hochberg; below 5 % is a finding."""
+    if not p_values:
+        return ()
+    from scipy.stats import false_discovery_control
+
+    return tuple(float(q) for q in false_discovery_control(list(p_values)))
+
+
+def share(count: int, total: int) -> Share:
+    """`count` of `total` with Wilson's 95 % interval of the rate; 0 to 1 when nothing was tried."""
+    if total == 0:
+        return Share(0, 0, 0.0, 1.0)
+    z = 1.959963984540054
+    rate, extra = count / total, z * z / total
+    middle = (rate + extra / 2) / (1 + extra)
+    half = z / (1 + extra) * sqrt(rate * (1 - rate) / total + extra / (4 * total))
+    return Share(count, total, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def _t_quantile(freedom: int) -> Any:
+    from scipy.special import stdtrit
+
+    return stdtrit(freedom, 1 - LEVEL / 2)

@@ -1,0 +1,166 @@
+"""From results to judgements: the one way through the analysis, A/A first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+from statistics import median
+
+from tunnelmark.analyse.ceilings import ceiling_of, link_shares, offered_load
+from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.model import (
+    Analysis,
+    ArmSummary,
+    Cell,
+    Comparison,
+    LinkShare,
+    SameSame,
+    Setting,
+    Spread,
+    Verdict,
+)
+from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
+from tunnelmark.analyse.ranks import rank
+from tunnelmark.analyse.same import judge_twins, noise
+from tunnelmark.analyse.wall import disturbances, wall_time
+from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
+
+DIRECT = "direct"
+"""The VPN that is none; the first arm with it is the reference of every ratio."""
+
+
+def judge(results: Results) -> Analysis:
+    """Everything that can be said about these results, finished or not; the same results give the same analysis."""
+    plan = results.plan
+    reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+    metrics = {f"{use.name}/{metric.name}": metric for use in plan.workloads for metric in use.metrics}
+    settings = [
+        Setting(profile.name, topology.name, use.name)
+        for profile in plan.profiles
+        for topology in plan.topologies
+        for use in plan.workloads
+    ]
+    values = values_by_block(results.trials)
+    same = judge_twins(plan, settings, metrics, values)
+    pairs = _pairs(plan, reference, settings, metrics, values, same)
+    cells = _cells(results, reference, settings, pairs, values, same)
+    shares = link_shares(plan, cells, reference)
+    cells = _with_ceilings(plan, cells, shares)
+    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
+    ran = {row.trial for row in results.trials}
+    return Analysis(
+        results=results,
+        reference=reference,
+        same=same,
+        arms=tuple(_summary(arm.name, results.trials) for arm in plan.arms),
+        cells=cells,
+        pairs=pairs,
+        rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
+        link_shares=shares,
+        failures=tuple(row for row in results.trials if row.outcome != "ok"),
+        missing=tuple(trial for trial in plan.trials if trial not in ran),
+        wall=wall_time(results.sessions, results.trials),
+        disturbed=disturbances(results.trials),
+    )
+
+
+def _pairs(
+    plan: PlanInfo,
+    reference: str | None,
+    settings: list[Setting],
+    metrics: Mapping[str, MetricInfo],
+    values: Values,
+    same: SameSame,
+) -> tuple[Comparison, ...]:
+    """Primary metrics: every two arms; others: every arm with direct. A family is all questions about one metric."""
+    to_direct = [(arm.name, reference) for arm in plan.arms if reference is not None and arm.name != reference]
+    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
+    among = list(combinations(unique, 2))
+    decided: list[Comparison] = []
+    for key, metric in metrics.items():
+        family = [
+            compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed)
+            for setting in settings
+            if key == f"{setting.workload}/{metric.name}"
+            for arm, against in [*to_direct, *(among if metric.primary else [])]
+        ]
+        decided += decide(family, metrics)
+    return tuple(decided)
+
+
+def _cells(
+    results: Results,
+    reference: str | None,
+    settings: list[Setting],
+    pairs: tuple[Comparison, ...],
+    values: Values,
+    same: SameSame,
+) -> tuple[Cell, ...]:
+    plan = results.plan
+    # A twin of direct is judged by the A/A judgement alone, wherever there is one.
+    known = [*pairs, *(twins.comparison for twins in same.twins)]
+    to_direct = {(pair.arm, pair.setting, pair.metric): pair for pair in known if pair.against == reference}
+    attempts: dict[tuple[str, Setting], list[TrialRow]] = {}
+    for row in results.trials:
+        attempts.setdefault((row.arm, setting_of(row)), []).append(row)
+    workloads = {use.name: use for use in plan.workloads}
+    cells = []
+    for setting in settings:
+        for metric in workloads[setting.workload].metrics:
+            for arm in plan.arms:
+                tried = attempts.get((arm.name, setting), [])
+                good = sum(row.outcome == "ok" for row in tried)
+                found = values.get((arm.name, setting, metric.name), ())
+                comparison = to_direct.get((arm.name, setting, metric.name))
+                cells.append(
+                    Cell(
+                        arm=arm.name,
+                        setting=setting,
+                        metric=metric,
+                        planned=plan.blocks,
+                        success=share(good, len(tried)),
+                        values=found,
+                        spread=_spread([value.value for value in found]),
+                        against_direct=comparison,
+                        verdict=_verdict(arm.name == reference, len(tried), good, comparison, metric),
+                    )
+                )
+    return tuple(cells)
+
+
+def _verdict(
+    is_reference: bool, tried: int, good: int, comparison: Comparison | None, metric: MetricInfo
+) -> Verdict:
+    if not good:
+        return "failed" if tried else "not run"
+    if is_reference:
+        return "reference"
+    if comparison is None or comparison.q is None or comparison.estimate is None:
+        return "too few blocks"
+    if not comparison.differs:
+        return "tie"
+    return "better" if favours(metric, comparison.estimate) else "worse"
+
+
+def _with_ceilings(plan: PlanInfo, cells: tuple[Cell, ...], shares: tuple[LinkShare, ...]) -> tuple[Cell, ...]:
+    offers = {use.name: offered_load(use.options) for use in plan.workloads}
+    filled = {(found.setting, found.metric): found for found in shares}
+    return tuple(
+        replace(
+            cell,
+            ceiling=ceiling_of(cell, filled.get((cell.setting, cell.metric.name)), offers[cell.setting.workload]),
+        )
+        for cell in cells
+    )
+
+
+def _summary(arm: str, trials: tuple[TrialRow, ...]) -> ArmSummary:
+    tried = [row for row in trials if row.arm == arm]
+    good = [row for row in tried if row.outcome == "ok"]
+    first = [max(row.first_packet.values()) for row in good if row.first_packet]
+    return ArmSummary(arm, share(len(good), len(tried)), _spread(first))
+
+
+def _spread(values: list[float]) -> Spread | None:
+    return Spread(median(values), min(values), max(values)) if values else None

@@ -1,0 +1,234 @@
+"""What the analysis says, as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings, times.
+
+Two arms are compared inside one `Setting` by one metric, block by block. Their *effect* in a block is a ratio
+(a pure number) or a difference (in the metric's unit), whichever the metric declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tunnelmark.record.results import MetricInfo, Results, TrialRow
+
+Verdict = Literal["reference", "better", "worse", "tie", "too few blocks", "failed", "not run"]
+"""`reference`: this is direct. `tie`: no difference that this study could see and that matters. `failed`: attempts, but
+none succeeded. `not run`: no attempt yet."""
+
+Ceiling = Literal["link", "near the link", "load"]
+"""What held a throughput down other than the arm: the link's rate, nearly so, or the load that was offered."""
+
+Standing = Literal["agrees", "differs", "not judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where arms meet on equal terms: a cell without its arm."""
+
+    profile: str
+    topology: str
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A 95 % interval, in the effect's own terms (ratio, or difference in the metric's unit)."""
+
+    low: float
+    high: float
+    method: Literal["bootstrap", "student"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """`count` of `total`, with Wilson's 95 % interval of the rate behind it; all three are 0 to 1 except the counts."""
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of some values with the smallest and the largest, in the unit of the values."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockValue:
+    """A metric's value in one block, in the metric's unit (the mean where a block holds several good attempts)."""
+
+    block: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`arm` against `against`: the effect in each block that has both, their mean, its interval and its test.
+
+    `estimate` is the geometric mean of ratios or the mean of differences, None without a block that has both.
+    `p` and `q` (corrected) are None where blocks are too few for a test. `threshold` is the smallest effect that
+    counts, as a ratio above 1 or a difference above 0. `differs`: q is below 5 % and the effect is beyond the threshold.
+    `unpaired` counts blocks left out because a ratio with zero has no meaning.
+    """
+
+    arm: str
+    against: str
+    setting: Setting
+    metric: str
+    blocks: tuple[int, ...]
+    effects: tuple[float, ...]
+    estimate: float | None
+    interval: Interval | None
+    p: float | None
+    q: float | None
+    threshold: float
+    differs: bool
+    unpaired: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One arm in one setting by one metric: its values by block, and how it stands to direct."""
+
+    arm: str
+    setting: Setting
+    metric: MetricInfo
+    planned: int
+    success: Share
+    values: tuple[BlockValue, ...]
+    spread: Spread | None
+    against_direct: Comparison | None
+    verdict: Verdict
+    ceiling: Ceiling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """The same arm under two names, by one metric: `noise` is the smallest effect this pair could have shown.
+
+    It has the form of an effect (1.02: two per cent; 0.1: a tenth of the unit); None with too few blocks.
+    """
+
+    comparison: Comparison
+    standing: Standing
+    noise: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SameSame:
+    """The A/A judgement over all twins; nothing is ranked unless it agrees."""
+
+    standing: Standing
+    twins: tuple[Twins, ...]
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An arm's rank as a range: from one more than the arms surely better, to all but those surely worse."""
+
+    arm: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The arms other than direct, best first, in one setting by one metric."""
+
+    setting: Setting
+    metric: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkShare:
+    """How much of the shaped rate the bare link reaches: both rates in bit/s, `share` their ratio."""
+
+    setting: Setting
+    metric: str
+    rate: int
+    direct: float
+    share: float
+    offered: float | None  # bit/s that the workload offers; None when it takes all it gets
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSummary:
+    """An arm over all its trials; `first_packet` in seconds, until both directions had answered."""
+
+    arm: str
+    success: Share
+    first_packet: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class WallTime:
+    """Where the wall time went, in seconds: `phases` are summed over trials, `outside` had no trial running.
+
+    Trials may overlap at their edges; `overlap` is how much of `phases` was shared by two of them, so that
+    phases + outside - overlap = wall. `complete` is false while a session has no recorded end.
+    """
+
+    wall: float
+    phases: Mapping[str, float]
+    outside: float
+    overlap: float
+    complete: bool
+
+    @property
+    def measuring(self) -> float:
+        """The share of the wall time inside measuring windows, 0 to 1."""
+        return self.phases.get("measure", 0.0) / self.wall if self.wall > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """A trial during which other work took `cores` cores of the machine."""
+
+    trial: str
+    cores: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A condition that the whole study must meet, and how it stands to it."""
+
+    name: str
+    passed: bool
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything a report says; `reference` is the arm that is direct, None when the study has none."""
+
+    results: Results
+    reference: str | None
+    same: SameSame
+    arms: tuple[ArmSummary, ...]
+    cells: tuple[Cell, ...]
+    pairs: tuple[Comparison, ...]
+    rankings: tuple[Ranking, ...]
+    link_shares: tuple[LinkShare, ...]
+    failures: tuple[TrialRow, ...]
+    missing: tuple[str, ...]
+    wall: WallTime
+    disturbed: tuple[Disturbance, ...]
+
+    def cell(self, arm: str, setting: Setting, metric: str) -> Cell:
+        """The cell of that arm, setting and metric; KeyError when the plan has none."""
+        for cell in self.cells:
+            if cell.arm == arm and cell.setting == setting and cell.metric.name == metric:
+                return cell
+        raise KeyError((arm, setting, metric))
+
+    def settings(self) -> tuple[Setting, ...]:
+        """All settings in the order of the plan."""
+        return tuple(dict.fromkeys(cell.setting for cell in self.cells))

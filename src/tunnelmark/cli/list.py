@@ -1,0 +1,179 @@
+"""`tunnelmark list`: what there is to choose from, with a line about each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tunnelmark import registry
+from tunnelmark.cli.output import as_json, table
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.programs import find, how_to_install, part_version
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_study, load_topology
+
+_JSON = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+
+
+@click.group("list")
+def list_() -> None:
+    """List VPNs, workloads, profiles, topologies or studies."""
+
+
+@list_.command()
+@_JSON
+def vpns(json_: bool) -> None:
+    """The VPNs that a lab can deploy: their version here, or how to install them."""
+    rows = []
+    for name, driver in registry.vpns().items():
+        try:
+            version, install = part_version(registry.vpn_part(driver)), None
+        except MissingPart:
+            version, install = None, how_to_install(driver.packages)
+        rows.append(
+            {
+                "name": name,
+                "title": driver.title,
+                "version": version,
+                "install": install,
+                "homepage": driver.homepage,
+                "options": sorted(driver.options.model_fields),
+            }
+        )
+    if json_:
+        as_json(rows)
+        return
+    table(
+        ("VPN", "title", "version", "options"),
+        [
+            (r["name"], r["title"], r["version"] or f"missing: {r['install']}", ", ".join(r["options"]) or "-")
+            for r in rows
+        ],
+    )
+
+
+@list_.command()
+@_JSON
+def workloads(json_: bool) -> None:
+    """The kinds of traffic, and what each measures."""
+    rows = []
+    for name, kind in registry.workloads().items():
+        rows.append(
+            {
+                "name": name,
+                "title": kind.title,
+                "install": _missing(kind.programs, kind.packages),
+                "options": sorted(kind.options.model_fields),
+                "metrics": [
+                    {
+                        "name": metric.name,
+                        "unit": metric.unit,
+                        "title": metric.title,
+                        "better": metric.better,
+                        "primary": metric.primary,
+                    }
+                    for metric in kind.metrics
+                ],
+            }
+        )
+    if json_:
+        as_json(rows)
+        return
+    table(
+        ("workload", "title", "judged by", "options"),
+        [(r["name"], _title(r), _judged(r["metrics"]), ", ".join(r["options"]) or "-") for r in rows],
+    )
+
+
+@list_.command()
+@_JSON
+def profiles(json_: bool) -> None:
+    """What links can do to packets."""
+    files = Files.standard()
+    loaded = [load_profile(name, files) for name in files.names("profile")]
+    if json_:
+        as_json([{"name": p.name, "title": p.title, "source": p.source, "rate": p.rate, "queue": p.queue} for p in loaded])
+        return
+    table(
+        ("profile", "title", "rate", "queue"),
+        [(p.name, p.title, str(p.rate or "unlimited"), str(p.queue or "-")) for p in loaded],
+    )
+
+
+@list_.command()
+@_JSON
+def topologies(json_: bool) -> None:
+    """How nodes can be joined."""
+    files = Files.standard()
+    loaded = [load_topology(name, files) for name in files.names("topology")]
+    if json_:
+        as_json(
+            [
+                {
+                    "name": t.name,
+                    "title": t.title,
+                    "nodes": list(t.nodes),
+                    "links": {link.name: list(link.nodes) for link in t.links},
+                }
+                for t in loaded
+            ]
+        )
+        return
+    table(
+        ("topology", "title", "nodes", "links"),
+        [
+            (t.name, t.title, " ".join(t.nodes), ", ".join(f"{link.name}: {'-'.join(link.nodes)}" for link in t.links))
+            for t in loaded
+        ],
+    )
+
+
+@list_.command()
+@_JSON
+def studies(json_: bool) -> None:
+    """The studies that can be run by name."""
+    files, catalogue = Files.standard(), registry.catalogue()
+    rows: list[dict[str, Any]] = []
+    for name in files.names("study"):
+        study = load_study(name, files, catalogue)
+        rows.append(
+            {
+                "name": name,
+                "title": study.title,
+                "description": study.description,
+                "blocks": study.blocks,
+                "arms": [arm.name for arm in study.arms],
+                "workloads": [use.name for use in study.workloads],
+                "profiles": [profile.name for profile in study.profiles],
+                "topologies": [topology.name for topology in study.topologies],
+                "file": str(files.find("study", name)),
+            }
+        )
+    if json_:
+        as_json(rows)
+        return
+    table(
+        ("study", "title", "blocks", "arms", "workloads", "profiles"),
+        [
+            (r["name"], r["title"], str(r["blocks"]), *(", ".join(r[key]) for key in ("arms", "workloads", "profiles")))
+            for r in rows
+        ],
+    )
+
+
+def _missing(programs: tuple[str, ...], packages: tuple[str, ...]) -> str | None:
+    try:
+        for program in programs:
+            find(program, packages)
+    except MissingPart as missing:
+        return missing.hint
+    return None
+
+
+def _title(row: dict[str, Any]) -> str:
+    return f"{row['title']} (missing: {row['install']})" if row["install"] else str(row["title"])
+
+
+def _judged(metrics: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{metric['name']} ({metric['unit']})" for metric in metrics if metric["primary"])

@@ -1,0 +1,72 @@
+"""Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies.
+
+A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+from tunnelmark.errors import TunnelmarkError
+
+
+class Name(click.ParamType):
+    """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well."""
+
+    def __init__(self, name: str, known: Callable[[], Iterable[str]], *, path: bool = False) -> None:
+        self.name = name
+        self._known = known
+        self._path = path
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The known names that begin like that; a path is completed by the shell itself."""
+        try:
+            items = [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
+        except TunnelmarkError:  # a broken extra file: the command itself will say so
+            items = []
+        if self._path and not items:
+            return [CompletionItem(incomplete, type="file")]
+        return items
+
+
+def _vpns() -> Iterable[str]:
+    from tunnelmark import registry
+
+    return registry.vpns()
+
+
+def _workloads() -> Iterable[str]:
+    from tunnelmark import registry
+
+    return registry.workloads()
+
+
+def _studies() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("study")
+
+
+def _profiles() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("profile")
+
+
+def _topologies() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("topology")
+
+
+VPN = Name("vpn", _vpns)
+WORKLOAD = Name("workload", _workloads)
+STUDY = Name("study", _studies, path=True)
+PROFILE = Name("profile", _profiles)
+TOPOLOGY = Name("topology", _topologies)

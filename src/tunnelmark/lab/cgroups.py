@@ -1,0 +1,106 @@
+"""Control groups of a lab: CPU accounting a node, a share of the CPU above other work, a place for BPF.
+
+Two hierarchies may matter: the v2 one always accounts CPU (`cpu.stat`) and carries the BPF program;
+the CPU controller is there too, or, on hybrid machines, in a v1 hierarchy of its own. A group with a
+CPU controller is also what sets the lab above other sessions: autogroup scheduling makes `nice`
+meaningless between sessions, but does not apply inside a CPU group (sched(7)).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_V2_WEIGHT = "10000"  # largest cpu.weight
+_V1_SHARES = "262144"  # largest cpu.shares
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where control groups are mounted: `unified` is the v2 mount, `cpu` the one with the CPU controller."""
+
+    unified: Path | None
+    cpu: Path | None
+
+    @property
+    def priority(self) -> str:
+        """How the lab is set above other work, in words for the record."""
+        if self.cpu is None:
+            return "autogroup nice -15"
+        return f"cpu.weight {_V2_WEIGHT}" if self.cpu == self.unified else f"cpu.shares {_V1_SHARES} (cgroup v1)"
+
+
+def find() -> Hierarchies:
+    """Find the hierarchies that can be written to."""
+    unified = cpu = None
+    with open("/proc/self/mounts") as mounts:
+        for line in mounts:
+            _, folder, kind, options = line.split()[:4]
+            if not os.access(folder, os.W_OK) or "ro" in options.split(","):
+                continue
+            if kind == "cgroup2" and unified is None:
+                unified = Path(folder)
+            elif kind == "cgroup" and "cpu" in options.split(","):
+                cpu = Path(folder)
+    if cpu is None and unified and "cpu" in (unified / "cgroup.controllers").read_text().split():
+        cpu = unified
+    return Hierarchies(unified, cpu)
+
+
+class Group:
+    """The groups of one command: a top folder and one leaf for each node of each lab.
+
+    Leaves are removed with their lab; the janitor removes what a killed command left.
+    """
+
+    def __init__(self, hierarchies: Hierarchies, name: str) -> None:
+        self._hierarchies = hierarchies
+        mounts = {hierarchies.unified, hierarchies.cpu} - {None}
+        self.folders = tuple(sorted(mount / name for mount in mounts if mount))
+
+    def create(self) -> None:
+        """Make the top folders and give them the largest share of the CPU."""
+        for folder in self.folders:
+            folder.mkdir()
+            if folder.parent != self._hierarchies.cpu:
+                continue
+            if folder.parent == self._hierarchies.unified:
+                for level in (folder.parent, folder):
+                    if "cpu" not in (level / "cgroup.subtree_control").read_text().split():
+                        (level / "cgroup.subtree_control").write_text("+cpu")
+                (folder / "cpu.weight").write_text(_V2_WEIGHT)
+            else:
+                (folder / "cpu.shares").write_text(_V1_SHARES)
+
+    @property
+    def top(self) -> Path | None:
+        """The top folder in the v2 hierarchy: the place for BPF programs."""
+        return self._hierarchies.unified / self.folders[0].name if self._hierarchies.unified else None
+
+    def leaf(self, name: str) -> None:
+        """Make a leaf in every hierarchy."""
+        for folder in self.folders:
+            (folder / name).mkdir()
+
+    def join(self, name: str) -> None:
+        """Move the calling process into a leaf."""
+        for folder in self.folders:
+            (folder / name / "cgroup.procs").write_text("0")
+
+    def remove_leaf(self, name: str) -> None:
+        """Remove an empty leaf; a leaf whose processes are still ending is left for the janitor."""
+        for folder in self.folders:
+            try:
+                (folder / name).rmdir()
+            except OSError:
+                continue
+
+
+def cpu_seconds(leaf: Path) -> float:
+    """CPU seconds that a v2 group has used, user and kernel, from its `cpu.stat`."""
+    for line in (leaf / "cpu.stat").read_text().splitlines():
+        key, _, value = line.partition(" ")
+        if key == "usage_usec":
+            return int(value) / 1e6
+    raise OSError(f"{leaf}/cpu.stat has no usage_usec")

@@ -1,0 +1,50 @@
+"""Facts about a node that a next step may wait for: a bound port, an interface, a socket that answers.
+
+A condition travels as a JSON object `{"kind": ..., ...}` and is looked at inside the node.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+_LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp (proc_pid_net(5))
+
+
+def holds(condition: dict[str, Any]) -> bool:
+    """Whether the condition is true on this node now."""
+    match condition["kind"]:
+        case "udp-port":
+            return any(_bound(f"/proc/net/{table}", condition["port"], None) for table in ("udp", "udp6"))
+        case "tcp-port":
+            return any(_bound(f"/proc/net/{table}", condition["port"], _LISTEN) for table in ("tcp", "tcp6"))
+        case "interface":
+            return os.path.exists(f"/sys/class/net/{condition['name']}")
+        case "unix-socket":
+            return _accepts(condition["path"])
+    raise ValueError(f"unknown condition {condition['kind']!r}")
+
+
+def _bound(table: str, port: int, state: str | None) -> bool:
+    try:
+        with open(table) as file:
+            rows = file.readlines()[1:]
+    except FileNotFoundError:  # a kernel without IPv6
+        return False
+    wanted = f":{port:04X}"
+    for row in rows:
+        fields = row.split()
+        if fields[1].endswith(wanted) and (state is None or fields[3] == state):
+            return True
+    return False
+
+
+def _accepts(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,207 @@
+"""Says whether this machine can run a lab: one check a need, each with a hint when it is not met.
+
+The checks look at what `Findings` holds and at nothing else; `look` fills one from the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import cgroups, machine, probes
+from tunnelmark.lab.programs import TOOLS, Part, how_to_install, part_version
+
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21  # <linux/capability.h>
+_GIB = 2**30
+
+State = Literal["ok", "warn", "missing", "absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One need and how it is met.
+
+    `state`: ok; warn (a lab works, but less well, or not with everything); missing (no lab works);
+    absent (not there and not needed, told for information). `hint` is never empty for warn and missing.
+    """
+
+    group: Literal["machine", "kernel", "tools", "vpns"]
+    name: str
+    state: State
+    value: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a look at the machine found; sizes in bytes, `versions` by part name, None: not installed."""
+
+    system: str
+    os: str  # platform.system()
+    kernel: str
+    capabilities: int  # effective, as a bit set
+    cores: int
+    memory: tuple[int, int]  # all, available
+    disk: int  # free where results go
+    load: machine.Load
+    kvm: bool
+    cgroup_v2: str  # mount point, empty: none
+    cgroup_cpu: str  # mount point of the hierarchy with the CPU controller, empty: none
+    congestion_default: str
+    congestion_available: tuple[str, ...]
+    probes: Mapping[str, str]
+    parts: Sequence[tuple[Part, str | None]]
+    tools: frozenset[str]  # names of the parts that are tools
+
+
+def examine(vpns: Sequence[Part] = (), results: Path | None = None) -> tuple[Check, ...]:
+    """All checks on this machine; `vpns` are the parts that the drivers need, `results` where results will go.
+
+    Raises LabError when the probes themselves break.
+    """
+    return judge(look(vpns, results or Path.cwd()))
+
+
+def look(vpns: Sequence[Part], results: Path) -> Findings:
+    """Look at the machine: reads it, tries it in namespaces of a child's own, and changes nothing."""
+    hierarchies = cgroups.find()
+    load = machine.load()  # before the probes, which are work themselves
+    return Findings(
+        system=machine.system(),
+        os=platform.system(),
+        kernel=machine.kernel(),
+        capabilities=_capabilities(),
+        cores=machine.cores(),
+        memory=machine.memory(),
+        disk=shutil.disk_usage(results).free,
+        load=load,
+        kvm=os.access("/dev/kvm", os.R_OK | os.W_OK),
+        cgroup_v2=str(hierarchies.unified or ""),
+        cgroup_cpu=str(hierarchies.cpu or ""),
+        congestion_default=_sysctl("tcp_congestion_control"),
+        congestion_available=tuple(_sysctl("tcp_available_congestion_control").split()),
+        probes=probes.run(),
+        parts=[(part, _version(part)) for part in (*TOOLS, *vpns)],
+        tools=frozenset(tool.name for tool in TOOLS),
+    )
+
+
+def judge(found: Findings) -> tuple[Check, ...]:
+    """The checks, in the order in which a reader should look at them. Pure."""
+    return (*_machine(found), *_kernel(found), *_parts(found))
+
+
+def _machine(found: Findings) -> list[Check]:
+    linux = found.os == "Linux"
+    root = all(found.capabilities >> capability & 1 for capability in (_CAP_NET_ADMIN, _CAP_SYS_ADMIN))
+    memory, available = found.memory
+    load = found.load
+    checks = [
+        _check("machine", "system", linux, f"{found.system}, {found.kernel}", "a lab needs Linux: use a machine or VM"),
+        _check("machine", "root", root, "yes" if root else "no", "run the command as root, or with sudo"),
+        _advice("machine", "cores", found.cores >= 2, str(found.cores), "use two cores or more: daemons share one here"),
+        _advice("machine", "memory", available >= _GIB, f"{available / _GIB:.1f} of {memory / _GIB:.1f} GiB available",
+                "a lab and its analysis need about 1 GiB"),
+        _advice("machine", "disk", found.disk >= _GIB, f"{found.disk / _GIB:.1f} GiB free", "free some space for results"),
+        _advice("machine", "load", load.busy < 0.2 * found.cores, f"{load.busy:.1f} cores busy, average {load.average:.1f}",
+                "other work is running: its share of the CPU becomes noise in the results"),
+        _advice("machine", "steal", load.steal < 0.02 * found.cores, f"{load.steal:.2f} cores",
+                "the host of this VM takes CPU away: expect wide intervals, or use another machine"),
+    ]  # fmt: skip
+    kvm: State = "ok" if found.kvm else "absent"
+    return [*checks, Check("machine", "kvm", kvm, "usable" if found.kvm else "not usable; not needed here")]
+
+
+def _kernel(found: Findings) -> list[Check]:
+    probe = found.probes
+    container = "in a container, start it privileged, or with the capabilities NET_ADMIN and SYS_ADMIN"
+    module = "load or build the kernel module: modprobe {}"
+    essential = {
+        "namespaces": ("net, mnt, uts, ipc, pid", container),
+        "tun": ("usable", "modprobe tun; in a container, start it with --device /dev/net/tun"),
+        "veth": ("usable", module.format("veth")),
+        "bridge": ("usable", module.format("bridge")),
+        "tbf": ("usable", module.format("sch_tbf")),
+    }
+    checks = [
+        _check("kernel", name, not probe[name], probe[name] or value, hint) for name, (value, hint) in essential.items()
+    ]
+    checks.append(_accounting(found))
+    checks.append(_priority(found))
+    checks.append(_congestion(found))
+    for name, label in (("htb", "htb"), ("netem", "netem"), ("wireguard", "kernel WireGuard")):
+        state: State = "absent" if probe[name] else "ok"
+        checks.append(Check("kernel", label, state, "not in this kernel; not needed here" if probe[name] else "usable"))
+    return checks
+
+
+def _accounting(found: Findings) -> Check:
+    works = not found.probes["cgroup"]
+    value = f"cgroup v2 at {found.cgroup_v2}" if works else found.probes["cgroup"]
+    hint = "mount the v2 hierarchy writable: mount -t cgroup2 none /sys/fs/cgroup"
+    return _check("kernel", "CPU accounting", works, value, hint)
+
+
+def _priority(found: Findings) -> Check:
+    value = "none: autogroup nice is used" if not found.cgroup_cpu else f"CPU controller at {found.cgroup_cpu}"
+    hint = "without the cgroup CPU controller, other work is harder to keep away: keep the machine quiet"
+    return _advice("kernel", "CPU priority", bool(found.cgroup_cpu), value, hint)
+
+
+def _congestion(found: Findings) -> Check:
+    default = f"default {found.congestion_default}"
+    if "cubic" not in found.congestion_available:
+        return _check("kernel", "CUBIC", False, default, "modprobe tcp_cubic, or use a kernel that has it")
+    if not found.probes["cubic-sysctl"]:
+        return _check("kernel", "CUBIC", True, f"{default}; a namespace may choose it", "")
+    if not found.probes["cubic-bpf"]:
+        return _check("kernel", "CUBIC", True, f"{default}; set on each socket by BPF", "")
+    hint = "run as root on a kernel with CONFIG_CGROUP_BPF, or allow it: sysctl net.ipv4.tcp_allowed_congestion_control"
+    return _check("kernel", "CUBIC", False, f"{default}; refused: {found.probes['cubic-bpf']}", hint)
+
+
+def _parts(found: Findings) -> list[Check]:
+    checks = []
+    for part, version in found.parts:
+        group: Literal["tools", "vpns"] = "tools" if part.name in found.tools else "vpns"
+        if version is not None:
+            checks.append(Check(group, part.name, "ok", version))
+            continue
+        state: State = "missing" if part.essential else "warn"
+        checks.append(Check(group, part.name, state, "not installed", how_to_install(part.packages)))
+    return checks
+
+
+def _check(group: Literal["machine", "kernel"], name: str, works: bool, value: str, hint: str) -> Check:
+    return Check(group, name, "ok" if works else "missing", value, "" if works else hint)
+
+
+def _advice(group: Literal["machine", "kernel"], name: str, good: bool, value: str, hint: str) -> Check:
+    return Check(group, name, "ok" if good else "warn", value, "" if good else hint)
+
+
+def _version(part: Part) -> str | None:
+    try:
+        return part_version(part)
+    except MissingPart:
+        return None
+
+
+def _capabilities() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _sysctl(name: str) -> str:
+    try:
+        return Path("/proc/sys/net/ipv4", name).read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,44 @@
+"""Removes what the kernel does not collect: empty control groups and scratch files of a dead command.
+
+Started as `python -I janitor.py FD FOLDER... -- FILE...` in a session of its own. FD is a pipe that
+the command and its keeper hold open: its end of file is the death of both, however it came.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+_PATIENCE = 5.0  # seconds for killed processes to leave their groups
+_PAUSE = 0.01
+
+
+def main(life: int, groups: list[str], files: list[str]) -> None:
+    """Wait for the end of file, then remove the control groups, deepest first, and the files."""
+    while not select.select([life], [], [])[0] or os.read(life, 1):
+        pass
+    deadline = time.monotonic() + _PATIENCE
+    while (groups := [group for group in groups if not remove(group)]) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    for file in files:
+        if os.path.exists(file):
+            os.unlink(file)
+
+
+def remove(group: str) -> bool:
+    """Remove a group with all groups below; whether it is gone."""
+    for folder, _, _ in os.walk(group, topdown=False):
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+    return not os.path.exists(group)
+
+
+if __name__ == "__main__":
+    split = sys.argv.index("--")
+    main(int(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1 :])

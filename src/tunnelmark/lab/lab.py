@@ -1,0 +1,267 @@
+"""Labs as the command sees them: a keeper for the life of the command, and labs of nodes on links.
+
+    async with Keeper() as keeper:
+        async with keeper.lab(topology, profile) as lab:
+            await lab.nodes["a"].run(["ping", "-c1", str(lab.address("b"))])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.errors import LabError, MissingPart
+from tunnelmark.lab import cgroups, channel, janitor, underlay
+from tunnelmark.lab.node import Node
+from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.units import Rate, Size
+
+MIDDLE = "middle"
+"""Name of the node that all links run through; no topology may use it."""
+
+UNDERLAY = IPv4Network("10.50.0.0/16")
+"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
+
+HOST_SYSCTLS = {
+    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: nobody else is on these links
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
+    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
+}
+MIDDLE_SYSCTLS = {
+    "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
+    "net.ipv6.conf.default.disable_ipv6": "1",
+    "net.bridge.bridge-nf-call-iptables": "0",  # host firewalls (Docker's) do not see the lab's bridges
+    "net.bridge.bridge-nf-call-ip6tables": "0",
+    "net.bridge.bridge-nf-call-arptables": "0",
+}
+_PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Wall seconds a lab took: to be up (nodes, links) and, once it has ended, to be gone."""
+
+    nodes: float
+    links: float
+    up: float
+
+
+class Keeper:
+    """The keeper of one command (see `keeper`), with the janitor that cleans up after it."""
+
+    def __init__(self, scratch: Sequence[Path] = ()) -> None:
+        self._scratch = tuple(scratch)
+        self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
+        self._next = 1
+        self._labs = 0
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.record: dict[str, Any] = {}
+
+    @property
+    def unified(self) -> Path | None:
+        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+        hierarchy = cgroups.find().unified
+        return hierarchy / self._name if hierarchy else None
+
+    async def __aenter__(self) -> Keeper:
+        if os.geteuid() != 0:
+            raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
+        sweep()
+        folders = cgroups.Group(cgroups.find(), self._name).folders
+        life, self._life = os.pipe2(os.O_CLOEXEC)
+        self._sock, theirs = channel.pair()
+        self._janitor = await _start(
+            ["-I", "-S", janitor.__file__, str(life), *map(str, folders), "--", *map(str, self._scratch)], [life]
+        )
+        self._process = await _start(
+            ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name], [theirs.fileno(), self._life], True
+        )
+        os.close(life)
+        theirs.close()
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._sock.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
+        try:
+            self.record = await self._ready
+        except LabError:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End every lab of this command; when it returns, nothing is left."""
+        asyncio.get_running_loop().remove_reader(self._sock.fileno())
+        self._sock.close()
+        await self._process.wait()
+        os.close(self._life)
+        await self._janitor.wait()
+
+    @asynccontextmanager
+    async def lab(self, topology: Topology, profile: Profile) -> AsyncIterator[Lab]:
+        """A lab for the length of the block; LabError if it cannot be made."""
+        lab = await self.up(topology, profile)
+        try:
+            yield lab
+        finally:
+            await lab.down()
+
+    async def up(self, topology: Topology, profile: Profile) -> Lab:
+        """Make a lab: all nodes, all links, all addresses; it stands until its `down`."""
+        begun = time.monotonic()
+        self._labs += 1
+        name = f"lab{self._labs}"
+        names = (*topology.nodes, MIDDLE)
+        pairs = [channel.pair() for _ in names]
+        nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
+        wires = _wires(topology, profile)
+        try:
+            answer = await self.request(
+                "up",
+                [theirs.fileno() for _, theirs in pairs],
+                lab=name,
+                middle=MIDDLE,
+                nodes=[{"name": n, "sysctls": MIDDLE_SYSCTLS if n == MIDDLE else HOST_SYSCTLS} for n in names],
+                wires=[wire.plain() for wire in wires],
+            )
+            await asyncio.wait_for(asyncio.gather(*(node.hello() for node in nodes.values())), _PATIENCE)
+        except BaseException:
+            for node in nodes.values():
+                node.close()
+            raise
+        finally:
+            for _, theirs in pairs:
+                theirs.close()
+        timings = Timings(**answer["timings"], up=time.monotonic() - begun)
+        return Lab(self, name, topology, profile, nodes, wires, timings, answer["refused"])
+
+    async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+        """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
+        number, self._next = self._next, self._next + 1
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
+        except OSError as error:
+            raise LabError(f"the lab's keeper is gone: {error.strerror}") from error
+        return await asyncio.wait_for(answer, _PATIENCE)
+
+    def _receive(self) -> None:
+        received = channel.receive(self._sock)
+        if received is None:
+            asyncio.get_running_loop().remove_reader(self._sock.fileno())
+            gone = LabError("the lab's keeper ended", hint="see `tunnelmark doctor` for what this machine lacks")
+            for future in (self._ready, *self._answers.values()):
+                if not future.done():
+                    future.set_exception(gone)
+                    future.exception()
+            return
+        message, _, _ = received
+        if "ready" in message:
+            self._ready.set_result(message["ready"])
+            return
+        future = self._ready if "id" not in message else self._answers.pop(message["id"])
+        if future.done():
+            return
+        if "error" in message:
+            future.set_exception(
+                LabError(f"the lab could not be made: {message['error']}", hint="`tunnelmark doctor` says what is missing")
+            )
+        else:
+            future.set_result(message)
+
+
+class Lab:
+    """Nodes on links, all fresh; `middle` is the node that the links run through."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        name: str,
+        topology: Topology,
+        profile: Profile,
+        nodes: dict[str, Node],
+        wires: Sequence[underlay.Wire],
+        timings: Timings,
+        refused: dict[str, list[str]],
+    ) -> None:
+        self._keeper = keeper
+        self._wires = wires
+        self.name = name
+        self.topology = topology
+        self.profile = profile
+        self.middle = nodes.pop(MIDDLE)
+        self.nodes = nodes
+        self.timings = timings
+        self.refused = refused
+
+    def address(self, node: str) -> IPv4Address:
+        """The node's first underlay address."""
+        wire = next(wire for wire in self._wires if node in wire.addresses)
+        return IPv4Address(wire.addresses[node].partition("/")[0])
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2."""
+        top = self._keeper.unified
+        if top is None:
+            return None
+        return sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
+        ports = (await self._keeper.request("count", lab=self.name))["ports"]
+        return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
+
+    async def down(self) -> float:
+        """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        for node in (*self.nodes.values(), self.middle):
+            node.close()
+        answer = await self._keeper.request("down", lab=self.name)
+        return float(answer["timings"]["end"])
+
+
+def _wires(topology: Topology, profile: Profile) -> list[underlay.Wire]:
+    rate = int(profile.rate) if profile.rate is not None else None
+    queue = int(profile.queue) if profile.queue is not None else None
+    wires = []
+    for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
+        addresses = {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes}
+        wires.append(underlay.Wire(f"link{number}", addresses, rate, queue))
+    return wires
+
+
+def describe(profile: Profile) -> str:
+    """How a profile's link is made, in words for the record."""
+    if profile.rate is None:
+        return "veth pairs on a bridge, no shaper"
+    wire = underlay.Wire("", {}, int(profile.rate), int(profile.queue or 0))
+    return f"tbf rate {Rate(profile.rate)}, burst {wire.burst} B, limit {Size(profile.queue or 0)}, each direction"
+
+
+def sweep() -> None:
+    """Remove control groups of commands that died together with their janitor."""
+    for mount in {cgroups.find().unified, cgroups.find().cpu} - {None}:
+        for folder in mount.glob("tunnelmark-*-*") if mount else ():
+            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
+                janitor.remove(str(folder))
+
+
+async def _start(arguments: list[str], fds: list[int], main: bool = False) -> asyncio.subprocess.Process:
+    """Start one of our own Python processes, in a session of its own, with open files."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        pass_fds=fds,
+        start_new_session=not main,  # the keeper makes its session itself, after it is bound to our life
+    )
+

@@ -1,0 +1,224 @@
+"""A node and its processes as the command sees them: spawn, wait, write, await a condition.
+
+This is the client of `agent`; it knows nothing of namespaces, so that another backend needs only
+another way to reach an agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from tunnelmark.errors import LabError, NodeGone
+from tunnelmark.lab import channel
+
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/run/home",
+    "LANG": "C.UTF-8",
+}
+"""The environment of every program on a node; nothing of the caller's leaks in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended: exit code (negative: the signal), CPU seconds, peak memory in KiB, when (monotonic s)."""
+
+    code: int
+    time: float
+    user: float
+    system: float
+    maxrss: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended, with what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Process:
+    """A program running on a node."""
+
+    def __init__(self, node: Node, pid: int, ended: asyncio.Future[Exit]) -> None:
+        self.pid = pid
+        self._node = node
+        self._ended = ended
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended, or None while it runs."""
+        return self._ended.result() if self._ended.done() and not self._ended.exception() else None
+
+    async def wait(self) -> Exit:
+        """Wait until it has ended; NodeGone if its node ends first."""
+        return await asyncio.shield(self._ended)
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to its process group; nothing happens if it has ended."""
+        await self._node.request("signal", pid=self.pid, number=number)
+
+    async def stop(self, patience: float = 2.0) -> Exit:
+        """Ask it to end (SIGTERM), insist after `patience` seconds (SIGKILL), and wait for the end."""
+        await self.signal(signal.SIGTERM)
+        try:
+            return await asyncio.wait_for(self.wait(), patience)
+        except TimeoutError:
+            await self.signal(signal.SIGKILL)
+            return await self.wait()
+
+
+class Node:
+    """A host of the lab. All its methods raise NodeGone when the node has ended."""
+
+    def __init__(self, name: str, sock: socket.socket) -> None:
+        self.name = name
+        self.pid = 0  # of its first process, in the host's numbering; known after `hello`
+        self._sock = sock
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self._sock.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._next = 1
+        self._hello: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(sock.fileno(), self._receive)
+
+    async def hello(self) -> None:
+        """Wait until the node's agent has said that it is there."""
+        await self._hello
+
+    async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+        """Ask the agent for something; LabError if it says no (see `agent` for the requests)."""
+        number, self._next = self._next, self._next + 1
+        answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._answers[number] = answer
+        try:
+            channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
+        except OSError as error:
+            raise NodeGone(f"node {self.name} is gone: {error.strerror}") from error
+        return await answer
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdout: Path | IO[bytes] | None = None,
+        stderr: Path | IO[bytes] | None = None,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program; its output goes to files on the command's side (None: discarded).
+
+        `stderr` None with a `stdout` joins both. LabError if the program cannot be started.
+        """
+        with _opened(stdout) as out, tempfile.TemporaryFile() as into:
+            into.write(stdin.encode())
+            into.seek(0)
+            with _opened(stderr if stderr is not None else out) as err:
+                answer = await self.request(
+                    "spawn",
+                    [into.fileno(), out.fileno(), err.fileno()],
+                    argv=[str(word) for word in argv],
+                    env=ENVIRONMENT | dict(env or {}),
+                )
+        return Process(self, answer["pid"], self._exits[answer["pid"]])
+
+    async def run(self, argv: Sequence[str], *, timeout: float = 10.0, stdin: str = "") -> Completed:
+        """Run a command to its end; LabError if that takes longer than `timeout` seconds."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = await self.spawn(argv, stdout=out, stderr=err, stdin=stdin)
+            try:
+                ended = await asyncio.wait_for(process.wait(), timeout)
+            except TimeoutError:
+                await process.signal(signal.SIGKILL)
+                raise LabError(f"{argv[0]} on node {self.name} did not end within {timeout:g} s") from None
+            return Completed(ended.code, _content(out), _content(err))
+
+    async def write(self, path: str, content: str, mode: int = 0o600) -> None:
+        """Write a file on the node, with its parent folders."""
+        await self.request("write", path=str(path), content=content, mode=mode)
+
+    async def read(self, path: str) -> str:
+        """Read a text file of the node."""
+        content: str = (await self.request("read", path=str(path)))["content"]
+        return content
+
+    async def until(self, condition: Mapping[str, Any], timeout: float) -> float:
+        """Wait until a condition holds (see `conditions`); seconds waited; LabError at the timeout."""
+        waited: float = (await self.request("await", condition=dict(condition), timeout=timeout))["waited"]
+        return waited
+
+    def close(self) -> None:
+        """Let go of the channel: the agent exits and the node ends with it."""
+        if self._sock.fileno() < 0:
+            return
+        self._loop.remove_reader(self._sock.fileno())
+        self._sock.close()
+        self._fail(NodeGone(f"node {self.name} was ended"))
+
+    def _receive(self) -> None:
+        try:
+            received = channel.receive(self._sock)
+        except BlockingIOError:
+            return
+        if received is None:
+            self._loop.remove_reader(self._sock.fileno())
+            self._fail(NodeGone(f"node {self.name} ended by itself"))
+            return
+        message, _, pid = received
+        if "hello" in message:
+            self.pid = pid or 0
+            self._hello.set_result(None)
+        elif "exit" in message:
+            self._exited(message)
+        else:
+            self._answered(message)
+
+    def _exited(self, message: dict[str, Any]) -> None:
+        ended = self._exits.get(message.pop("exit"))  # None: not ours, a daemon's orphan
+        if ended is not None and not ended.done():
+            ended.set_result(Exit(**message))
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        if "pid" in message:  # before anything else can run, or its end might come first
+            self._exits[message["pid"]] = self._loop.create_future()
+        answer = self._answers.pop(message["id"])
+        if answer.done():  # whoever asked was cancelled
+            return
+        if "error" in message:
+            answer.set_exception(LabError(f"node {self.name}: {message['error']}"))
+        else:
+            answer.set_result(message)
+
+    def _fail(self, error: NodeGone) -> None:
+        futures: list[asyncio.Future[Any]] = [self._hello, *self._answers.values(), *self._exits.values()]
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # not everybody waits; silence "never retrieved"
+        self._answers.clear()
+        self._exits.clear()
+
+
+def _opened(file: Path | IO[bytes] | None) -> IO[bytes]:
+    if file is None:
+        return open(os.devnull, "ab")
+    if isinstance(file, Path):
+        return file.open("ab")
+    return os.fdopen(os.dup(file.fileno()), "ab")
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

@@ -1,0 +1,63 @@
+"""The few Linux system calls that Python 3.11 does not have: namespaces, mounts, prctl."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+# <linux/sched.h>
+NEWNS = 0x00020000
+NEWCGROUP = 0x02000000
+NEWUTS = 0x04000000
+NEWIPC = 0x08000000
+NEWPID = 0x20000000
+NEWNET = 0x40000000
+
+# <linux/mount.h>
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces named by `flags`; OSError as unshare(2)."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def enter(pid: int, kind: str) -> None:
+    """Enter a namespace of another process: `kind` as in /proc/PID/ns (net, mnt, ...)."""
+    with open(f"/proc/{pid}/ns/{kind}") as namespace:
+        reenter(namespace.fileno())
+
+
+def reenter(namespace: int) -> None:
+    """Enter the namespace that an open file stands for."""
+    _check(_libc.setns(namespace, 0), "setns")
+
+
+def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
+    """Mount as mount(2); OSError names the target."""
+    _check(
+        _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()),
+        f"mount {kind} on {target}",
+    )
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send `signal` to this process when the thread that made it ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")

@@ -1,0 +1,66 @@
+"""Composes the text of a study file from a few names, for `tunnelmark compare`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import DIRECT
+
+
+def comparison(
+    vpns: Sequence[str],
+    files: Files,
+    catalogue: Catalogue,
+    *,
+    profile: str = "gigabit",
+    topology: str = "pair",
+    workloads: Sequence[str] = ("ping", "tcp", "udp"),
+    blocks: int = 5,
+    seed: int = 1,
+) -> str:
+    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another.
+
+    UnknownName for a name that does not exist, UsageError when there is nothing to compare.
+    """
+    arms = [vpn for vpn in dict.fromkeys(vpns) if vpn != DIRECT]
+    if not arms:
+        raise UsageError("there is no VPN to compare", hint="name one or more, see `tunnelmark list vpns`")
+    if not workloads:
+        raise UsageError("there is no workload to compare with", hint="see `tunnelmark list workloads`")
+    _check("VPN", arms, catalogue.vpns)
+    _check("workload", workloads, catalogue.workloads)
+    _check("profile", [profile], files.names("profile"))
+    _check("topology", [topology], files.names("topology"))
+    tables = [
+        _table(
+            "[study]",
+            name="compare",
+            title=f"{', '.join(arms)} and the bare link",
+            description="Written by `tunnelmark compare`.",
+            seed=seed,
+            blocks=blocks,
+            profiles=[profile],
+            topologies=[topology],
+        ),
+        _table("[[arm]]", name=DIRECT),
+        _table("[[arm]]", name=f"{DIRECT}-again", same_as=DIRECT),
+        *(_table("[[arm]]", name=arm) for arm in arms),
+        *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
+    ]
+    return "\n".join(tables)
+
+
+def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = set(known)
+    for name in names:
+        if name not in known:
+            raise UnknownName(what, name, known)
+
+
+def _table(header: str, **values: str | int | list[str]) -> str:
+    # Text, whole numbers and lists of text are written alike in JSON and in TOML.
+    return header + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

@@ -1,0 +1,31 @@
+"""Field types for everything that people write: quantities as text with a unit, and names.
+
+Used by the plan files (`schema`) and by the options of workloads, so that a duration is written and
+refused in the same way everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import PlainSerializer, PlainValidator, StringConstraints
+
+from tunnelmark.units import Duration, Rate, Size
+
+NAME_PATTERN = r"[a-z0-9][a-z0-9.-]*"
+
+Name = Annotated[str, StringConstraints(strict=True, pattern=f"^{NAME_PATTERN}$")]
+
+
+def _whole_seconds(text: object) -> Duration:
+    """ValueError unless the duration is a whole number of seconds."""
+    duration = Duration.parse(text)
+    if not float(duration).is_integer():
+        raise ValueError("should be whole seconds such as '2 s': the program that is started takes nothing finer")
+    return duration
+
+
+RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
+SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
+DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(str)]
+WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(str)]

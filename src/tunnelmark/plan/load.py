@@ -1,0 +1,268 @@
+"""Loads plan files: a study with everything that it names, checked so that later stages trust it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import combinations, product
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from tunnelmark.errors import UsageError, nearest
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
+from tunnelmark.plan.model import Arm, Link, Profile, Study, Topology, Use
+from tunnelmark.plan.problems import Location, Problems, parse
+from tunnelmark.plan.schema import ArmTable, ProfileFile, StudyFile, TopologyFile, UseTable
+
+DIRECT = "direct"
+"""The VPN that is none: the bare link, which every block must hold."""
+
+
+def load_study(
+    name_or_path: str, files: Files, catalogue: Catalogue, *, blocks: int | None = None, seed: int | None = None
+) -> Study:
+    """The study of that name or path; `blocks` and `seed` replace those of the file.
+
+    UnknownName or PlanError (with every problem of the file) if it cannot be used.
+    """
+    path = files.find_study(name_or_path)
+    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed)
+
+
+def parse_study(
+    text: str, file: str, files: Files, catalogue: Catalogue, *, blocks: int | None = None, seed: int | None = None
+) -> Study:
+    """The study that the text holds; `file` is what errors call it."""
+    if blocks is not None and blocks < 1:
+        raise UsageError(f"a study cannot have {blocks} blocks", hint="ask for one block or more")
+    if seed is not None and seed < 0:
+        raise UsageError(f"{seed} cannot be a seed", hint="a seed is a whole number from 0 on")
+    content = parse(text, file, StudyFile)
+    problems = Problems(file)
+    table = content.study
+    arms = _arms(content.arm, catalogue, problems)
+    uses = _uses(content.workload, catalogue, problems)
+    _known(table.profiles, "profile", files, problems)
+    _known(table.topologies, "topology", files, problems)
+    problems.raise_if_any()
+    inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
+    profiles, topologies = [], []
+    for name in table.profiles:
+        profile_text = inputs[f"{FOLDERS['profile']}/{name}.toml"] = read_text(files.find("profile", name))
+        profiles.append(parse_profile(profile_text, name, str(files.find("profile", name))))
+    for name in table.topologies:
+        topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
+        topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
+    _distinct(arms, profiles, topologies, uses, problems)
+    return Study(
+        name=table.name,
+        title=table.title,
+        description=table.description,
+        seed=table.seed if seed is None else seed,
+        blocks=table.blocks if blocks is None else blocks,
+        ready_timeout=table.ready_timeout,
+        arms=arms,
+        profiles=tuple(profiles),
+        topologies=tuple(topologies),
+        workloads=uses,
+        text=text,
+        inputs=inputs,
+    )
+
+
+def save_inputs(study: Study, folder: Path) -> None:
+    """Write the study's file and the profile and topology files it uses below `folder`.
+
+    Loaded from there (`Files((folder,))`, with the same `blocks` and `seed` where they were given), the
+    study is equal, whatever became of the files since. OSError if they cannot be written.
+    """
+    for place, text in study.inputs.items():
+        file = folder / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def load_profile(name: str, files: Files) -> Profile:
+    """The profile of that name; UnknownName or PlanError if it cannot be used."""
+    path = files.find("profile", name)
+    return parse_profile(read_text(path), name, str(path))
+
+
+def parse_profile(text: str, name: str, file: str) -> Profile:
+    """The profile that the text holds; `file` is what errors call it."""
+    table = parse(text, file, ProfileFile).profile
+    problems = Problems(file)
+    if table.rate is not None and table.queue is None:
+        problems.add(
+            ("profile", "queue"),
+            "is missing: the queue in front of a rate decides delay and loss, so it must be stated",
+            "state the queue of each direction, such as queue = '512 KiB'",
+        )
+    if table.rate is None and table.queue is not None:
+        problems.add(("profile", "rate"), "is missing: a queue without a rate never fills", "state a rate or no queue")
+    problems.raise_if_any()
+    return Profile(name, table.title, table.source, table.rate, table.queue)
+
+
+def load_topology(name: str, files: Files) -> Topology:
+    """The topology of that name; UnknownName or PlanError if it cannot be used."""
+    path = files.find("topology", name)
+    return parse_topology(read_text(path), name, str(path))
+
+
+def parse_topology(text: str, name: str, file: str) -> Topology:
+    """The topology that the text holds; `file` is what errors call it."""
+    content = parse(text, file, TopologyFile)
+    nodes, links = content.topology.nodes, content.link
+    problems = Problems(file)
+    _unique(nodes, ("topology", "nodes"), problems)
+    _unique([link.name for link in links], ("link",), problems, field="name")
+    for index, link in enumerate(links):
+        _unique(link.nodes, ("link", index, "nodes"), problems)
+        for place, node in enumerate(link.nodes):
+            if node not in nodes:
+                problems.add(
+                    ("link", index, "nodes", place),
+                    f"the topology has no node called {node!r} (in {link.name!r})",
+                    nearest(node, nodes),
+                )
+    for place, node in enumerate(nodes):
+        if not any(node in link.nodes for link in links):
+            problems.add(("topology", "nodes", place), f"no link reaches {node!r}", "name it in the nodes of a link")
+    problems.raise_if_any()
+    for one, other in combinations(nodes, 2):
+        if not any(one in link.nodes and other in link.nodes for link in links):
+            problems.add(
+                ("link",),
+                f"{one!r} and {other!r} share no link, and nodes do not route for each other",
+                "name both in the nodes of one link; a link of more than two nodes is a switch",
+            )
+    problems.raise_if_any()
+    return Topology(
+        name, content.topology.title, tuple(nodes), tuple(Link(link.name, tuple(link.nodes)) for link in links)
+    )
+
+
+def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> tuple[Arm, ...]:
+    """The arms of a study; with problems, those that are right so far."""
+    _unique([table.name for table in tables], ("arm",), problems, field="name")
+    arms: dict[str, Arm] = {}
+    checked: dict[str, BaseModel] = {}
+    for index, table in enumerate(tables):
+        key: Location = ("arm", index)
+        twin = arms.get(table.same_as) if table.same_as is not None else None
+        if table.same_as is not None and twin is None:
+            earlier = [other.name for other in tables[:index]]
+            if table.same_as not in earlier:  # else that arm's own problem is told already
+                problems.add(
+                    (*key, "same_as"),
+                    f"no earlier arm is called {table.same_as!r} (in {table.name!r})",
+                    nearest(table.same_as, earlier),
+                )
+            continue
+        inherited = twin or Arm(table.name, table.name)
+        vpn = inherited.vpn if table.vpn is None else table.vpn
+        options = inherited.options if table.options is None else table.options
+        if vpn not in catalogue.vpns:
+            where = (*key, "name" if table.vpn is None else "vpn")
+            problems.add(where, f"there is no VPN called {vpn!r}", nearest(vpn, catalogue.vpns))
+            continue
+        model = _options(options, catalogue.vpns[vpn], key, table.name, problems)
+        if model is None:
+            continue
+        if twin is not None and (vpn, model) != (twin.vpn, checked[twin.name]):
+            problems.add(
+                (*key, "same_as"),
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ",
+                "leave out vpn and options, they are taken from the arm it names",
+            )
+            continue
+        arms[table.name] = Arm(table.name, vpn, options, table.same_as)
+        checked[table.name] = model
+    if all(table.name in arms for table in tables):
+        _controls(arms, problems)
+    return tuple(arms.values())
+
+
+def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
+    """Note what keeps a study from judging itself: no bare link to compare with, or no A/A pair."""
+    if not any(arm.vpn == DIRECT for arm in arms.values()):
+        problems.add(
+            ("arm",),
+            "no arm is the bare link, with which every block compares",
+            'add [[arm]] with name = "direct"',
+        )
+    if not any(arm.same_as for arm in arms.values()):
+        problems.add(
+            ("arm",),
+            "no arm is the same as another, so nothing shows how far equal arms differ",
+            'add [[arm]] with name = "direct-again" and same_as = "direct"',
+        )
+
+
+def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems) -> tuple[Use, ...]:
+    """The workloads of a study; with problems, those that are right so far."""
+    uses = []
+    for index, table in enumerate(tables):
+        if table.workload not in catalogue.workloads:
+            problems.add(
+                ("workload", index, "workload"),
+                f"there is no workload called {table.workload!r}",
+                nearest(table.workload, catalogue.workloads),
+            )
+            continue
+        name = table.workload if table.name is None else table.name
+        if _options(table.options, catalogue.workloads[table.workload], ("workload", index), name, problems):
+            uses.append(Use(name, table.workload, table.options))
+    _unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
+    return tuple(uses)
+
+
+def _distinct(
+    arms: tuple[Arm, ...],
+    profiles: list[Profile],
+    topologies: list[Topology],
+    uses: tuple[Use, ...],
+    problems: Problems,
+) -> None:
+    """PlanError if two cells would bear one name, as `a` with `b.c` and `a.b` with `c` do: trials are kept by name."""
+    seen: set[str] = set()
+    for parts in product(arms, profiles, topologies, uses):
+        cell = ".".join(part.name for part in parts)
+        if cell in seen:
+            problems.add((), f"two cells would be called {cell!r}", "use fewer dots in names")
+        seen.add(cell)
+    problems.raise_if_any()
+
+
+def _options(
+    options: Mapping[str, object], model: type[BaseModel], key: Location, name: str, problems: Problems
+) -> BaseModel | None:
+    """The options as their model, or None with the problems noted."""
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        problems.add_invalid(error, model, options, (*key, "options"), name)
+        return None
+
+
+def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> None:
+    """Note names that no file has, and names that stand twice."""
+    key: Location = ("study", FOLDERS[kind])
+    _unique(names, key, problems)
+    known = files.names(kind)
+    for place, name in enumerate(names):
+        if name not in known:
+            problems.add((*key, place), f"there is no {kind} called {name!r}", nearest(name, known))
+
+
+def _unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
+    """Note each name that stands a second time, at its place in the list at `key`."""
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            where = (*key, place, field) if field else (*key, place)
+            problems.add(where, f"{name!r} stands here a second time", "give each a name of its own")

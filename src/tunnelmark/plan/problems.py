@@ -1,0 +1,140 @@
+"""What is wrong with a plan file, in words: collects problems and raises them as one `PlanError`.
+
+Errors of tomllib and pydantic are turned into a key, what is wrong there, and what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from tunnelmark.errors import PlanError, nearest
+
+Location = tuple[int | str, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+_TOML_PLACE = re.compile(r"(?P<problem>.*) \((?P<place>at .*)\)", re.DOTALL)
+
+
+class Problems:
+    """The problems of one file, in the order in which they were found."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: list[tuple[str, str, str]] = []
+
+    def add(self, key: Location, problem: str, hint: str = "") -> None:
+        """Note a problem at `key`, with what would be right."""
+        self._found.append((dotted(key), problem, hint))
+
+    def add_invalid(
+        self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""
+    ) -> None:
+        """Note all that pydantic found in `data`, which should be a `model`, stands at `key` and belongs to `name`."""
+        for detail in error.errors(include_url=False):
+            problem, hint = _explain(detail, model)
+            whose = name or _whose(data, detail["loc"])
+            self.add((*key, *detail["loc"]), problem + (f" (in {whose!r})" if whose else ""), hint)
+
+    def raise_if_any(self) -> None:
+        """PlanError for the first problem; its message holds all the others too."""
+        if not self._found:
+            return
+        (key, problem, hint), *others = self._found
+        more = "".join(f"\n  {key}: {problem}" + (f" ({hint})" if hint else "") for key, problem, hint in others)
+        if more:
+            more = f"\nand {len(others)} more:{more}"
+            problem += f" ({hint})" if hint else ""
+        raise PlanError(self._file, key, problem + more, hint=hint)
+
+
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    """The tables of a TOML text; PlanError with the line if its syntax is wrong."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        match = _TOML_PLACE.fullmatch(str(error))
+        place, problem = (match["place"].removeprefix("at "), match["problem"]) if match else ("", str(error))
+        raise PlanError(
+            file,
+            place,
+            "this is not TOML: " + problem[:1].lower() + problem[1:],
+            hint="a line is `key = value`, text stands in double quotes, see https://toml.io",
+        ) from error
+
+
+def parse(text: str, file: str, model: type[Model]) -> Model:
+    """The TOML text as a `model`; PlanError with all problems of its shape."""
+    data = parse_toml(text, file)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problems = Problems(file)
+        problems.add_invalid(error, model, data)
+        problems.raise_if_any()
+        raise
+
+
+def dotted(key: Location) -> str:
+    """A key as people write it: `arm[2].options.port`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
+
+
+def _explain(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
+    """What is wrong, and what would be right."""
+    location = detail["loc"]
+    holder = _model_at(model, location[:-1])
+    last = location[-1] if location else ""
+    if detail["type"] == "extra_forbidden":
+        return "there is no such key", nearest(str(last), holder.model_fields if holder else ())
+    if detail["type"] == "missing":
+        return "is missing", _wanted(holder, last) or "state it"
+    if detail["type"] == "value_error":  # our own words, without pydantic's prefix
+        words = str(detail["ctx"]["error"])
+    else:
+        words = _wanted(holder, last) or detail["msg"].removeprefix("Input ")
+    given = detail["input"]
+    if isinstance(given, dict | list):
+        return "this cannot be used", words
+    return f"{given!r} cannot be used", words
+
+
+def _wanted(holder: type[BaseModel] | None, key: int | str) -> str:
+    """What a field says that it wants, if it says so."""
+    field = holder.model_fields.get(str(key)) if holder else None
+    return f"should be {field.description}" if field and field.description else ""
+
+
+def _model_at(model: type[BaseModel], location: Location) -> type[BaseModel] | None:
+    """The model that holds the keys at `location` inside of `model`; None if there is none."""
+    current: type[BaseModel] | None = model
+    for part in location:
+        if isinstance(part, str):
+            field = current.model_fields.get(part) if current else None
+            current = next(_models(field), None) if field else None
+    return current
+
+
+def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    """The models in a field's type: `Table` itself, or the one in `list[Table]`."""
+    parts: Iterable[object] = (field.annotation, *get_args(field.annotation))
+    return (part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
+
+
+def _whose(data: object, location: Location) -> str:
+    """The name of the table in a list that the location is in, because nobody counts tables; "" without one."""
+    for part in location:
+        try:
+            data = data[part]  # type: ignore[index]  # what cannot be followed has no name
+        except (KeyError, IndexError, TypeError):
+            return ""
+        if isinstance(part, int) and isinstance(data, dict):
+            name = data.get("name", data.get("workload"))
+            return name if isinstance(name, str) else ""
+    return ""

@@ -1,0 +1,100 @@
+"""What may stand in study, profile and topology files: their shape, field by field.
+
+Each field's description completes "should be ..."; `problems` shows it as the hint. What spans
+several fields or files is checked in `load` and in `topology`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tunnelmark.plan.fields import DurationText, Name, RateText, SizeText
+from tunnelmark.units import Duration
+
+_NAME = "a name of lower-case letters, digits, dots and dashes that begins with a letter or digit, such as 'my-vpn.2'"
+
+
+class Table(BaseModel):
+    """A TOML table: unknown keys are refused, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class StudyTable(Table):
+    """`[study]`"""
+
+    name: Name = Field(description=_NAME)
+    title: str = Field(description="one line of text for people, such as \"Five VPNs\"", min_length=1)
+    description: str = Field(default="", description="text for people")
+    seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
+    blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
+    ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
+    profiles: list[Name] = Field(min_length=1, description="a list of profile names such as [\"gigabit\"]")
+    topologies: list[Name] = Field(min_length=1, description="a list of topology names such as [\"pair\"]")
+
+
+class ArmTable(Table):
+    """`[[arm]]`: `vpn` is the arm's own name, or what `same_as` has, unless stated."""
+
+    name: Name = Field(description=_NAME)
+    vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")
+    options: dict[str, Any] | None = Field(default=None, description="a table of the VPN's options")
+    same_as: str | None = Field(default=None, description="the name of an earlier arm")
+
+
+class UseTable(Table):
+    """`[[workload]]`: `name` is the workload's own unless stated."""
+
+    workload: str = Field(description="the name of a workload, see `tunnelmark list workloads`")
+    name: Name | None = Field(default=None, description=_NAME)
+    options: dict[str, Any] = Field(default_factory=dict, description="a table of the workload's options")
+
+
+class StudyFile(Table):
+    """A study file."""
+
+    study: StudyTable = Field(description="a table [study] with name, title, blocks, profiles and topologies")
+    arm: list[ArmTable] = Field(min_length=1, description="one table [[arm]] or more, each with a name")
+    workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
+
+
+class ProfileTable(Table):
+    """`[profile]`"""
+
+    title: str = Field(description="one line of text for people", min_length=1)
+    source: str = Field(description="where the figures come from, in a line", min_length=1)
+    rate: RateText | None = Field(default=None, description="a rate above zero such as '100 Mbit/s'")
+    queue: SizeText | None = Field(default=None, description="a size above zero such as '512 KiB'")
+
+
+class ProfileFile(Table):
+    """A profile file; the file's name is the profile's."""
+
+    profile: ProfileTable = Field(description="a table [profile] with title and source")
+
+
+class TopologyTable(Table):
+    """`[topology]`"""
+
+    title: str = Field(description="one line of text for people", min_length=1)
+    nodes: Annotated[list[Name], Field(min_length=2)] = Field(
+        description="a list of two node names or more, such as [\"a\", \"b\"]"
+    )
+
+
+class LinkTable(Table):
+    """`[[link]]`"""
+
+    name: Name = Field(description=_NAME)
+    nodes: Annotated[list[str], Field(min_length=2)] = Field(
+        description="a list of two of the topology's nodes or more, such as [\"a\", \"b\"]"
+    )
+
+
+class TopologyFile(Table):
+    """A topology file; the file's name is the topology's."""
+
+    topology: TopologyTable = Field(description="a table [topology] with title and nodes")
+    link: list[LinkTable] = Field(min_length=1, description="one table [[link]] or more, each with name and nodes")

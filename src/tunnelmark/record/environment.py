@@ -1,0 +1,102 @@
+"""The environment of a run as one JSON object: machine, kernel settings, versions and hashes of every program.
+
+Together with the plan and the raw outputs it is what somebody else needs to repeat the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tunnelmark
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import machine
+from tunnelmark.lab.programs import TOOLS, Part, find, part_version, sha256
+
+SYSCTLS = (
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.udp_mem",
+    "kernel.sched_autogroup_enabled",
+)
+"""Settings of the host that change what a lab measures."""
+
+
+def capture(
+    vpns: Iterable[Part],
+    *,
+    command: Sequence[str] = (),
+    lab: Mapping[str, Any] | None = None,
+    tools: Iterable[Part] = TOOLS,
+) -> dict[str, Any]:
+    """The environment now, fit to be written as JSON.
+
+    `vpns` are the parts of the VPNs under test: MissingPart if one of their programs is not there. A
+    tool that is not there is left out. `lab` is what the lab says of itself, `command` the command
+    line (default: this process's own).
+    """
+    return {
+        "tunnelmark": tunnelmark.__version__,
+        "command": list(command or ["tunnelmark", *sys.argv[1:]]),
+        "python": sys.version.split()[0],
+        "machine": {
+            "system": machine.system(),
+            "kernel": machine.kernel(),
+            "cpu": machine.cpu(),
+            "cores": machine.cores(),
+            "memory_bytes": machine.memory()[0],
+            "virtualisation": machine.virtualisation(),
+        },
+        "vpns": {part.name: {"version": part_version(part), "programs": _programs(part)} for part in vpns},
+        "tools": {part.name: _tool(part) for part in tools if _installed(part)},
+        "host_sysctls": sysctls(),
+        "lab": dict(lab or {}),
+        "load": {"before": asdict(machine.load())},
+    }
+
+
+def sysctls(names: Iterable[str] = SYSCTLS) -> dict[str, str]:
+    """The host's values of those settings that this kernel has; columns are separated by one space."""
+    found = {}
+    for name in names:
+        path = Path("/proc/sys", *name.split("."))
+        try:
+            found[name] = " ".join(path.read_text().split())
+        except OSError:
+            continue  # not in this kernel, or not for us to read
+    return found
+
+
+def _programs(part: Part) -> dict[str, dict[str, str]]:
+    paths = {program: find(program, part.packages) for program in part.programs}
+    return {program: {"path": str(path), "sha256": sha256(path)} for program, path in paths.items()}
+
+
+def _tool(part: Part) -> dict[str, str]:
+    path = find(part.programs[0])
+    return {"version": part_version(part), "path": str(path), "sha256": sha256(path)}
+
+
+def _installed(part: Part) -> bool:
+    try:
+        for program in part.programs:
+            find(program)
+    except MissingPart:
+        return False
+    return True

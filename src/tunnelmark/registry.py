@@ -1,0 +1,128 @@
+"""Knows every VPN and workload by name: those of the package, and those in folders named by TUNNELMARK_PATH.
+
+A module in `tunnelmark.vpns` that defines `DRIVER`, or in `tunnelmark.workloads` that defines `WORKLOAD`,
+is found without being listed anywhere. TUNNELMARK_PATH holds folders, separated by colons, whose
+subfolders `vpns/` and `workloads/` hold such modules as plain files.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import TypeVar
+
+from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.lab.programs import Part
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.files import PATH_VARIABLE
+from tunnelmark.vpns.base import Driver
+from tunnelmark.workloads.base import Workload
+
+_Kind = TypeVar("_Kind", Driver, Workload)
+
+
+@functools.cache
+def vpns() -> Mapping[str, Driver]:
+    """Every driver by name, the bare link (`direct`) first. UsageError names an extra file that is broken."""
+    found = _all("vpns", "DRIVER", Driver)
+    first = {"direct": found["direct"]} if "direct" in found else {}
+    return MappingProxyType(first | found)
+
+
+@functools.cache
+def workloads() -> Mapping[str, Workload]:
+    """Every workload by name. UsageError names an extra file that is broken."""
+    return MappingProxyType(_all("workloads", "WORKLOAD", Workload))
+
+
+def vpn(name: str) -> Driver:
+    """The driver of that name; UnknownName holds the nearest ones."""
+    try:
+        return vpns()[name]
+    except KeyError:
+        raise UnknownName("VPN", name, vpns()) from None
+
+
+def workload(name: str) -> Workload:
+    """The workload of that name; UnknownName holds the nearest ones."""
+    try:
+        return workloads()[name]
+    except KeyError:
+        raise UnknownName("workload", name, workloads()) from None
+
+
+def catalogue() -> Catalogue:
+    """The names and options of all VPNs and workloads, against which a plan file is checked."""
+    return Catalogue(
+        vpns={name: driver.options for name, driver in vpns().items()},
+        workloads={name: kind.options for name, kind in workloads().items()},
+    )
+
+
+def vpn_part(driver: Driver) -> Part:
+    """What is to be installed for a VPN."""
+    return Part(driver.name, driver.programs, driver.packages, driver.version, driver.version_pattern)
+
+
+def workload_part(kind: Workload) -> Part:
+    """What is to be installed for a workload."""
+    return Part(kind.name, kind.programs, kind.packages)
+
+
+def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:
+    found: dict[str, _Kind] = {}
+    origins: dict[str, str] = {}
+    for origin, module in _modules(stage):
+        thing = getattr(module, attribute, None)
+        if thing is None:
+            continue
+        if not isinstance(thing, kind):
+            raise UsageError(
+                f"{origin}: {attribute} is a {type(thing).__name__}, not a {kind.__name__}",
+                hint=f"see docs/add-a-{'vpn' if stage == 'vpns' else 'workload'}.md",
+            )
+        if thing.name in found:
+            raise UsageError(
+                f"{origin}: the name {thing.name!r} is taken by {origins[thing.name]}",
+                hint=f"choose another name for {attribute}",
+            )
+        found[thing.name], origins[thing.name] = thing, origin
+    return found
+
+
+def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
+    """Where a module comes from, and the module: the package's own by name, then extra files by path."""
+    package = importlib.import_module(f"tunnelmark.{stage}")
+    for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
+        if name not in ("base", "scaffold"):
+            yield f"tunnelmark.{stage}.{name}", importlib.import_module(f"tunnelmark.{stage}.{name}")
+    for folder in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
+        base = Path(folder).expanduser()
+        if not base.is_dir():
+            raise UsageError(f"{PATH_VARIABLE} names {folder}, which is no folder", hint="correct or unset it")
+        for file in sorted((base / stage).glob("*.py")):
+            yield str(file), _load(file, f"tunnelmark_extra.{stage}.{file.stem}")
+
+
+def _load(file: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{file} cannot be read as Python", hint=f"remove it from {PATH_VARIABLE}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(
+            f"{file} cannot be loaded: {type(error).__name__}: {error}",
+            hint=f"correct the file, or take its folder out of {PATH_VARIABLE}",
+        ) from error
+    return module

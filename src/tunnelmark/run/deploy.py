@@ -1,0 +1,244 @@
+"""Carries a Deployment out on a lab: desk, files, phases, readiness; and keeps watch over its daemons."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, ip_address
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
+from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.node import Exit, Process
+from tunnelmark.vpns import base
+from tunnelmark.vpns.base import Command, Condition, Daemon, Deployment, Driver, Host, Mesh, Options, Step
+
+FOLDER = PurePosixPath("/run/tunnelmark")
+"""Where a deployment's files stand on each node; the operator's desk is on the middle node."""
+
+_STEP_TIMEOUT = 20.0  # seconds a set-up command or a daemon's own condition may take
+_PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
+_PAUSE = 0.005  # seconds before a ping that could not even be sent is tried again
+
+
+def mesh_of(lab: Lab) -> Mesh:
+    """The lab's nodes as a driver sees them."""
+    overlay = IPv4Network(base.OVERLAY)
+    hosts = tuple(
+        Host(name, lab.address(name), FOLDER, IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"))
+        for place, name in enumerate(lab.nodes, start=1)
+    )
+    return Mesh(hosts, FOLDER / "desk")
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    daemon: Daemon
+    process: Process
+
+
+class Tunnel:
+    """A deployment that is up: where its overlay is, how long that took, and its daemons.
+
+    `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
+    first answered ping, by direction `a>b`.
+    """
+
+    def __init__(self, lab: Lab, deployment: Deployment, logs: Path) -> None:
+        self._lab = lab
+        self._deployment = deployment
+        self._logs = logs
+        self._running: list[_Running] = []
+        self._begun: float | None = None
+        self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
+        self.address: dict[str, IPv4Address | IPv6Address] = {}
+        self.first_packet: dict[str, float] = {}
+
+    async def start(self) -> None:
+        """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
+        middle = self._lab.middle
+        desk = FOLDER / "desk"
+        if self._deployment.desk:
+            await middle.write(str(desk / ".keep"), "")
+        for argv in self._deployment.desk:
+            await self._command(Command("", argv), ["sh", "-c", 'cd "$0" && exec "$@"', str(desk), *argv])
+        await asyncio.gather(*(self._place(file, desk) for file in self._deployment.files))
+        for phase in self._deployment.phases:
+            await _together(self._step(step) for step in phase)
+
+    async def answer(self, timeout: float) -> None:
+        """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds."""
+        begun = self._begun if self._begun is not None else time.monotonic()
+        deadline = time.monotonic() + timeout
+        for node, overlay in self._deployment.overlays.items():
+            self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
+        nodes = list(self.address)
+        pairs = [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
+
+        async def both_ways(later: str, earlier: str) -> None:
+            # One side first, the one that dials where somebody must: two WireGuard peers that begin their
+            # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
+            for source, target in ((later, earlier), (earlier, later)):
+                answered = await self._first_answer(source, target, deadline)
+                self.first_packet[f"{source}>{target}"] = answered - begun
+
+        try:
+            await asyncio.wait_for(self.unless_dead(_together(both_ways(*pair) for pair in pairs)), timeout)
+        except TimeoutError:
+            directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
+            silent = ", ".join(one for one in directions if one not in self.first_packet)
+            raise NotReady(
+                f"no ping was answered over the overlay within {timeout:g} s: {silent}",
+                hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
+            ) from None
+
+    async def unless_dead(self, work: Any) -> Any:
+        """The result of some awaitable work, or DaemonDied as soon as one of the daemons ends."""
+        task = asyncio.ensure_future(work)
+        deaths = {asyncio.ensure_future(running.process.wait()): running.daemon for running in self._running}
+        try:
+            await asyncio.wait({task, *deaths}, return_when=asyncio.FIRST_COMPLETED)
+            for death, daemon in deaths.items():
+                if death.done() and not task.done():
+                    raise self._died(daemon, death.result())
+            return await task
+        finally:
+            for future in (task, *deaths):
+                future.cancel()
+            await asyncio.gather(task, *deaths, return_exceptions=True)
+
+    async def restart(self, node: str) -> None:
+        """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await."""
+        mine = [running for running in self._running if running.daemon.node == node]
+        for running in mine:
+            self._running.remove(running)
+            await running.process.stop(patience=0)
+        for phase in self._deployment.phases:
+            await _together(self._step(step) for step in phase if step.node == node)
+
+    async def _place(self, file: base.File, desk: PurePosixPath) -> None:
+        content = await self._lab.middle.read(str(desk / file.from_desk)) if file.from_desk else file.content
+        await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
+
+    async def _step(self, step: Step) -> None:
+        if isinstance(step, Command):
+            await self._command(step, list(step.argv))
+        else:
+            await self._daemon(step)
+
+    async def _command(self, step: Command, argv: list[str]) -> None:
+        node = self._lab.nodes[step.node] if step.node else self._lab.middle
+        try:
+            done = await node.run(argv, timeout=_STEP_TIMEOUT, stdin=step.stdin)
+        except LabError as error:
+            raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
+        if done.code != 0:
+            raise SetupFailed(
+                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}"
+            )
+
+    async def _daemon(self, daemon: Daemon) -> None:
+        node = self._lab.nodes[daemon.node]
+        if self._begun is None:
+            self._begun = time.monotonic()
+        log = self._logs / f"daemon.{daemon.node}.{daemon.name}.log"
+        try:
+            process = await node.spawn(daemon.argv, stdout=log, env=daemon.env)
+        except LabError as error:
+            raise SetupFailed(f"{daemon.argv[0]}: {error.message}", hint="is its package installed?") from error
+        self._running.append(_Running(daemon, process))
+        if daemon.ready is not None:
+            try:
+                await self.unless_dead(node.until(plain(daemon.ready), _STEP_TIMEOUT))
+            except LabError:
+                raise NotReady(
+                    f"{daemon.name} on {daemon.node} ran for {_STEP_TIMEOUT:g} s without {daemon.ready}",
+                    hint="its log stands beside this trial's raw output",
+                ) from None
+
+    def _died(self, daemon: Daemon, end: Exit) -> DaemonDied:
+        how = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+        return DaemonDied(
+            f"{daemon.name} on {daemon.node} ended by itself with {how}",
+            hint=f"the end of its log: daemon.{daemon.node}.{daemon.name}.log",
+        )
+
+    async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
+        """The interface's first global address; a VPN that chooses addresses itself shows it there."""
+        while time.monotonic() < deadline:
+            shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
+            words = shown.stdout.split()
+            if shown.code == 0 and len(words) > 3:
+                return ip_address(words[3].partition("/")[0])
+            await asyncio.sleep(_PAUSE)
+        raise NotReady(f"{interface} on {node} got no address in time", hint="see the daemon's log")
+
+    async def _first_answer(self, source: str, target: str, deadline: float) -> float:
+        """When (monotonic seconds) the first ping was answered; one ping every 10 ms until then."""
+        address = str(self.address[target])
+        while True:
+            left = max(1, round(deadline - time.monotonic()))
+            argv = ["ping", "-n", "-q", "-c1", f"-w{left}", "-i", _PING_INTERVAL, address]
+            process = await self._lab.nodes[source].spawn(argv)
+            try:
+                end = await process.wait()
+            except asyncio.CancelledError:
+                await process.signal(9)
+                raise
+            if end.code == 0:
+                return end.time
+            await asyncio.sleep(_PAUSE)
+
+
+def plain(condition: Condition) -> Mapping[str, Any]:
+    """A driver's condition as the lab's agents understand it (see `lab.conditions`)."""
+    match condition:
+        case base.UdpPort(port):
+            return {"kind": "udp-port", "port": port}
+        case base.TcpPort(port):
+            return {"kind": "tcp-port", "port": port}
+        case base.Interface(name):
+            return {"kind": "interface", "name": name}
+        case base.UnixSocket(path):
+            return {"kind": "unix-socket", "path": str(path)}
+
+
+def prepare(lab: Lab, driver: Driver, options: Options, logs: Path) -> Tunnel:
+    """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder."""
+    return Tunnel(lab, driver.deploy(mesh_of(lab), options), logs)
+
+
+@asynccontextmanager
+async def deploy(
+    lab: Lab, driver: Driver, options: Options, *, logs: Path, ready_timeout: float
+) -> AsyncIterator[Tunnel]:
+    """A VPN on all nodes of a lab, answering in every direction; it ends with its lab."""
+    logs.mkdir(parents=True, exist_ok=True)
+    tunnel = prepare(lab, driver, options, logs)
+    await tunnel.start()
+    await tunnel.answer(ready_timeout)
+    yield tunnel
+
+
+def log_end(folder: Path, characters: int = 2000) -> str:
+    """The end of every daemon's log in a trial's folder, as a failure's evidence."""
+    parts = []
+    for path in sorted(folder.glob("daemon.*.log")):
+        if text := path.read_text(errors="replace").strip():
+            parts.append(f"--- {path.name}\n{text[-characters:]}")
+    return "\n".join(parts)
+
+
+async def _together(work: Iterator[Any]) -> None:
+    """All of some work at once; the first failure cancels the rest and is raised as itself."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,45 @@
+"""What the machine did besides the lab during a trial: CPU taken by other work, and stolen by the hypervisor."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """CPU seconds since boot, all cores together: `busy` by anybody, `stolen`; and what the lab and we used."""
+
+    time: float
+    busy: float
+    stolen: float
+    lab: float
+    own: float
+
+
+def glance(lab: float | None) -> Glance:
+    """Look at the machine now; `lab` are the CPU seconds that the lab's groups have used (None: unknown)."""
+    tick = os.sysconf("SC_CLK_TCK")
+    # proc_stat(5): user nice system idle iowait irq softirq steal
+    user, nice, system, _, _, irq, softirq, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])
+    return Glance(
+        time.monotonic(), user + nice + system + irq + softirq, steal, float("nan") if lab is None else lab, time.process_time()
+    )
+
+
+def between(before: Glance, after: Glance) -> dict[str, float]:
+    """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`."""
+    wall = after.time - before.time
+    if wall <= 0:
+        return {}
+    lab, own = after.lab - before.lab, after.own - before.own
+    other = (after.busy - before.busy - lab - own) / wall
+    found = {"steal": (after.stolen - before.stolen) / wall}
+    if other == other:  # not NaN
+        found["other_cpu"] = max(other, 0.0)
+        found["lab_cpu"] = lab / wall
+    return found

@@ -1,0 +1,39 @@
+"""The bare link: the underlay itself as if it were an overlay, the arm that every other is compared with."""
+
+from __future__ import annotations
+
+from tunnelmark.vpns.base import Deployment, Driver, Fact, Features, Mesh, Options, Overlay
+
+UNDERLAY_INTERFACE = "eth0"  # the name that the lab gives to a node's interface on the underlay
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Nothing to start: each node is reached at its underlay address."""
+    return Deployment(overlays={host.name: Overlay(UNDERLAY_INTERFACE, host.underlay) for host in mesh.hosts})
+
+
+def _fact(value: str, source: str = "no VPN") -> Fact:
+    return Fact(value, source, "2026-11-21")
+
+
+DRIVER = Driver(
+    name="direct",
+    title="Direct (no VPN)",
+    homepage="https://docs.kernel.org/networking/",
+    packages=("iproute2",),
+    programs=("ip",),
+    version=("uname", "-r"),
+    version_pattern=r"(\S+)",
+    deploy=deploy,
+    encrypted=False,
+    features=Features(
+        transport=_fact("none"),
+        encryption=_fact("none"),
+        handshake=_fact("none"),
+        routing=_fact("the underlay's own"),
+        inner=_fact("Ethernet, so IPv4 and IPv6"),
+        mtu=_fact("1500", "measured: ip link on eth0 of a node"),
+        datapath=_fact("kernel", "Linux network stack over veth"),
+        licence=_fact("GPL-2.0 (Linux)", "COPYING of the kernel"),
+    ),
+)

@@ -1,0 +1,74 @@
+"""tinc 1.0: a mesh VPN whose daemons find each other through TCP connections and carry data over UDP."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, TcpPort
+
+INTERFACE = "tinc0"
+PORT = 655
+
+
+def _name(mesh: Mesh, host: Host) -> str:
+    """tinc's own name of a node; it allows letters, digits and underscores only (tinc.conf(5), Name)."""
+    return f"node{mesh.hosts.index(host)}"
+
+
+def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey]) -> list[File]:
+    config = [f"Name = {_name(mesh, host)}", f"Interface = {INTERFACE}", "AddressFamily = ipv4"]
+    if host != mesh.hub:
+        config.append(f"ConnectTo = {_name(mesh, mesh.hub)}")
+    # tinc 1.0 reads keys in the PKCS #1 form only; `tincd -K` would make the same, one second slower.
+    private = keys[host.name].private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    up = f"#!/bin/sh\nip address add {host.overlay} dev $INTERFACE && exec ip link set $INTERFACE up\n"
+    files = [
+        File(host.name, host.dir / "tinc.conf", "\n".join(config) + "\n"),
+        File(host.name, host.dir / "rsa_key.priv", private),
+        File(host.name, host.dir / "tinc-up", up, mode=0o700),
+    ]
+    for node in mesh.hosts:
+        public = keys[node.name].public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
+        about = f"Address = {node.underlay}\nPort = {PORT}\nSubnet = {node.overlay.ip}/32\n{public}"
+        files.append(File(host.name, host.dir / "hosts" / _name(mesh, node), about))
+    return files
+
+
+def _daemon(host: Host) -> Daemon:
+    argv = ("tincd", "-c", str(host.dir), "-D", "-d5", f"--pidfile={host.dir / 'tincd.pid'}")
+    return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Spokes dial the hub once it listens (a refused dial is repeated after 5 s only); data goes directly."""
+    keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys)),
+        phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
+    )
+
+
+_MANUAL = "https://www.tinc-vpn.org/documentation/tinc.html"
+
+DRIVER = Driver(
+    name="tinc",
+    title="tinc",
+    homepage="https://www.tinc-vpn.org/",
+    packages=("tinc", "iproute2"),
+    programs=("tincd", "ip"),
+    version=("tincd", "--version"),
+    version_pattern=r"tinc version (\S+)",
+    deploy=deploy,
+    features=Features(
+        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}#The-connection", "2026-11-21"),
+        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", "2026-11-21"),
+        handshake=Fact("RSA 2048 and AES-256-CFB over TCP", f"{_MANUAL}#Authentication-protocol", "2026-11-21"),
+        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}#The-meta_002dprotocol", "2026-11-21"),
+        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", "2026-11-21"),
+        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", "2026-11-21"),
+        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", "2026-11-21"),
+        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", "2026-11-21"),
+    ),
+)

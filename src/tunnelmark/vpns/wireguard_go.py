@@ -1,0 +1,96 @@
+"""wireguard-go, WireGuard in user space: a full mesh of peers over UDP."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import PurePosixPath
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from pydantic import Field
+
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    UnixSocket,
+)
+
+INTERFACE = "wg0"
+PORT = 51820
+SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))  # fixed in wireguard-go's ipc/uapi_unix.go
+
+
+class WireGuardOptions(Options):
+    """`mtu` of the overlay interface in bytes; None leaves it as shipped."""
+
+    mtu: int | None = Field(default=None, ge=576, le=65535)
+
+
+def _config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
+    """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
+    private = b64encode(keys[host.name].private_bytes_raw()).decode()
+    lines = ["[Interface]", f"PrivateKey = {private}", f"ListenPort = {PORT}"]
+    for peer in mesh.others(host):
+        public = b64encode(keys[peer.name].public_key().public_bytes_raw()).decode()
+        lines += ["[Peer]", f"PublicKey = {public}", f"AllowedIPs = {peer.overlay.ip}/32"]
+        lines += [f"Endpoint = {peer.underlay}:{PORT}"]
+    return "\n".join(lines) + "\n"
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Every node peers with every other; interfaces go up last, when all of them know their keys.
+
+    A handshake that reaches a node without keys is lost, and WireGuard repeats it after 5 s only.
+    """
+    assert isinstance(options, WireGuardOptions)
+    keys = {host.name: X25519PrivateKey.generate() for host in mesh.hosts}
+    mtu = () if options.mtu is None else ("mtu", str(options.mtu))
+    daemons, configure, up = [], [], []
+    for host in mesh.hosts:
+        daemons.append(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), ready=SOCKET))
+        configure.append(Command(host.name, ("wg", "setconf", INTERFACE, str(host.dir / "wg.conf"))))
+        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
+        up.append(Command(host.name, ("ip", "link", "set", INTERFACE, *mtu, "up")))
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(File(host.name, host.dir / "wg.conf", _config(mesh, host, keys)) for host in mesh.hosts),
+        phases=(tuple(daemons), tuple(configure), tuple(up)),
+    )
+
+
+_PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
+
+
+DRIVER = Driver(
+    name="wireguard-go",
+    title="WireGuard (wireguard-go)",
+    homepage="https://git.zx2c4.com/wireguard-go/",
+    packages=("wireguard-go", "wireguard-tools", "iproute2"),
+    programs=("wireguard-go", "wg", "ip"),
+    version=("wireguard-go", "--version"),
+    version_pattern=r"wireguard-go v?(\S+)",
+    deploy=deploy,
+    options=WireGuardOptions,
+    features=Features(
+        transport=Fact("UDP", f"{_PAPER} section 3", "2026-11-21"),
+        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", "2026-11-21"),
+        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", "2026-11-21"),
+        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", "2026-11-21"),
+        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", "2026-11-21"),
+        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", "2026-11-21"),
+        datapath=Fact(
+            "user space over TUN, one packet a system call, crypto on all cores",
+            "wireguard-go 0.0.20220316: device/send.go, tun/tun_linux.go (batching came with 0.0.20230223)",
+            "2026-11-21",
+        ),
+        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", "2026-11-21"),
+    ),
+)
