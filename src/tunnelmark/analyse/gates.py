@@ -47,8 +47,8 @@ def _link_filled(analysis: Analysis) -> Gate:
     if not shares:
         return Gate(name, False, f"direct has no result by {', '.join(greedy)}, so the link's ceiling is not known")
     said = [
-        f"{share.share:.1%} of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile})"
+        f"{100 * share.share:.1f} % of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile})"
         for share in shares
     ]
     passed = all(share.share >= DIRECT_FILLS for share in shares)
-    return Gate(name, passed, f"direct reaches {', '.join(said)}; at least {DIRECT_FILLS:.0%} is asked")
+    return Gate(name, passed, f"direct reaches {', '.join(said)}; at least {100 * DIRECT_FILLS:.0f} % is asked")

@@ -89,8 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show(error.message, error.hint)
         return error.exit_code
     except click.NoSuchOption as error:
-        near = " or ".join(sorted(error.possibilities or ()))
-        _show(f"there is no option {error.option_name}", f"did you mean {near}?" if near else _help_of(error.ctx))
+        _show(f"there is no option {error.option_name}", _nearest(error.possibilities) or _help_of(error.ctx))
+        return 2
+    except click.exceptions.NoSuchCommand as error:
+        _show(f"there is no command called {error.command_name!r}", _nearest(error.possibilities) or _help_of(error.ctx))
         return 2
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -114,6 +116,10 @@ def _show(message: str, hint: str) -> None:
     click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
     if hint:
         click.echo(click.style("hint: ", bold=True) + hint, err=True)
+
+
+def _nearest(names: Sequence[str] | None) -> str:
+    return f"did you mean {' or '.join(sorted(names))}?" if names else ""
 
 
 def _sentence(text: str) -> str:

@@ -28,9 +28,10 @@ def doctor(json_: bool) -> int:
     if json_:
         as_json({"ready": not missing, "checks": [_plain(check) for check in checks]})
     else:
+        rows: list[tuple[str | Text, ...]] = []
         for group, members in groupby(checks, key=lambda check: check.group):
-            table((group, "", "", ""), [_row(check) for check in members])
-            click.echo()
+            rows += [(Text(group, style="bold"), "", "", ""), *(_row(check) for check in members)]
+        table(("need", "state", "found", "what to do"), rows)
         click.echo(_verdict(missing, [check for check in checks if check.state == "warn"]))
     return 2 if missing else 0
 

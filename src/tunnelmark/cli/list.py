@@ -25,7 +25,7 @@ def list_() -> None:
 @_JSON
 def vpns(json_: bool) -> None:
     """The VPNs that a lab can deploy: their version here, or how to install them."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, driver in registry.vpns().items():
         try:
             version, install = part_version(registry.vpn_part(driver)), None
@@ -57,7 +57,7 @@ def vpns(json_: bool) -> None:
 @_JSON
 def workloads(json_: bool) -> None:
     """The kinds of traffic, and what each measures."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, kind in registry.workloads().items():
         rows.append(
             {
@@ -93,7 +93,9 @@ def profiles(json_: bool) -> None:
     files = Files.standard()
     loaded = [load_profile(name, files) for name in files.names("profile")]
     if json_:
-        as_json([{"name": p.name, "title": p.title, "source": p.source, "rate": p.rate, "queue": p.queue} for p in loaded])
+        as_json(
+            [{"name": p.name, "title": p.title, "source": p.source, "rate": p.rate, "queue": p.queue} for p in loaded]
+        )
         return
     table(
         ("profile", "title", "rate", "queue"),

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from tunnelmark.errors import TunnelmarkError
 
 
-class Name(click.ParamType):
+class Name(click.ParamType[str]):
     """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well."""
 
     def __init__(self, name: str, known: Callable[[], Iterable[str]], *, path: bool = False) -> None:

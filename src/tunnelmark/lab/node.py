@@ -18,13 +18,10 @@ from typing import IO, Any
 
 from tunnelmark.errors import LabError, NodeGone
 from tunnelmark.lab import channel
+from tunnelmark.lab.programs import search_path
 
-ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/run/home",
-    "LANG": "C.UTF-8",
-}
-"""The environment of every program on a node; nothing of the caller's leaks in."""
+ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
+"""The environment of every program on a node; of the caller's, only PATH goes in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import struct
@@ -58,11 +59,9 @@ def main() -> None:
     outcome = dict.fromkeys(NAMES, "not tried: no namespaces")
     reading, writing = os.pipe()
     try:
-        syscalls.unshare(
-            syscalls.NEWNET | syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID
-        )
+        syscalls.unshare(syscalls.NEWNET | syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID)
     except OSError as error:
-        outcome["namespaces"] = error.strerror
+        outcome["namespaces"] = str(error)
     else:
         child = os.fork()
         if child == 0:
@@ -82,7 +81,7 @@ def _all(hierarchies: cgroups.Hierarchies) -> dict[str, str]:
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
     outcome["bridge"] = _try(lambda: _link("bridge"))
     for kind in QDISCS:
-        outcome[kind] = _try(lambda kind=kind: _qdisc(kind))
+        outcome[kind] = _try(functools.partial(_qdisc, kind))
     outcome["wireguard"] = _try(lambda: _link("wireguard"))
     outcome["cubic-sysctl"] = _try(_cubic_by_sysctl)
     outcome["cgroup"] = outcome["cubic-bpf"] = "no writable cgroup v2 mount"

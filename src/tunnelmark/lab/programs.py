@@ -59,7 +59,9 @@ def find(program: str, packages: Sequence[str] = ()) -> Path:
     """The path of a program; MissingPart says which packages bring it."""
     found = shutil.which(program, path=search_path())
     if found is None:
-        raise MissingPart(f"the program {program} is not installed", hint=how_to_install(packages or _packages(program)))
+        raise MissingPart(
+            f"the program {program} is not installed", hint=how_to_install(packages or _packages(program))
+        )
     return Path(found)
 
 

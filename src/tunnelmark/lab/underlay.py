@@ -17,7 +17,6 @@ from pyroute2 import Ethtool, IPRoute
 
 from tunnelmark.lab import syscalls
 
-
 OFFLOADS: Mapping[str, bool] = {
     "tx-tcp-segmentation": False,
     "tx-tcp-ecn-segmentation": False,

@@ -26,13 +26,13 @@ class StudyTable(Table):
     """`[study]`"""
 
     name: Name = Field(description=_NAME)
-    title: str = Field(description="one line of text for people, such as \"Five VPNs\"", min_length=1)
+    title: str = Field(description='one line of text for people, such as "Five VPNs"', min_length=1)
     description: str = Field(default="", description="text for people")
     seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
     blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
     ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
-    profiles: list[Name] = Field(min_length=1, description="a list of profile names such as [\"gigabit\"]")
-    topologies: list[Name] = Field(min_length=1, description="a list of topology names such as [\"pair\"]")
+    profiles: list[Name] = Field(min_length=1, description='a list of profile names such as ["gigabit"]')
+    topologies: list[Name] = Field(min_length=1, description='a list of topology names such as ["pair"]')
 
 
 class ArmTable(Table):
@@ -80,7 +80,7 @@ class TopologyTable(Table):
 
     title: str = Field(description="one line of text for people", min_length=1)
     nodes: Annotated[list[Name], Field(min_length=2)] = Field(
-        description="a list of two node names or more, such as [\"a\", \"b\"]"
+        description='a list of two node names or more, such as ["a", "b"]'
     )
 
 
@@ -89,7 +89,7 @@ class LinkTable(Table):
 
     name: Name = Field(description=_NAME)
     nodes: Annotated[list[str], Field(min_length=2)] = Field(
-        description="a list of two of the topology's nodes or more, such as [\"a\", \"b\"]"
+        description='a list of two of the topology\'s nodes or more, such as ["a", "b"]'
     )
 
 

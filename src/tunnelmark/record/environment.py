@@ -83,6 +83,12 @@ def sysctls(names: Iterable[str] = SYSCTLS) -> dict[str, str]:
     return found
 
 
+def socket_buffer_limit() -> int:
+    """The largest socket buffer in bytes that a program may ask for, both ways (net.core.{r,w}mem_max)."""
+    limits = sysctls(("net.core.rmem_max", "net.core.wmem_max"))
+    return min((int(value) for value in limits.values()), default=212992)
+
+
 def _programs(part: Part) -> dict[str, dict[str, str]]:
     paths = {program: find(program, part.packages) for program in part.programs}
     return {program: {"path": str(path), "sha256": sha256(path)} for program, path in paths.items()}

@@ -36,7 +36,7 @@ def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey]) -> list[F
 
 
 def _daemon(host: Host) -> Daemon:
-    argv = ("tincd", "-c", str(host.dir), "-D", "-d5", f"--pidfile={host.dir / 'tincd.pid'}")
+    argv = ("tincd", "-c", str(host.dir), "-D", "-d3", f"--pidfile={host.dir / 'tincd.pid'}")
     return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
 
 
@@ -51,6 +51,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _MANUAL = "https://www.tinc-vpn.org/documentation/tinc.html"
+SEEN = "2026-11-21"
 
 DRIVER = Driver(
     name="tinc",
@@ -62,13 +63,13 @@ DRIVER = Driver(
     version_pattern=r"tinc version (\S+)",
     deploy=deploy,
     features=Features(
-        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}#The-connection", "2026-11-21"),
-        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", "2026-11-21"),
-        handshake=Fact("RSA 2048 and AES-256-CFB over TCP", f"{_MANUAL}#Authentication-protocol", "2026-11-21"),
-        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}#The-meta_002dprotocol", "2026-11-21"),
-        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", "2026-11-21"),
-        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", "2026-11-21"),
-        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", "2026-11-21"),
-        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", "2026-11-21"),
+        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}#The-connection", SEEN),
+        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", SEEN),
+        handshake=Fact("RSA 2048 and AES-256-CFB over TCP", f"{_MANUAL}#Authentication-protocol", SEEN),
+        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}#The-meta_002dprotocol", SEEN),
+        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", SEEN),
+        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", SEEN),
+        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", SEEN),
+        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", SEEN),
     ),
 )

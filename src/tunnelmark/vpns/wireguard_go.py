@@ -67,7 +67,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
-
+SEEN = "2026-11-21"
 
 DRIVER = Driver(
     name="wireguard-go",
@@ -80,17 +80,13 @@ DRIVER = Driver(
     deploy=deploy,
     options=WireGuardOptions,
     features=Features(
-        transport=Fact("UDP", f"{_PAPER} section 3", "2026-11-21"),
-        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", "2026-11-21"),
-        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", "2026-11-21"),
-        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", "2026-11-21"),
-        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", "2026-11-21"),
-        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", "2026-11-21"),
-        datapath=Fact(
-            "user space over TUN, one packet a system call, crypto on all cores",
-            "wireguard-go 0.0.20220316: device/send.go, tun/tun_linux.go (batching came with 0.0.20230223)",
-            "2026-11-21",
-        ),
-        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", "2026-11-21"),
+        transport=Fact("UDP", f"{_PAPER} section 3", SEEN),
+        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", SEEN),
+        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", SEEN),
+        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", SEEN),
+        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", SEEN),
+        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", SEEN),
+        datapath=Fact("user space over TUN, one packet a system call, all cores", "0.0.20220316: device/send.go", SEEN),
+        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", SEEN),
     ),
 )

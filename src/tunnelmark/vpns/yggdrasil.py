@@ -50,6 +50,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _DOCS = "https://yggdrasil-network.github.io"
+SEEN = "2026-11-21"
 
 DRIVER = Driver(
     name="yggdrasil",
@@ -57,17 +58,18 @@ DRIVER = Driver(
     homepage="https://yggdrasil-network.github.io/",
     packages=("yggdrasil",),
     programs=("yggdrasil",),
+    # `yggdrasil -version` of Debian's build says "unknown".
     version=("dpkg-query", "-W", "-f", "${Version}", "yggdrasil"),
     version_pattern=r"(\S+)",
     deploy=deploy,
     features=Features(
-        transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", "2026-11-21"),
-        encryption=Fact("XSalsa20-Poly1305 (NaCl box)", f"{_DOCS}/faq.html", "2026-11-21"),
-        handshake=Fact("X25519 from ed25519 identities, ephemeral keys", f"{_DOCS}/faq.html", "2026-11-21"),
-        routing=Fact("any graph of peerings, packets follow a spanning tree", f"{_DOCS}/about.html", "2026-11-21"),
-        inner=Fact("IPv6 (200::/7)", f"{_DOCS}/about.html", "2026-11-21"),
-        mtu=Fact("53049", "measured here, 0.4.7: ip link", "2026-11-21"),
-        datapath=Fact("user space over TUN, several threads, stream over TCP", "measured here, 0.4.7", "2026-11-21"),
-        licence=Fact("LGPL-3.0 with linking exception", "/usr/share/doc/yggdrasil/copyright", "2026-11-21"),
+        transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", SEEN),
+        encryption=Fact("XSalsa20-Poly1305 (NaCl box)", f"{_DOCS}/faq.html", SEEN),
+        handshake=Fact("X25519 from ed25519 identities, ephemeral keys", f"{_DOCS}/faq.html", SEEN),
+        routing=Fact("any graph of peerings, packets follow a spanning tree", f"{_DOCS}/about.html", SEEN),
+        inner=Fact("IPv6 (200::/7)", f"{_DOCS}/about.html", SEEN),
+        mtu=Fact("53049", "measured here, 0.4.7: ip link", SEEN),
+        datapath=Fact("user space over TUN, several threads, stream over TCP", "measured here, 0.4.7", SEEN),
+        licence=Fact("LGPL-3.0 with linking exception", "/usr/share/doc/yggdrasil/copyright", SEEN),
     ),
 )

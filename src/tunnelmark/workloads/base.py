@@ -45,6 +45,11 @@ class Endpoints:
     target_address: IPv4Address | IPv6Address
     socket_buffer: int = 212992  # Linux's own default of net.core.rmem_max, in bytes
 
+    @classmethod
+    def between(cls, source: str, target: str) -> Endpoints:
+        """Endpoints without a path yet, to ask a workload what it would do and how long."""
+        return cls(source, target, IPv4Address(0), IPv4Address(0))
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -99,7 +104,8 @@ class Workload:
     """A kind of traffic: its options, its metrics, what it starts and how its output is read.
 
     `read` gets the options and the output of each program by name, and raises `OutputUnreadable` or
-    `WorkloadFailed` (when the output itself reports an error).
+    `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
+    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults.
     """
 
     name: str
@@ -110,7 +116,12 @@ class Workload:
     programs: tuple[str, ...]
     packages: tuple[str, ...]
     options: type[Options] = field(default=Options)
+    metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
+
+    def metrics_with(self, options: Options) -> tuple[Metric, ...]:
+        """The metrics that a reading with these options has."""
+        return self.metrics if self.metrics_of is None else self.metrics_of(options)
 
     def metric(self, name: str) -> Metric:
-        """The metric of that name; KeyError if the workload does not declare it."""
+        """The metric of that name among the defaults; KeyError if the workload does not declare it."""
         return {metric.name: metric for metric in self.metrics}[name]

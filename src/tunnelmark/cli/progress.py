@@ -1,0 +1,107 @@
+"""What a run shows while it goes: the plan before, a bar with the time left, a line for what failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from tunnelmark.lab.lab import describe
+from tunnelmark.plan.model import Plan, Trial
+from tunnelmark.run.loop import BETWEEN, Kit
+from tunnelmark.run.outcome import Attempt
+from tunnelmark.units import clock
+
+_REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
+
+
+def dry_run(console: Console, plan: Plan, kit: Kit) -> None:
+    """Print every trial in its order, with the seconds of its traffic, and the estimate for all."""
+    width = len(str(len(plan.trials)))
+    for trial in plan.trials:
+        console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {kit.seconds(trial):g} s", soft_wrap=True)
+    console.print(f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, about {_estimate(plan, kit)}")
+
+
+def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
+    """Say what is about to happen."""
+    study = plan.study
+    console.print(f"[bold]{study.title}[/]")
+    console.print(f"  arms       {', '.join(arm.name for arm in study.arms)}", soft_wrap=True)
+    console.print(f"  workloads  {', '.join(use.name for use in study.workloads)}")
+    for profile in study.profiles:
+        console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
+    console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
+    console.print(f"  results    {folder}")
+    console.print(f"  time       about {_estimate(plan, kit)}")
+
+
+class Live:
+    """Follows a run on the terminal: a bar, or a line a trial where there is no terminal."""
+
+    def __init__(self, console: Console, plan: Plan, kit: Kit, done: Collection[str]) -> None:
+        self._console = console
+        self._kit = kit
+        self._left = sum(kit.seconds(trial) for trial in plan.trials if trial.id not in done)
+        self._between = BETWEEN
+        self._count = len(done)
+        self._all = len(plan.trials)
+        self._ran = 0
+        self._begun = 0.0
+        self._outside = 0.0  # seconds beside traffic, of all trials that ran
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            refresh_per_second=_REFRESH,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=self._all, completed=self._count, left="")
+
+    def __enter__(self) -> Live:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def begin(self, trial: Trial) -> None:
+        """Show which trial runs now, and the time left."""
+        self._begun = time.monotonic()
+        self._bar.update(self._task, description=f"block {trial.block}  {trial.arm.name} · {trial.use.name}", left=self._time_left())
+
+    def end(self, attempt: Attempt) -> None:
+        """Count the trial; say so at once when it failed."""
+        took, traffic = time.monotonic() - self._begun, self._kit.seconds(attempt.trial)
+        self._count += 1
+        self._ran += 1
+        self._left -= traffic
+        if attempt.outcome == "ok":
+            self._outside += max(took - traffic, 0.0)
+            self._between = self._outside / self._ran
+        self._bar.update(self._task, completed=self._count, left=self._time_left())
+        if attempt.failure is not None:
+            line = Text(f"{attempt.outcome}: {_name(attempt.trial)}: {attempt.failure.message}", style="red")
+            self._console.print(line, soft_wrap=True)
+        elif not self._console.is_terminal:
+            self._console.print(f"[{self._count}/{self._all}] {_name(attempt.trial)}: ok, {took:.1f} s; {self._time_left()}", markup=False)
+
+    def _time_left(self) -> str:
+        left = self._left + (self._all - self._count) * self._between
+        return f"{clock(max(left, 0.0))} left"
+
+
+def _estimate(plan: Plan, kit: Kit) -> str:
+    return clock(sum(kit.seconds(trial) + BETWEEN for trial in plan.trials))
+
+
+def _name(trial: Trial) -> str:
+    return f"block {trial.block}  {trial.arm.name} · {trial.profile.name} · {trial.topology.name} · {trial.use.name}"

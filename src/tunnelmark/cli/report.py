@@ -1,0 +1,45 @@
+"""The command `report`: shows the results of a folder again, or writes their reports anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON and write nothing.")
+def report(results: Path, as_json: bool) -> int:
+    """Show RESULTS (a folder that a run has written), and write report.html, report.md and the Parquet tables anew.
+
+    Nothing is measured and no root is needed: every figure comes from the journal.
+    """
+    if as_json:
+        from tunnelmark import analyse
+        from tunnelmark.record import store
+        from tunnelmark.report import json
+
+        click.echo(json.render(analyse.judge(store.load(results))))
+        return 0
+    return show(results, Console(highlight=False))
+
+
+def show(folder: Path, console: Console) -> int:
+    """Analyse a results folder, print its table, write its reports; exit code 1 if a gate failed."""
+    from tunnelmark import analyse
+    from tunnelmark.record import store
+    from tunnelmark.report import html, markdown, terminal
+
+    found = store.load(folder)
+    analysis = analyse.judge(found)
+    store.export(found)
+    (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
+    (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
+    console.print(terminal.render(analysis))
+    failed = [gate for gate in analyse.gates(analysis) if not gate.passed]
+    for gate in failed:
+        console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
+    console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+    return 1 if failed else 0

@@ -1,0 +1,95 @@
+"""The append-only journal of a study: one JSON object a line, synced to the disk as each trial ends.
+
+Whatever kills the command, every line that was written whole stays; a line torn by the kill is cut
+off when the study is resumed. A reserve file keeps room for the last words on a full disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tunnelmark.errors import DiskFull, StoreError
+
+_RESERVE = 1 << 20  # bytes; a trial's line has about 20 KiB
+
+
+class Journal:
+    """A journal open for appending."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reserve = path.with_suffix(".reserve")
+
+    def __enter__(self) -> Journal:
+        self._cut_torn_line()
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            with self._reserve.open("wb") as reserve:
+                os.posix_fallocate(reserve.fileno(), 0, _RESERVE)
+        except OSError as error:
+            os.close(self._fd)
+            self._reserve.unlink(missing_ok=True)
+            raise _told(error, self._path) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._fd)
+        self._reserve.unlink(missing_ok=True)
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """Write one line and see it on the disk. DiskFull if there was no room; the line is then written
+        into the reserve, so that what had been measured is not lost."""
+        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        end = os.fstat(self._fd).st_size
+        try:
+            self._write(line)
+        except OSError as error:
+            os.ftruncate(self._fd, end)
+            if error.errno == errno.ENOSPC and self._reserve.exists():
+                self._reserve.unlink()
+                self._write(line)
+            raise _told(error, self._path) from error
+
+    def _write(self, line: bytes) -> None:
+        written = 0
+        while written < len(line):
+            written += os.write(self._fd, line[written:])
+        os.fsync(self._fd)
+
+    def _cut_torn_line(self) -> None:
+        if not self._path.exists():
+            return
+        with self._path.open("r+b") as file:
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+
+
+def entries(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole line of a journal, in order; StoreError if one of them is not what a journal holds."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(f"{path.parent} holds no results", hint="name the folder that a run has written") from None
+    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            raise StoreError(f"{path}: line {number} is damaged", hint="take that line out and resume the study") from None
+        yield entry
+
+
+def _told(error: OSError, path: Path) -> StoreError:
+    if error.errno == errno.ENOSPC:
+        return DiskFull(
+            f"no space is left for results in {path.parent}",
+            hint=f"free some space, then go on with `tunnelmark run --resume {path.parent}`; no finished trial is lost",
+        )
+    return StoreError(f"{path} cannot be written: {error.strerror}", hint="check the folder's permissions")

@@ -1,0 +1,218 @@
+"""A results folder being written and read: made from a plan, appended to by trials, loaded for reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
+
+from tunnelmark.errors import DiskFull, StoreError
+from tunnelmark.plan.load import save_inputs
+from tunnelmark.plan.model import Plan
+from tunnelmark.record import results, schema
+from tunnelmark.record.journal import Journal, entries
+from tunnelmark.record.results import PlanInfo, Results, SampleRow, Session, TrialRow
+from tunnelmark.run.outcome import Attempt
+from tunnelmark.vpns.base import Driver
+from tunnelmark.workloads.base import Endpoints, Workload
+
+SPARE = 16 << 20
+"""Bytes that must be free before a trial starts: its raw output, the journal and the report."""
+
+_PLAN = TypeAdapter(PlanInfo)
+_TRIAL = TypeAdapter(TrialRow)
+
+
+def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
+    """Make a results folder; StoreError if something is there already."""
+    if folder.exists() and any(folder.iterdir()):
+        raise StoreError(
+            f"{folder} is not empty", hint=f"choose another folder, or go on with `tunnelmark run --resume {folder}`"
+        )
+    try:
+        (folder / results.RAW).mkdir(parents=True)
+        save_inputs(plan.study, folder / results.INPUTS)
+        _write(folder / results.PLAN, _PLAN.dump_python(info, mode="json"))
+        _write(folder / results.ENVIRONMENT, dict(environment))
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out") from error
+
+
+def require_space(folder: Path) -> None:
+    """DiskFull if a further trial might not find room for what it leaves."""
+    if shutil.disk_usage(folder).free < SPARE:
+        raise DiskFull(
+            f"less than {SPARE >> 20} MiB are left for results in {folder}",
+            hint=f"free some space, then go on with `tunnelmark run --resume {folder}`; no finished trial is lost",
+        )
+
+
+def discard_unfinished(folder: Path) -> set[str]:
+    """The ids of all trials that have an attempt; raw output of others, which were cut off, is removed."""
+    done = {entry["trial"]["trial"] for entry in entries(folder / results.JOURNAL) if "trial" in entry}
+    for raw in (folder / results.RAW).iterdir():
+        if raw.name not in done:
+            shutil.rmtree(raw)
+    return done
+
+
+def require_same(folder: Path, now: Mapping[str, Any]) -> None:
+    """StoreError if the machine or a VPN is not what it was when the results were begun."""
+    before = load_environment(folder)
+    differs = [what for what in ("machine", "vpns") if before.get(what) != json.loads(json.dumps(now[what]))]
+    if differs:
+        raise StoreError(
+            f"{folder} was begun with other programs or on another machine ({', '.join(differs)} differ)",
+            hint="trials of both do not belong into one study: run it anew",
+        )
+
+
+def keep(journal: Journal, attempt: Attempt, workload: Workload) -> TrialRow:
+    """Append an attempt to the journal; the row as it will be read."""
+    row = row_of(attempt, workload)
+    journal.append({"trial": asdict(row)})
+    return row
+
+
+def load_plan(folder: Path) -> PlanInfo:
+    """What the results of a folder were asked to be; StoreError if it holds none."""
+    try:
+        return _PLAN.validate_json(_read(folder, results.PLAN))
+    except ValidationError as error:
+        raise StoreError(f"{folder / results.PLAN} was not written by this version of tunnelmark: {error}") from error
+
+
+def load_environment(folder: Path) -> dict[str, Any]:
+    """Where the results of a folder were measured; StoreError if it holds none."""
+    try:
+        found: dict[str, Any] = json.loads(_read(folder, results.ENVIRONMENT))
+    except ValueError as error:
+        raise StoreError(f"{folder / results.ENVIRONMENT} is damaged: {error}") from error
+    return found
+
+
+def load(folder: Path) -> Results:
+    """Read a results folder; StoreError says what is wrong with it."""
+    info, environment = load_plan(folder), load_environment(folder)
+    trials, sessions = [], []
+    for entry in entries(folder / results.JOURNAL):
+        if "trial" in entry:
+            trials.append(_TRIAL.validate_python(entry["trial"]))
+        elif "begun" in entry:
+            sessions.append(Session(entry["begun"], None))
+        elif "wall" in entry:
+            sessions[-1] = Session(sessions[-1].started, entry["wall"])
+    return Results(folder, info, environment, tuple(trials), tuple(sessions))
+
+
+def tables(found: Results) -> tuple[pa.Table, pa.Table]:
+    """The journal as two Arrow tables in the tidy schema: samples, trials."""
+    samples, trials = [], []
+    for row in found.trials:
+        cell = {key: getattr(row, key) for key in ("trial", "block", "arm", "profile", "topology", "workload", "link")}
+        cell["study"] = found.plan.study
+        samples += [cell | asdict(sample) for sample in row.samples]
+        plain = {key: value for key, value in asdict(row).items() if key != "samples"}
+        trials.append(plain | {"study": found.plan.study})
+    return pa.Table.from_pylist(samples, schema.SAMPLES), pa.Table.from_pylist(trials, schema.TRIALS)
+
+
+def export(found: Results) -> None:
+    """Write the journal as Parquet files beside it."""
+    samples, trials = tables(found)
+    pq.write_table(samples, found.path / "samples.parquet", compression="zstd")
+    pq.write_table(trials, found.path / "trials.parquet", compression="zstd")
+
+
+def row_of(attempt: Attempt, workload: Workload) -> TrialRow:
+    """An attempt as a row: names instead of objects, and each sample with its unit."""
+    options = workload.options.model_validate(attempt.trial.use.options)
+    units = {metric.name: metric.unit for metric in workload.metrics_with(options)}
+    trial, failure = attempt.trial, attempt.failure
+    return TrialRow(
+        trial=trial.id,
+        position=trial.position,
+        block=trial.block,
+        arm=trial.arm.name,
+        profile=trial.profile.name,
+        topology=trial.topology.name,
+        workload=trial.use.name,
+        link=attempt.link,
+        outcome=attempt.outcome,
+        started=attempt.started,
+        phases=dict(attempt.phases),
+        samples=tuple(SampleRow(s.metric, units[s.metric], s.value, s.time) for s in attempt.samples),
+        first_packet=dict(attempt.first_packet),
+        host=dict(attempt.host),
+        reason=failure.kind if failure else None,
+        message=failure.message if failure else None,
+        hint=failure.hint if failure else None,
+        log=failure.log if failure else None,
+        raw=tuple(f"{results.RAW}/{trial.id}/{name}" for name in attempt.raw),
+    )
+
+
+def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, Workload]) -> PlanInfo:
+    """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else."""
+    study = plan.study
+    uses = []
+    for use in study.workloads:
+        workload = workloads[use.workload]
+        options = workload.options.model_validate(use.options)
+        traffic = workload.traffic(Endpoints.between("a", "b"), options)
+        uses.append(
+            results.WorkloadInfo(
+                name=use.name,
+                workload=use.workload,
+                title=workload.title,
+                options=options.model_dump(mode="json"),
+                metrics=tuple(results.MetricInfo(**asdict(metric)) for metric in workload.metrics_with(options)),
+                window=traffic.window,
+                warmup=traffic.warmup,
+            )
+        )
+    return PlanInfo(
+        study=study.name,
+        title=study.title,
+        description=study.description,
+        seed=study.seed,
+        blocks=study.blocks,
+        arms=tuple(
+            results.ArmInfo(arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as) for arm in study.arms
+        ),
+        profiles=tuple(
+            results.ProfileInfo(
+                p.name, p.title, p.source, None if p.rate is None else int(p.rate), None if p.queue is None else int(p.queue)
+            )
+            for p in study.profiles
+        ),
+        topologies=tuple(
+            results.TopologyInfo(t.name, t.title, t.nodes, {link.name: link.nodes for link in t.links})
+            for t in study.topologies
+        ),
+        workloads=tuple(uses),
+        trials=tuple(trial.id for trial in plan.trials),
+    )
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except OSError:
+        raise StoreError(f"{folder} holds no results", hint="name the folder that a run has written") from None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with path.open("w") as file:
+        json.dump(content, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,101 @@
+"""The figure of a metric's effects: a row an arm, a dot with its interval, a small ring for each block."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.pairing import effect as effect_of
+from tunnelmark.analyse.same import noise
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+from tunnelmark.report.figures import svg
+
+_ROW, _TOP, _LEFT, _RIGHT, _RANK = 34.0, 30.0, 128.0, 500.0, 752.0
+
+
+def effects(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+    """Empty when no arm can be compared with direct."""
+    cells = [cell for cell in view.cells(analysis, setting, metric) if cell.arm != analysis.reference]
+    shown = [value for cell in cells for value in _shown(cell)]
+    if not shown:
+        return Markup("")
+    least = noise(analysis.same, setting, metric)
+    nothing = effect_of(metric, 0.0)
+    band = (1 / least, least) if metric.compare == "ratio" else (-least, least)
+    ratio = metric.compare == "ratio"
+    # Ratios far from 1 are drawn from zero, so that lengths mean something; near 1, the differences are what is seen.
+    far = min(shown) < 0.8 or max(shown) > 1.25
+    axis = svg.axis([*shown, nothing, *band], _LEFT, _RIGHT, zero=not ratio or far, may_be_log=ratio)
+    bottom = _TOP + _ROW * len(cells)
+    parts: list[str] = [_band(axis, band, bottom), *_ticks(axis, metric, shown, bottom)]
+    parts.append(svg.line(axis(nothing), _TOP - 8, axis(nothing), bottom, "zero"))
+    parts.append(svg.text(axis(nothing), _TOP - 13, analysis.reference or "direct", "note", "middle"))
+    if analysis.rankings:
+        parts.append(svg.text(_RANK, _TOP - 13, "rank", "note", "end"))
+    for index, cell in enumerate(cells):
+        parts += _row(analysis, cell, axis, _TOP + _ROW * (index + 0.5))
+    title = f"{metric.title} of each arm against {analysis.reference}: " + "; ".join(
+        f"{cell.arm} {_said(cell)}" for cell in cells
+    )
+    return svg.picture(bottom + 30, title, parts)
+
+
+def _row(analysis: Analysis, cell: Cell, axis: svg.Axis, y: float) -> list[str]:
+    twin = view.twin_of(analysis, cell.arm)
+    parts: list[str] = [svg.line(_LEFT, y, _RIGHT, y, "guide")]
+    parts.append(svg.text(_LEFT - 12, y + 4.5, cell.arm, "arm", "end"))
+    found = cell.against_direct
+    if found is not None and found.estimate is not None:
+        for block, value in zip(found.blocks, found.effects, strict=True):
+            place = y + 3.0 * ((block - 1) % 5 - 2)
+            ring = svg.element("title", f"block {block}: {words.number(value)}")
+            parts.append(svg.element("circle", ring, cx=axis(value), cy=place, r=2.4, class_="block"))
+        if found.interval is not None:
+            parts.append(svg.line(axis(found.interval.low), y, axis(found.interval.high), y, "interval"))
+        solid = cell.verdict in ("better", "worse")
+        parts.append(svg.element("circle", cx=axis(found.estimate), cy=y, r=5.2, class_="dot" if solid else "dot tie"))
+    parts.append(svg.text(_RIGHT + 18, y + 4.5, _said(cell), "value" if cell.spread else "value bad"))
+    rank = view.place(analysis, cell.setting, cell.metric, cell.arm)
+    if rank is not None:
+        parts.append(svg.text(_RANK, y + 4.5, words.rank(rank.first, rank.last), "value", "end"))
+    elif twin is not None:
+        parts.append(svg.text(_RANK, y + 4.5, "A/A", "note", "end"))
+    return parts
+
+
+def _shown(cell: Cell) -> list[float]:
+    found = cell.against_direct
+    if found is None:
+        return []
+    ends = [found.interval.low, found.interval.high] if found.interval else []
+    return [*found.effects, *ends]
+
+
+def _said(cell: Cell) -> str:
+    if cell.against_direct is None or cell.against_direct.estimate is None:
+        return words.VERDICTS[cell.verdict]
+    said = words.effect(cell.metric, cell.against_direct)
+    return f"{said}, {words.VERDICTS[cell.verdict]}" if cell.verdict in ("tie", "too few blocks") else said
+
+
+def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:
+    left, right = axis(band[0]), axis(band[1])
+    return svg.element("rect", x=left, y=_TOP - 8, width=max(right - left, 0.5), height=bottom - _TOP + 8, class_="band")
+
+
+def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float) -> list[str]:
+    parts: list[str] = []
+    for tick in axis.ticks():
+        parts.append(svg.line(axis(tick), bottom, axis(tick), bottom + 4, "tick"))
+        parts.append(svg.text(axis(tick), bottom + 19, _tick(metric, tick, shown), "note", "middle"))
+    parts.append(svg.line(_LEFT, bottom, _RIGHT, bottom, "tick"))
+    return parts
+
+
+def _tick(metric: MetricInfo, tick: float, shown: list[float]) -> str:
+    if metric.compare == "ratio":
+        return f"{tick:.5g}×" if metric.better == "lower" else words.with_unit(f"{100 * tick:.5g}", "%")
+    scale = words.scale(metric.unit, shown)
+    unit = "points" if scale.unit == "%" else scale.unit
+    return words.with_unit(f"{tick / scale.factor:.5g}".replace("-", "−"), unit) if tick else "0"

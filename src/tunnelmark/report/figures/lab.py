@@ -1,0 +1,95 @@
+"""Figures of the lab itself: the link between the nodes, the order of the trials, and where the time went."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from tunnelmark.analyse.model import Analysis, WallTime
+from tunnelmark.record.results import ProfileInfo, TopologyInfo
+from tunnelmark.report import words
+from tunnelmark.report.figures import svg
+from tunnelmark.units import Rate, Size, clock
+
+
+def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
+    """The nodes of one link, with the middle node that shapes it, and the tunnel that the arms build over it."""
+    nodes = next(iter(topology.links.values()), topology.nodes)
+    left, right = (nodes[0], nodes[-1]) if nodes else ("a", "b")
+    rate = str(Rate(profile.rate)) if profile.rate else "no rate set"
+    queue = f"queue {Size(profile.queue)} each way" if profile.queue else "no queue set"
+    parts = [
+        svg.path([(112.0, 62.0), (112.0, 30.0), (648.0, 30.0), (648.0, 62.0)], "tunnel"),
+        svg.text(380, 20, "the tunnel of the arm (direct has none)", "note", "middle"),
+        svg.line(172, 92, 290, 92, "wire"),
+        svg.line(470, 92, 588, 92, "wire"),
+        *_box(112, 92, 120, f"node {left}", "VPN daemon, workload"),
+        *_box(380, 92, 180, rate, queue),
+        *_box(648, 92, 120, f"node {right}", "VPN daemon, workload"),
+        svg.text(380, 142, "middle node: all shaping happens here", "note", "middle"),
+    ]
+    return svg.picture(152, f"Node {left} and node {right} are joined through a middle node: {rate}, {queue}", parts)
+
+
+def order(analysis: Analysis) -> Markup:
+    """When each trial ran: a row an arm, a mark a trial from left to right, failures crossed out."""
+    plan, trials = analysis.results.plan, analysis.results.trials
+    if not trials:
+        return Markup("")
+    row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
+    places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
+    bottom = top + row * len(places)
+    step = (right - left) / max(len(plan.trials), 1)
+    size = min(step * 0.76, 11.0)
+    disturbed = {found.trial for found in analysis.disturbed}
+    shades = {use.name: index % 3 for index, use in enumerate(plan.workloads)}
+    parts: list[str] = [svg.text(left - 12, y + 4, arm, "arm small", "end") for arm, y in places.items()]
+    parts += [svg.line(left, y, right, y, "guide") for y in places.values()]
+    starts: dict[int, int] = {}
+    for trial in trials:
+        starts[trial.block] = min(trial.position, starts.get(trial.block, trial.position))
+        x, y = left + (trial.position + 0.5) * step, places[trial.arm]
+        told = svg.element("title", f"{trial.position + 1}: {trial.trial}, {trial.outcome}")
+        shade = f"mark w{shades[trial.workload]}" + (" disturbed" if trial.trial in disturbed else "")
+        if trial.outcome == "ok":
+            corner = {"x": x - size / 2, "y": y - 5.5, "width": size, "height": 11.0}
+            parts.append(svg.element("rect", told, class_=shade, **corner))
+        else:
+            cross = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+            parts.append(svg.element("path", told, d=cross, class_="cross"))
+    for block, position in sorted(starts.items()):
+        x = left + position * step
+        parts.append(svg.line(x, top - 6, x, bottom, "tick"))
+        parts.append(svg.text(x + 4, top - 8, f"block {block}", "note"))
+    title = f"Order of the trials: {len(trials)} of {len(plan.trials)} ran, in {len(starts)} randomised blocks"
+    return svg.picture(bottom + 6, title, parts)
+
+
+def time(wall: WallTime) -> Markup:
+    """The wall time as one bar by phase; where trials overlap, the bar's parts are drawn to the sum of all parts."""
+    parts_of = [(name, seconds) for name, seconds in wall.phases.items() if seconds > 0]
+    if wall.outside > 0:
+        parts_of.append(("outside of trials", wall.outside))
+    total = sum(seconds for _, seconds in parts_of)
+    if total <= 0:
+        return Markup("")
+    parts: list[str] = []
+    x, labels_until = 8.0, 0.0
+    for name, seconds in parts_of:
+        width = (svg.WIDTH - 16.0) * seconds / total
+        told = svg.element("title", f"{name}: {clock(seconds)}")
+        kind = "part measure" if name == "measure" else "part"
+        parts.append(svg.element("rect", told, x=x, y=6.0, width=width, height=26.0, class_=kind))
+        label = f"{name} {words.percent(seconds / wall.wall)}" if wall.wall > 0 else name
+        if width > 6.6 * len(label) and x >= labels_until:
+            parts.append(svg.text(x + 1, 50, label, "note"))
+            labels_until = x + 6.6 * len(label)
+        x += width
+    return svg.picture(58, f"Wall time by phase; {words.percent(wall.measuring)} is measuring", parts)
+
+
+def _box(x: float, y: float, width: float, first: str, second: str) -> list[Markup]:
+    return [
+        svg.element("rect", x=x - width / 2, y=y - 30.0, width=width, height=60.0, rx=4, class_="box"),
+        svg.text(x, y - 3, first, "arm", "middle"),
+        svg.text(x, y + 15, second, "note", "middle"),
+    ]

@@ -1,0 +1,99 @@
+"""Figures of what happens inside a window: values over time as small multiples, and how single values are spread."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from markupsafe import Markup
+
+from tunnelmark.analyse.model import Analysis, Setting
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+from tunnelmark.report.figures import svg
+
+PERCENTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+_POINTS = 160
+"""No line has more points than this; a screen could not show them."""
+
+
+def is_spread(metric: MetricInfo) -> bool:
+    """Whether single values of this metric are better shown as a distribution than over time: latencies are."""
+    return metric.unit in ("s", "ms", "us", "µs")
+
+
+def over_time(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+    """A panel an arm: each block a thin line, their median a thick one, direct's median behind it."""
+    found = view.series(analysis, setting, metric)
+    if not found:
+        return Markup("")
+    medians = {arm: _median_line(blocks) for arm, blocks in found.items()}
+    values = [value for blocks in found.values() for points in blocks.values() for _, value in points]
+    until = max(time for blocks in found.values() for points in blocks.values() for time, _ in points) or 1.0
+    columns, width, height, top = 3, 240.0, 104.0, 22.0
+    scale = words.scale(metric.unit, values)
+    parts: list[str] = []
+    for index, (arm, blocks) in enumerate(found.items()):
+        x0 = 44.0 + (index % columns) * width
+        y0 = top + (index // columns) * (height + 36.0)
+        across = svg.Axis(0.0, until, x0, x0 + width - 34.0)
+        up = svg.Axis(0.0, max(values) * 1.05 or 1.0, y0 + height, y0)
+        parts.append(svg.text(x0, y0 - 7, arm, "arm"))
+        for tick in up.ticks(3):
+            parts.append(svg.line(across.start, up(tick), across.end, up(tick), "guide"))
+            if index % columns == 0:
+                parts.append(svg.text(x0 - 6, up(tick) + 4, f"{tick / scale.factor:.4g}", "note", "end"))
+        for tick in across.ticks(4):
+            parts.append(svg.text(across(tick), y0 + height + 15, f"{tick:.4g}", "note", "middle"))
+        if arm != analysis.reference and analysis.reference in medians:
+            parts.append(svg.path([(across(t), up(v)) for t, v in medians[analysis.reference]], "line direct"))
+        parts += [svg.path([(across(t), up(v)) for t, v in _thinned(points)], "line thin") for points in blocks.values()]
+        parts.append(svg.path([(across(t), up(v)) for t, v in medians[arm]], "line median"))
+    rows = -(-len(found) // columns)
+    title = f"{metric.title} over time of each arm, in {scale.unit}, up to {scale.value(max(values))}"
+    return svg.picture(top + rows * (height + 36.0), title, parts)
+
+
+def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+    """A row an arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
+    found = {
+        arm: [view.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES]
+        for arm, blocks in view.series(analysis, setting, metric).items()
+    }
+    if not found:
+        return Markup("")
+    row, top, left, right = 34.0, 8.0, 128.0, 560.0
+    shown = [value for quantiles in found.values() for value in quantiles]
+    axis = svg.axis(shown, left, right, zero=True, may_be_log=True)
+    bottom = top + row * len(found)
+    scale = words.scale(metric.unit, [median(shown)])
+    parts: list[str] = []
+    for tick in axis.ticks():
+        parts.append(svg.line(axis(tick), top, axis(tick), bottom + 4, "guide"))
+        label = words.with_unit(f"{tick / scale.factor:.4g}", scale.unit)
+        parts.append(svg.text(axis(tick), bottom + 19, label, "note", "middle"))
+    for index, (arm, (low, quarter, middle, three_quarters, high)) in enumerate(found.items()):
+        y = top + row * (index + 0.5)
+        parts.append(svg.text(left - 12, y + 4.5, arm, "arm", "end"))
+        parts.append(svg.line(axis(low), y, axis(high), y, "whisker"))
+        parts.append(svg.line(axis(quarter), y, axis(three_quarters), y, "interval"))
+        parts.append(svg.element("circle", cx=axis(middle), cy=y, r=5.2, class_="dot"))
+        said = f"{words.number(middle / scale.factor)}, 99 %: {scale.value(high)}"
+        parts.append(svg.text(right + 18, y + 4.5, said, "value"))
+    title = f"Distribution of {metric.title}: " + "; ".join(
+        f"{arm} median {scale.value(quantiles[2])}, 99 % below {scale.value(quantiles[4])}"
+        for arm, quantiles in found.items()
+    )
+    return svg.picture(bottom + 30, title, parts)
+
+
+def _median_line(blocks: dict[int, list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The median over blocks at each time, to a tenth of a second."""
+    at: dict[float, list[float]] = {}
+    for points in blocks.values():
+        for time, value in points:
+            at.setdefault(round(time, 1), []).append(value)
+    return _thinned([(time, median(values)) for time, values in sorted(at.items())])
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    return points[:: -(-len(points) // _POINTS)]

@@ -1,0 +1,107 @@
+"""The little SVG that the figures need: elements, scales and ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from markupsafe import Markup, escape
+
+WIDTH = 760
+"""All figures are this wide in their own units, about the pixels of a text column."""
+
+
+def element(name: str, *content: str, **attributes: object) -> Markup:
+    """An element; content that is not markup is escaped, `class_` and `text_anchor` become `class` and `text-anchor`."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(escape(part) for part in content)
+    return Markup(f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>")  # noqa: S704 (escaped above)
+
+
+def text(x: float, y: float, words: str, class_: str = "", anchor: str = "start") -> Markup:
+    return element("text", words, x=x, y=y, class_=class_ or None, text_anchor=None if anchor == "start" else anchor)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def path(points: Iterable[tuple[float, float]], class_: str) -> Markup:
+    """A line through the points."""
+    steps = [f"{_short(float(x))} {_short(float(y))}" for x, y in points]
+    return element("path", d="M" + "L".join(steps), class_=class_) if steps else Markup("")
+
+
+def picture(height: float, title: str, parts: Iterable[str], width: float = WIDTH) -> Markup:
+    """A whole figure; `title` says in words what a reader who cannot see it must know."""
+    return element(
+        "svg",
+        element("title", title),
+        *parts,
+        viewBox=f"0 0 {_short(width)} {_short(height)}",
+        role="img",
+        aria_label=title,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Maps values to places, evenly or by their logarithm."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        value = min(max(value, self.low), self.high)
+        if self.logarithmic:
+            share = log10(value / self.low) / log10(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, about: int = 6) -> list[float]:
+        """Round values inside the axis."""
+        if self.logarithmic:
+            decades = range(floor(log10(self.low)) - 1, ceil(log10(self.high)) + 1)
+            sets: Sequence[Sequence[float]] = ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+            for steps in sets:
+                found = [m * 10.0**d for d in decades for m in steps if self.low <= m * 10.0**d <= self.high]
+                if len(found) <= about + 2:
+                    break
+            return found
+        step = round_step((self.high - self.low) / about)
+        first = ceil(self.low / step - 1e-9)
+        return [k * step for k in range(first, floor(self.high / step + 1e-9) + 1)]
+
+
+def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_be_log: bool) -> Axis:
+    """An axis that holds all values: logarithmic when they span more than a factor of five, from zero if asked."""
+    low, high = min(values), max(values)
+    if may_be_log and low > 0 and high / low > 5:
+        return Axis(low / 1.15, high * 1.15, start, end, logarithmic=True)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    span = (high - low) or abs(high) or 1.0
+    step = round_step(span / 6)
+    # A little air on both sides, and ends on round values where that costs little.
+    low = low if zero and low == 0 else floor((low - 0.03 * span) / step) * step
+    high = high if zero and high == 0 else ceil((high + 0.03 * span) / step) * step
+    return Axis(low, high, start, end)
+
+
+def round_step(rough: float) -> float:
+    """The round number (1, 2 or 5 times a power of ten) that is at least `rough`."""
+    power = 10.0 ** floor(log10(rough)) if rough > 0 else 1.0
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
+
+
+def _short(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,0 +1,135 @@
+"""The report as GitHub Markdown: for a README, an issue, a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+from tunnelmark.report.environment import environment
+from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.units import clock
+
+
+def render(analysis: Analysis) -> str:
+    """The whole report; long parts are folded."""
+    plan = analysis.results.plan
+    parts = [f"# {_safe(plan.title)}"]
+    if plan.description:
+        parts.append(_safe(plan.description))
+    parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
+    parts.append("## Can these numbers be believed?")
+    parts.append(
+        "\n".join(f"- {'✅' if g.passed else '❌'} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis))
+    )
+    parts.append("## What was found")
+    parts.append("\n".join(f"- **{_safe(_where(f.metric, f.setting, plan.profiles))}**: {_safe(f.text)}" for f in findings(analysis)))
+    for heading, settings in view.groups(analysis):
+        if heading:
+            parts.append(f"### {_safe(heading)}")
+        parts.append(_table(analysis, settings))
+    parts.append(
+        f"Values are medians over {plan.blocks} randomised blocks; beneath stands the effect against "
+        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. *Tie*: no difference that this "
+        "study can see and that matters."
+    )
+    parts += _failures(analysis)
+    parts.append("## How it was done")
+    parts.append(_safe(time_spent(analysis)) + f" Seed {plan.seed}.")
+    parts.append(_time(analysis))
+    parts.append(_environment(analysis))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _where(metric: MetricInfo, setting: Setting, profiles: Sequence[object]) -> str:
+    return metric.title if len(profiles) == 1 else f"{metric.title}, {setting.profile}"
+
+
+def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
+    columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
+    head = ["arm", "ok", "first packet", *(metric.title for _, metric in columns)]
+    rows = []
+    for summary in analysis.arms:
+        first = summary.first_packet
+        rows.append(
+            [
+                f"**{_safe(summary.arm)}**",
+                words.share(summary.success),
+                words.scale("s", [first.median]).value(first.median) if first else "",
+                *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
+            ]
+        )
+    return _rows(head, rows)
+
+
+def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) -> str:
+    cell = analysis.cell(arm, setting, metric.name)
+    if cell.spread is None:
+        return f"*{words.state(cell)}*"
+    medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
+    lines = [words.scale(metric.unit, medians).value(cell.spread.median)]
+    if cell.against_direct is not None and cell.against_direct.estimate is not None:
+        lines.append(words.effect(metric, cell.against_direct))
+    return "<br>".join([*lines, *_notes(analysis, cell)])
+
+
+def _notes(analysis: Analysis, cell: Cell) -> list[str]:
+    found = view.place(analysis, cell.setting, cell.metric, cell.arm)
+    notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
+    if cell.verdict in ("tie", "too few blocks"):
+        notes.append(words.VERDICTS[cell.verdict])
+    if cell.ceiling:
+        notes.append(words.CEILINGS[cell.ceiling])
+    return [f"<sub>{', '.join(notes)}</sub>"] if notes else []
+
+
+def _failures(analysis: Analysis) -> list[str]:
+    if not analysis.failures:
+        return []
+    parts = ["## What failed"]
+    for row in analysis.failures:
+        cause = f"**{_safe(row.trial)}** ({row.reason or row.outcome}): {_safe(row.message or '')}"
+        hint = f" Hint: {_safe(row.hint)}" if row.hint else ""
+        log = f"\n\n  <details><summary>end of the log</summary>\n\n{_block(row.log)}\n\n  </details>" if row.log else ""
+        parts.append(f"- {cause}{hint}{log}")
+    return parts
+
+
+def _time(analysis: Analysis) -> str:
+    wall = analysis.wall
+    if wall.wall <= 0:
+        return ""
+    rows = [[name, clock(seconds), words.percent(seconds / wall.wall)] for name, seconds in wall.phases.items()]
+    rows.append(["outside of trials", clock(wall.outside), words.percent(wall.outside / wall.wall)])
+    return _rows(["phase", "time", "of the wall time"], rows)
+
+
+def _environment(analysis: Analysis) -> str:
+    facts = environment(analysis.results.environment)
+    rows = [[_safe(name), f"`{value}`" if value else ""] for name, value in facts.plain()]
+    if not rows:
+        return ""
+    return f"<details><summary>Versions and settings</summary>\n\n{_rows(['what', 'value'], rows)}\n\n</details>"
+
+
+def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(_one_line(cell) for cell in line) + " |" for line in lines)
+
+
+def _one_line(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _block(text: str) -> str:
+    return "\n".join(f"      {line}" for line in text.rstrip().splitlines())
+
+
+_MARKUP = str.maketrans({mark: "\\" + mark for mark in "\\`*_[]"} | {"<": "&lt;", ">": "&gt;", "\n": " "})
+
+
+def _safe(text: str) -> str:
+    """Text that Markdown takes as text: what programs print must not become markup."""
+    return text.translate(_MARKUP)

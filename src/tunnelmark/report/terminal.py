@@ -1,0 +1,108 @@
+"""The report on a terminal: one row an arm, one column a primary metric, then what is needed to believe it."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+from tunnelmark.report.findings import cautions, time_spent
+from tunnelmark.units import clock
+
+_STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "reference": "bold"}
+
+
+def render(analysis: Analysis) -> RenderableType:
+    """The whole report; it reads well from 80 columns on."""
+    plan = analysis.results.plan
+    parts: list[RenderableType] = [Text(plan.title, style="bold")]
+    parts += [Text(f"! {text}", style="yellow") for text in cautions(analysis)]
+    for heading, settings in view.groups(analysis):
+        if heading:
+            parts.append(Text(f"\n{heading}", style="bold"))
+        parts.append(_table(analysis, settings))
+    parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
+    parts.append(_gates(analysis))
+    parts += _same_lines(analysis)
+    parts.append(Padding(_time(analysis), (1, 0, 0, 0)))
+    return Group(*parts)
+
+
+def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+    table.add_column("arm", no_wrap=True)
+    table.add_column("ok", no_wrap=True)
+    table.add_column("first\npacket", no_wrap=True)
+    columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
+    for _, metric in columns:
+        table.add_column(metric.title, overflow="fold")
+    for summary in analysis.arms:
+        first = summary.first_packet
+        table.add_row(
+            Text(summary.arm, style="bold" if summary.arm == analysis.reference else ""),
+            Text(words.share(summary.success), style="" if summary.success.count == summary.success.total else "red"),
+            words.scale("s", [first.median]).value(first.median) if first else "",
+            *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
+        )
+    return table
+
+
+def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) -> Text:
+    cell = analysis.cell(arm, setting, metric.name)
+    if cell.spread is None:
+        return Text(words.VERDICTS[cell.verdict], style=_STYLES.get(cell.verdict, "dim"))
+    medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
+    lines = words.scale(metric.unit, medians).value(cell.spread.median) + _marks(cell)
+    if cell.against_direct is not None and cell.against_direct.estimate is not None:
+        mark = {"tie": "≈ ", "too few blocks": "? "}.get(cell.verdict, "")
+        lines += f"\n{mark}{words.effect(metric, cell.against_direct)}"
+    return Text(lines, style=_STYLES.get(cell.verdict, "default"))
+
+
+def _marks(cell: Cell) -> str:
+    return {"link": " ⊤", "near the link": " ⊤", "load": " ⊤", None: ""}[cell.ceiling]
+
+
+def _legend(analysis: Analysis) -> Text:
+    cells = [cell for cell in analysis.cells if cell.metric.primary]
+    said = [
+        f"First line: the median over blocks. Second: against {analysis.reference or 'direct'} in the same block, "
+        "with its 95 % interval."
+    ]
+    if any(cell.verdict == "tie" for cell in cells):
+        said.append("≈ a tie: no difference that this study can see and that matters.")
+    if any(cell.verdict == "too few blocks" for cell in cells):
+        said.append("? too few blocks to judge.")
+    if any(cell.ceiling for cell in cells):
+        said.append("⊤ at or near a ceiling: the link or the offered load is the limit, not the arm.")
+    return Text(" ".join(said), style="dim")
+
+
+def _gates(analysis: Analysis) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for gate in gates(analysis):
+        mark = Text("✓", style="green") if gate.passed else Text("✗", style="red")
+        table.add_row(mark, Text(gate.name, style="bold"), gate.explanation)
+    return table
+
+
+def _same_lines(analysis: Analysis) -> list[RenderableType]:
+    seen = [
+        f"{pair.comparison.setting.workload} {pair.comparison.metric} {words.size(view.metric_of(analysis, pair.comparison), pair.noise)}"
+        for pair in analysis.same.twins
+        if pair.noise is not None
+    ]
+    return [Text(f"Smallest difference the A/A pair could have shown: {', '.join(seen)}.", style="dim")] if seen else []
+
+
+def _time(analysis: Analysis) -> Text:
+    wall = analysis.wall
+    parts = [f"{name} {clock(seconds)}" for name, seconds in wall.phases.items() if seconds >= 0.5]
+    if wall.outside >= 0.5:
+        parts.append(f"outside of trials {clock(wall.outside)}")
+    return Text(f"Time: {time_spent(analysis)}" + (f" By phase: {', '.join(parts)}." if parts else ""))

@@ -1,0 +1,142 @@
+"""Numbers and judgements as people read them: units, intervals, verdicts, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+from tunnelmark.analyse.model import Ceiling, Cell, Comparison, Share, Spread, Verdict
+from tunnelmark.record.results import MetricInfo
+
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+
+CEILINGS: dict[Ceiling, str] = {
+    "link": "limited by the link",
+    "near the link": "near the limit of the link",
+    "load": "limited by the offered load",
+}
+
+VERDICTS: dict[Verdict, str] = {
+    "reference": "the bare link",
+    "better": "better",
+    "worse": "worse",
+    "tie": "tie",
+    "too few blocks": "too few blocks",
+    "failed": "failed",
+    "not run": "not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How values of one unit are written: `factor` of the unit is one `unit` of this scale."""
+
+    factor: float
+    unit: str
+
+    def value(self, value: float) -> str:
+        return with_unit(number(value / self.factor), self.unit)
+
+    def spread(self, spread: Spread) -> str:
+        return f"{number(spread.low / self.factor)} to {with_unit(number(spread.high / self.factor), self.unit)}"
+
+
+def scale(unit: str, values: Iterable[float]) -> Scale:
+    """The scale that suits the largest of these values; a unit that has no prefixes stays as it is."""
+    largest = max((abs(value) for value in values), default=0.0)
+    if unit == "bit/s":
+        # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may stand in one column.
+        return next((Scale(size, name) for size, name in _RATES if largest >= 2 * size), Scale(1.0, unit))
+    if unit in _SECONDS:
+        base = _SECONDS[unit]
+        fitting = (Scale(size / base, name) for size, name in _TIMES if largest * base >= 0.5 * size)
+        return next(fitting, Scale(1e-6 / base, "µs") if largest else Scale(1.0, unit))
+    return Scale(1.0, unit)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with three significant digits, its thousands apart and a true minus sign."""
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - floor(log10(abs(value))))
+    text = f"{value:,.{min(places, 6)}f}"
+    if float(text.replace(",", "")) == 0:
+        return "0"
+    return text.replace("-", "−")
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number before its unit, held together by a space that does not break."""
+    return f"{text}\N{NO-BREAK SPACE}{unit}" if unit else text
+
+
+def effect(metric: MetricInfo, comparison: Comparison) -> str:
+    """An effect with its interval: `61 % [58–64]`, `2.1× [1.9–2.3]`, `+12.1 points [11.8 to 12.6]`; "" without one."""
+    if comparison.estimate is None:
+        return ""
+    factor, unit, signed = _form(metric, comparison)
+    found = comparison.interval
+    half = (found.high - found.low) * factor / 2 if found else 0.0
+    places = _places(half, comparison.estimate * factor)
+    middle = _fixed(comparison.estimate * factor, places)
+    if signed and comparison.estimate > 0 and middle != "0":
+        middle = f"+{middle}"
+    text = f"{middle}{unit}" if unit == "×" else with_unit(middle, unit)
+    ends = [_fixed(end * factor, places) for end in ((found.low, found.high) if found else ())]
+    if set(ends) <= {middle.lstrip("+")}:
+        return text
+    return f"{text} [{(' to ' if signed else '–').join(ends)}]"
+
+
+def size(metric: MetricInfo, amount: float) -> str:
+    """How large an effect is, away from none: `1.4 %` of a ratio 1.014, `0.1 points` of a difference."""
+    if metric.compare == "ratio":
+        return with_unit(number((amount - 1) * 100, 2), "%")
+    return with_unit(number(amount, 2), "points" if metric.unit == "%" else metric.unit)
+
+
+def share(found: Share) -> str:
+    return f"{found.count}/{found.total}"
+
+
+def percent(value: float, places: int = 0) -> str:
+    return with_unit(f"{100 * value:.{places}f}", "%")
+
+
+def rank(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def state(cell: Cell) -> str:
+    """A cell's standing in a word or two, with its ceiling where it has one."""
+    word = VERDICTS[cell.verdict]
+    return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
+
+
+def _form(metric: MetricInfo, comparison: Comparison) -> tuple[float, str, bool]:
+    if metric.compare == "ratio":
+        return (100.0, "%", False) if metric.better == "higher" else (1.0, "×", False)
+    if metric.unit == "%":
+        return 1.0, "points", True
+    shown = scale(metric.unit, [comparison.estimate or 0.0])
+    return 1 / shown.factor, shown.unit, True
+
+
+def _places(half_width: float, value: float) -> int:
+    """Decimals: one digit of the uncertainty is enough; without one, three digits of the value."""
+    if half_width > 0:
+        return min(2, max(0, -floor(log10(half_width))))
+    return min(2, max(0, 2 - floor(log10(abs(value))))) if value else 0
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "−")

@@ -1,0 +1,105 @@
+"""The block loop: takes the trials of a plan in their order, one at a time, and hands each attempt on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.programs import find
+from tunnelmark.plan.model import Arm, Plan, Trial, Use
+from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.trial import Parts, attempt, refused
+from tunnelmark.vpns.base import Driver
+from tunnelmark.workloads.base import Endpoints, Workload
+
+BETWEEN = 0.35
+"""Seconds that a trial takes beside its traffic, for the first estimate; the run itself measures them."""
+
+
+class Watcher(Protocol):
+    """Who wants to know how the run goes."""
+
+    def begin(self, trial: Trial) -> None:
+        """A trial begins."""
+
+    def end(self, attempt: Attempt) -> None:
+        """It has ended, and its attempt is safe on the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What the names in a plan stand for: drivers and workloads, and the machine's socket buffer limit in bytes."""
+
+    drivers: Mapping[str, Driver]
+    workloads: Mapping[str, Workload]
+    socket_buffer: int
+
+    def parts(self, plan: Plan, trial: Trial) -> Parts:
+        """What one trial is made with."""
+        driver, workload = self.drivers[trial.arm.vpn], self.workloads[trial.use.workload]
+        return Parts(
+            driver,
+            driver.options.model_validate(trial.arm.options),
+            workload,
+            workload.options.model_validate(trial.use.options),
+            float(plan.study.ready_timeout),
+            self.socket_buffer,
+        )
+
+    def missing(self, arm: Arm) -> MissingPart | None:
+        """Which program of an arm's VPN is not there, if any."""
+        driver = self.drivers[arm.vpn]
+        try:
+            for program in driver.programs:
+                find(program, driver.packages)
+        except MissingPart as missing:
+            return missing
+        return None
+
+    def require(self, use: Use) -> None:
+        """MissingPart if a program of the workload is not there: without it no arm could be measured."""
+        workload = self.workloads[use.workload]
+        for program in workload.programs:
+            find(program, workload.packages)
+
+    def seconds(self, trial: Trial) -> float:
+        """Seconds of traffic that a trial plans, warm-up included."""
+        workload = self.workloads[trial.use.workload]
+        source, target = trial.topology.nodes[0], trial.topology.nodes[-1]
+        nowhere = Endpoints.between(source, target)
+        traffic = workload.traffic(nowhere, workload.options.model_validate(trial.use.options))
+        return traffic.window + traffic.warmup
+
+
+async def carry_out(
+    plan: Plan,
+    kit: Kit,
+    keeper: Keeper,
+    raw: Path,
+    *,
+    done: Collection[str],
+    ready: Callable[[], None],
+    keep: Callable[[Attempt, Workload], object],
+    watcher: Watcher,
+) -> None:
+    """Run every trial of the plan that is not `done` yet (by id).
+
+    `ready` is called before each trial and may refuse by raising; `keep` makes an attempt safe before
+    the next trial begins. Raw output of a trial goes to `raw/ID`.
+    """
+    absent = {arm.name: kit.missing(arm) for arm in plan.study.arms}
+    for trial in plan.trials:
+        if trial.id in done:
+            continue
+        ready()
+        watcher.begin(trial)
+        if (missing := absent[trial.arm.name]) is not None:
+            ended = refused(trial, missing)
+        else:
+            ended = await attempt(keeper, trial, kit.parts(plan, trial), raw / trial.id)
+        keep(ended, kit.workloads[trial.use.workload])
+        watcher.end(ended)

@@ -1,0 +1,141 @@
+"""What the iperf3 workloads share: how its two ends are started, and its JSON down to the measuring window.
+
+Facts about iperf3 3.12 that decide this, each seen in a run (see tests/unit/workloads/outputs):
+with -J a client that cannot connect ends with exit code 0 and a top-level `error`; -t and -O take whole
+seconds only, so the warm-up is cut here out of the 0.1-second intervals; the server's intervals may end
+with one of a fraction of a millisecond.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import TcpPort
+from tunnelmark.workloads.base import Endpoints, Program, Traffic
+
+PROGRAM, PACKAGE = "iperf3", "iperf3"
+SERVER, CLIENT = "server", "client"
+
+_PORT = 5201
+_STEP = "0.1"  # seconds from one interval to the next
+_CONNECT_MS = 3000  # for the control connection; the overlay has just answered a ping
+_IDLE_S = 5  # a server that no client reaches ends by itself: longer than any client tries
+_SILENCE_MS = 3000  # a server that gets no more data ends the test with an error
+_GRACE_S = 10.0  # what connecting, draining queues and exchanging results may take at most
+
+
+class _Said(BaseModel):
+    """A part of iperf3's JSON; it says much more than is read here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Span(_Said):
+    """An interval of one stream; `start` and `end` are seconds since that side's test began."""
+
+    start: float
+    end: float
+    seconds: float
+
+
+SpanT = TypeVar("SpanT", bound=Span)
+EndT = TypeVar("EndT", bound=BaseModel)
+ReportT = TypeVar("ReportT", bound=BaseModel)
+
+
+class Step(_Said, Generic[SpanT]):
+    """The only stream in one interval."""
+
+    streams: Annotated[tuple[SpanT, ...], Field(min_length=1, max_length=1)]
+
+
+class Report(_Said, Generic[SpanT, EndT]):
+    """What one side of iperf3 printed: its intervals, and the figures at its end."""
+
+    intervals: tuple[Step[SpanT], ...]
+    end: EndT
+
+    def spans(self, begin: float, end: float) -> tuple[SpanT, ...]:
+        """The intervals whose middle lies from `begin` to before `end`, in seconds.
+
+        The middle, because iperf3 is up to some milliseconds late with each, and because that leaves out
+        the stump after the last. OutputUnreadable if there is none.
+        """
+        spans = tuple(span for step in self.intervals for span in step.streams)
+        inside = tuple(span for span in spans if begin <= (span.start + span.end) / 2 < end)
+        if not inside:
+            raise OutputUnreadable(
+                f"iperf3 printed no interval from {begin:g} s to {end:g} s",
+                hint="see the raw output: the run may have been cut short",
+            )
+        return inside
+
+
+def traffic(ends: Endpoints, options: Iterable[str], *, duration: Duration, warmup: Duration) -> Traffic:
+    """An iperf3 server on the target, for one test, and a client on the source that sends for `duration`."""
+    server = Program(
+        name=SERVER,
+        node=ends.target,
+        argv=(
+            *(PROGRAM, "--server", "--one-off", "--json", "--interval", _STEP, "--port", str(_PORT)),
+            *("--idle-timeout", str(_IDLE_S), "--rcv-timeout", str(_SILENCE_MS)),
+        ),
+        ready=TcpPort(_PORT),
+    )
+    client = Program(
+        name=CLIENT,
+        node=ends.source,
+        argv=(
+            *(PROGRAM, "--client", str(ends.target_address)),
+            *("--json", "--interval", _STEP, "--port", str(_PORT), "--time", f"{duration:.0f}"),
+            *("--connect-timeout", str(_CONNECT_MS), *options),
+        ),
+    )
+    return Traffic(
+        servers=(server,),
+        client=client,
+        window=duration - warmup,
+        warmup=float(warmup),
+        timeout=duration + _GRACE_S,
+    )
+
+
+def raise_if_failed(outputs: Mapping[str, str]) -> None:
+    """WorkloadFailed if either side says so in its JSON, whatever its exit code was."""
+    errors = []
+    for name in (CLIENT, SERVER):
+        try:
+            said = json.loads(outputs.get(name, ""))
+        except json.JSONDecodeError:
+            continue  # `read` says so, unless the other side knows why
+        if isinstance(said, dict) and said.get("error"):
+            errors.append(f"iperf3's {name} says {said['error']!r}")
+    if errors:
+        raise WorkloadFailed("; ".join(errors), hint="see the VPN's logs: the overlay had answered a ping before")
+
+
+def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> ReportT:
+    """What that side printed, as a `report`; OutputUnreadable if it is not one."""
+    text = outputs.get(name, "")
+    if not text.strip():
+        raise OutputUnreadable(f"iperf3's {name} printed nothing", hint="see its stderr in the raw output")
+    try:
+        return report.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise OutputUnreadable(
+            f"iperf3's {name} printed JSON that is not understood: " + (f"{where}: " if where else "") + first["msg"],
+            hint="this reader knows iperf3 3.12; compare `iperf3 --version` and the raw output",
+        ) from error
+
+
+def window(spans: Iterable[Span]) -> float:
+    """The seconds that the intervals cover."""
+    return sum(span.seconds for span in spans)

@@ -1,0 +1,182 @@
+"""The workload `ping`: round-trip times of ICMP echo by iputils' ping, one probe a line.
+
+Facts about iputils 20221126 that decide this: below 10 ms between probes ping spins on one core, which the
+VPN needs; from 10 ms on it sleeps, and the kernel's tick makes 10 ms into 12 to 16 ms; -w takes whole
+seconds; times are printed with three digits, so with 1 us below a millisecond.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import Annotated, cast
+
+import numpy as np
+from pydantic import AfterValidator, Field, model_validator
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.plan.fields import DurationText, WholeSeconds
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Options
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+
+_CLIENT = "client"
+_GRACE_S = 5.0
+_SEQUENCE_NUMBERS = 65536  # icmp_seq has 16 bits; beyond that, answers could not be told apart
+
+_HEADER = re.compile(r"^PING .*\) (\d+)(?:\(\d+\) bytes of data\.| data bytes)$", re.MULTILINE)
+_ANSWER = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from \S+ icmp_seq=(\d+) .*time=([0-9.]+) ms$", re.MULTILINE)
+_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)ms$", re.MULTILINE)
+
+
+def _sleeps(interval: Duration) -> Duration:
+    if interval < 0.01:
+        raise ValueError("should be '10 ms' or more: below that ping keeps a core busy that the VPN needs")
+    return interval
+
+
+class PingOptions(Options):
+    """`sizes` are payloads in bytes, probed one after the other, each for `duration`."""
+
+    sizes: Annotated[
+        tuple[Annotated[int, Field(ge=16, le=65507)], ...],  # 16 bytes hold the time that ping reads back
+        Field(min_length=1, strict=False),
+    ] = (56,)
+    interval: Annotated[DurationText, AfterValidator(_sleeps)] = Duration(0.01)
+    duration: WholeSeconds = Duration(2)
+
+    @model_validator(mode="after")
+    def _probes_can_be_told_apart(self) -> PingOptions:
+        if len(set(self.sizes)) < len(self.sizes):
+            raise ValueError("should name each of its sizes once")
+        if self.duration / self.interval >= _SEQUENCE_NUMBERS:
+            raise ValueError(f"should send fewer than {_SEQUENCE_NUMBERS} probes of a size")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """The probes of one size: answered ones as (seconds since the first was sent, ms), and how many were lost."""
+
+    answers: tuple[tuple[float, float], ...]
+    lost: int
+    seconds: float
+
+
+_METRICS = (
+    Metric("rtt_median", "ms", "median round-trip time", "lower", primary=True),
+    Metric("rtt_mean", "ms", "mean round-trip time", "lower"),
+    Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower"),
+    Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower"),
+    Metric("rtt_max", "ms", "longest round-trip time", "lower"),
+    Metric("loss", "%", "probes without an answer", "lower", compare="difference"),
+    Metric("rtt", "ms", "round-trip time of each probe", "lower"),  # a series only
+)
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    """The plain metrics for one size; with several, those of each size under names of their own."""
+    sizes = cast(PingOptions, options).sizes
+    if len(sizes) == 1:
+        return _METRICS
+    return tuple(
+        replace(metric, name=f"{metric.name}_{size}", title=f"{metric.title}, {size} bytes")
+        for size in sizes
+        for metric in _METRICS
+    )
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(PingOptions, options)
+    pings = [
+        shlex.join(
+            (
+                *("ping", "-n", "-D", "-i", f"{float(chosen.interval):g}", "-w", f"{chosen.duration:.0f}"),
+                *("-s", str(size), str(ends.target_address)),
+            )
+        )
+        for size in chosen.sizes
+    ]
+    seconds = chosen.duration * len(pings)
+    client = Program(_CLIENT, ends.source, ("sh", "-c", " && ".join(pings)))
+    return Traffic(servers=(), client=client, window=seconds, warmup=0.0, timeout=seconds + _GRACE_S)
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(PingOptions, options)
+    text = outputs.get(_CLIENT, "")
+    headers = list(_HEADER.finditer(text))
+    if tuple(int(header[1]) for header in headers) != chosen.sizes:
+        raise OutputUnreadable(
+            f"ping's output begins {len(headers)} runs, {len(chosen.sizes)} were asked for",
+            hint="this reader knows iputils' ping; compare `ping -V` and the raw output",
+        )
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    samples: list[Sample] = []
+    window = 0.0
+    for size, header, end in zip(chosen.sizes, headers, ends, strict=True):
+        probes = _probes(text[header.start() : end], chosen.duration)
+        suffix = "" if len(chosen.sizes) == 1 else f"_{size}"
+        samples += _samples(probes, suffix, window)
+        window += probes.seconds
+    return Reading(samples=tuple(samples), window=window, warmup=0.0)
+
+
+def _probes(text: str, duration: Duration) -> _Probes:
+    """Reads the output of one ping."""
+    summary = _SUMMARY.search(text)
+    answers: dict[int, tuple[float, float]] = {}
+    for stamp, sequence, milliseconds in _ANSWER.findall(text):  # duplicates say (DUP!) and do not match
+        answers[int(sequence)] = (float(stamp) - float(milliseconds) / 1e3, float(milliseconds))
+    if summary is None or int(summary[2]) != len(answers):
+        raise OutputUnreadable(
+            "ping's output is cut short or in another form", hint="compare `ping -V` and the raw output"
+        )
+    if not answers:
+        raise WorkloadFailed("ping got no answer at all", hint="see the VPN's logs: it had answered before the trial")
+    transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
+    spacing = sent_for / max(1, transmitted - 1)
+    slowest = max(milliseconds for _, milliseconds in answers.values()) / 1e3
+    # ping ends at its deadline without waiting; a probe that an answer could not reach by then is not lost.
+    lost = sum(
+        1
+        for sequence in range(1, transmitted + 1)
+        if sequence not in answers and (sequence - 1) * spacing + slowest < duration
+    )
+    first = min(sent for sent, _ in answers.values())
+    return _Probes(
+        answers=tuple((max(0.0, sent - first), milliseconds) for sent, milliseconds in answers.values()),
+        lost=lost,
+        seconds=min(float(duration), sent_for + spacing),
+    )
+
+
+def _samples(probes: _Probes, suffix: str, begin: float) -> list[Sample]:
+    """The metrics of one size; `begin` is when its probes began, in seconds of the window."""
+    times = np.array([milliseconds for _, milliseconds in probes.answers])
+    whole = {
+        "rtt_median": np.median(times),
+        "rtt_mean": np.mean(times),
+        "rtt_p90": np.percentile(times, 90),
+        "rtt_p99": np.percentile(times, 99),
+        "rtt_max": np.max(times),
+        "loss": 100 * probes.lost / (probes.lost + len(times)),
+    }
+    return [
+        *(Sample(name + suffix, float(value)) for name, value in whole.items()),
+        *(Sample("rtt" + suffix, milliseconds, begin + time) for time, milliseconds in probes.answers),
+    ]
+
+
+WORKLOAD = Workload(
+    name="ping",
+    title="Round-trip time (ping)",
+    metrics=_METRICS,
+    traffic=_traffic,
+    read=_read,
+    programs=("ping",),
+    packages=("iputils-ping",),
+    options=PingOptions,
+    metrics_of=_metrics,
+)

@@ -1,0 +1,58 @@
+"""A pytest plugin that says now and then how many tests are done and how long the rest will take.
+
+The time left is the sum of what the remaining tests took last time (kept in pytest's cache); a test
+that is new counts as the average of those that are done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+_EVERY = 10.0  # seconds between two lines
+_KEY = "tunnelmark/durations"
+
+
+class TimeLeft:
+    """Keeps the durations of tests by their id, last time's and this time's."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._before: dict[str, float] = config.cache.get(_KEY, None) or {}
+        self._now: dict[str, float] = {}
+        self._waiting: dict[str, None] = {}
+        self._began = self._said = time.monotonic()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._waiting = dict.fromkeys(item.nodeid for item in session.items)
+        self._began = self._said = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._now[report.nodeid] = self._now.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._waiting.pop(nodeid, None)
+        now = time.monotonic()
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or not self._waiting or now - self._said < _EVERY:
+            return
+        self._said = now
+        done = len(self._now)
+        reporter.ensure_newline()
+        reporter.write_line(
+            f"    {done} of {done + len(self._waiting)} tests in {now - self._began:.0f} s, "
+            f"about {left(list(self._waiting), self._before, self._now):.0f} s left"
+        )
+        reporter.currentfspath = None  # so that the next test's file is named again
+
+    def pytest_sessionfinish(self) -> None:
+        if self._now:
+            self._config.cache.set(_KEY, self._before | self._now)
+
+
+def left(waiting: Sequence[str], before: dict[str, float], now: dict[str, float]) -> float:
+    """Seconds that the waiting tests will take."""
+    average = sum(now.values()) / len(now) if now else 0.0
+    return sum(before.get(test, average) for test in waiting)

@@ -1,0 +1,40 @@
+"""The probes work here, tell a refusal as text, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab import cgroups, probes
+
+
+def interfaces() -> set[str]:
+    return set(os.listdir("/sys/class/net"))
+
+
+@pytest.mark.root
+def test_the_probes_leave_the_host_as_it_was() -> None:
+    before, unified = interfaces(), cgroups.find().unified
+    choice = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    congestion = choice.read_text()
+    outcome = probes.run()
+    assert tuple(outcome) == probes.NAMES
+    assert not outcome["namespaces"]
+    assert interfaces() == before
+    assert choice.read_text() == congestion
+    assert unified is None or not list(unified.glob("tunnelmark-probe-*"))
+
+
+@pytest.mark.root
+def test_a_device_that_no_kernel_has_is_refused_in_words() -> None:
+    assert probes._try(lambda: probes._link("no-such-kind"))
+
+
+def test_a_child_that_breaks_is_a_lab_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes.sys, "executable", "/bin/false")
+    with pytest.raises(LabError, match="the probes broke") as caught:
+        probes.run()
+    assert caught.value.hint

@@ -1,0 +1,49 @@
+"""The environment holds what somebody needs to repeat a run, and is fit to be written as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tunnelmark
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.programs import Part, sha256
+from tunnelmark.record import environment
+
+SHELL = Part("shell", ("sh",), ("dash",), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)")
+GONE = Part("gone", ("no-such-daemon",), ("gone",))
+
+
+def test_it_holds_machine_programs_settings_and_load() -> None:
+    found = environment.capture([SHELL], command=["tunnelmark", "run", "quick"], lab={"offloads": "off"}, tools=[])
+    assert json.loads(json.dumps(found)) == found
+    assert set(found) >= {"tunnelmark", "command", "machine", "vpns", "tools", "host_sysctls", "lab", "load"}
+    assert found["tunnelmark"] == tunnelmark.__version__
+    assert found["command"] == ["tunnelmark", "run", "quick"]
+    assert found["lab"] == {"offloads": "off"}
+    assert set(found["machine"]) == {"system", "kernel", "cpu", "cores", "memory_bytes", "virtualisation"}
+    assert found["machine"]["memory_bytes"] > 0
+    assert set(found["load"]["before"]) == {"average", "busy", "steal"}
+
+
+def test_a_vpn_has_its_version_and_the_hash_of_every_program() -> None:
+    vpn = environment.capture([SHELL], tools=[])["vpns"]["shell"]
+    assert vpn["version"] == "1.5"
+    assert vpn["programs"]["sh"]["sha256"] == sha256(Path(vpn["programs"]["sh"]["path"]))
+
+
+def test_a_vpn_that_is_not_installed_is_an_error_with_a_hint() -> None:
+    with pytest.raises(MissingPart) as caught:
+        environment.capture([GONE], tools=[])
+    assert caught.value.hint == "apt-get install gone"
+
+
+def test_a_tool_that_is_not_installed_is_left_out() -> None:
+    assert set(environment.capture([], tools=[GONE, SHELL])["tools"]) == {"shell"}
+
+
+def test_settings_that_this_kernel_lacks_are_left_out() -> None:
+    found = environment.sysctls(["net.ipv4.tcp_congestion_control", "net.no.such_thing"])
+    assert set(found) == {"net.ipv4.tcp_congestion_control"}
