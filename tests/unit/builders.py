@@ -96,7 +96,9 @@ class Study:
     def results(self) -> Results:
         """The results of this study, as if it had been run and read back."""
         random = np.random.default_rng(self.seed)
-        ids, trials, clock = [], [], 1_790_000_000.0
+        ids: list[str] = []
+        trials: list[TrialRow] = []
+        clock = 1_790_000_000.0
         for block in range(1, self.blocks + 1):
             luck = float(np.exp(random.normal(0, self.block_noise)))
             cells = [(p, w, arm) for p in self.profiles for w in self.workloads for arm in self.arms]
@@ -169,8 +171,13 @@ class Study:
             outcome="ok",
             started=clock,
             phases={
-                "lab": 0.15, "deploy": 0.1, "ready": 0.2, "server": 0.05,
-                "warmup": workload.warmup, "measure": workload.window, "collect": 0.1,
+                "lab": 0.15,
+                "deploy": 0.1,
+                "ready": 0.2,
+                "server": 0.05,
+                "warmup": workload.warmup,
+                "measure": workload.window,
+                "collect": 0.1,
             },
             samples=self._samples(random, arm, luck, workload),
             first_packet={"a>b": float(random.uniform(0.1, 0.3)), "b>a": float(random.uniform(0.1, 0.3))},
@@ -194,7 +201,9 @@ class Study:
     def _samples(
         self, random: np.random.Generator, arm: str, luck: float, workload: WorkloadInfo
     ) -> tuple[SampleRow, ...]:
-        noise = lambda: float(np.exp(random.normal(0, self.noise)))  # noqa: E731
+        def noise() -> float:
+            return float(np.exp(random.normal(0, self.noise)))
+
         if workload.workload == "tcp":
             goodput = 600e6 * luck * self.tcp.get(arm, 1.0) * noise()
             rows = [SampleRow("goodput", "bit/s", goodput), SampleRow("retransmits", "1/GB", float(random.poisson(3)))]

@@ -12,6 +12,9 @@ DIRECT_FILLS = 0.95
 """From this share of the shaped rate on, the bare link is the ceiling. The rest is headers: a full TCP segment carries
 1,448 bytes of payload in a frame of 1,514."""
 
+DIRECT_OVERFLOWS = 1.02
+"""Beyond this share the link is not shaped as it should be; the rest is what a queue lets out at the window's start."""
+
 AT_LINK = 0.97
 """From this ratio to direct on, an arm is at the link's ceiling too."""
 

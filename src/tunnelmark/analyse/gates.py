@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.analyse.ceilings import DIRECT_FILLS, is_throughput, offered_load
+from tunnelmark.analyse.ceilings import DIRECT_FILLS, DIRECT_OVERFLOWS, is_throughput, offered_load
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
 
@@ -38,8 +38,7 @@ def _link_filled(analysis: Analysis) -> Gate:
     greedy = [
         use.name
         for use in plan.workloads
-        if offered_load(use.options) is None
-        and any(metric.primary and is_throughput(metric) for metric in use.metrics)
+        if offered_load(use.options) is None and any(metric.primary and is_throughput(metric) for metric in use.metrics)
     ]
     if not greedy:
         return Gate(name, True, "no workload asks for all that the link gives")
@@ -50,5 +49,7 @@ def _link_filled(analysis: Analysis) -> Gate:
         f"{100 * share.share:.1f} % of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile})"
         for share in shares
     ]
+    if any(share.share > DIRECT_OVERFLOWS for share in shares):
+        return Gate(name, False, f"direct reaches {', '.join(said)}: more than the link can carry, so it is not shaped")
     passed = all(share.share >= DIRECT_FILLS for share in shares)
     return Gate(name, passed, f"direct reaches {', '.join(said)}; at least {100 * DIRECT_FILLS:.0f} % is asked")

@@ -58,7 +58,7 @@ def expanded_tail(n: int) -> float:
     """The tail of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), instead of 2.5 %.
 
     The plain percentile interval is too narrow twice: the bootstrap's spread is that of n, not n - 1, and it uses the
-    normal instead of t. With five blocks it holds the truth 84 % of the time where 95 % is said; expanded, 93 %.
+    normal instead of t. With five blocks it holds the truth 85 % of the time where 95 % is said; expanded, 94 %.
     """
     from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands need none of it
 
@@ -66,7 +66,11 @@ def expanded_tail(n: int) -> float:
 
 
 def percentiles(values: NDArray[np.float64], tail: float, seed: Sequence[int]) -> tuple[float, float]:
-    """The lower and upper `tail` quantile of the bootstrap distribution of the mean."""
+    """The lower and upper `tail` quantile of the bootstrap distribution of the mean.
+
+    With few blocks the distribution has few steps; of the two steps around a quantile the outer one is taken, as
+    these intervals are rather too narrow than too wide.
+    """
     n = len(values)
     if n <= EXACT_BLOCKS:
         weights, chances = _resamples(n)
@@ -76,8 +80,7 @@ def percentiles(values: NDArray[np.float64], tail: float, seed: Sequence[int]) -
         chances = np.full(RESAMPLES, 1 / RESAMPLES)
     order = np.argsort(means)
     below, above = np.cumsum(chances[order]), np.cumsum(chances[order[::-1]])
-    # A hair is taken off the tail so that a sum of chances that equals it is not passed over by rounding.
-    low, high = np.searchsorted(below, tail - _ROUNDING), np.searchsorted(above, tail - _ROUNDING)
+    low, high = (max(0, int(np.searchsorted(sums, tail, side="right")) - 1) for sums in (below, above))
     return float(means[order[low]]), float(means[order[::-1][high]])
 
 

@@ -129,9 +129,7 @@ def _cells(
     return tuple(cells)
 
 
-def _verdict(
-    is_reference: bool, tried: int, good: int, comparison: Comparison | None, metric: MetricInfo
-) -> Verdict:
+def _verdict(is_reference: bool, tried: int, good: int, comparison: Comparison | None, metric: MetricInfo) -> Verdict:
     if not good:
         return "failed" if tried else "not run"
     if is_reference:

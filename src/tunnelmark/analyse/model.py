@@ -131,7 +131,7 @@ class SameSame:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An arm's rank as a range: from one more than the arms surely better, to all but those surely worse."""
+    """An arm's rank as a range: from one more than the arms shown to be better, to all but those shown to be worse."""
 
     arm: str
     first: int

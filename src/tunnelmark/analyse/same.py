@@ -29,9 +29,7 @@ def judge_twins(
         for key, metric in metrics.items()
         if metric.primary and key == f"{setting.workload}/{metric.name}"
     ]
-    twins = tuple(
-        _twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics)
-    )
+    twins = tuple(_twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics))
     standing = _overall([pair.standing for pair in twins])
     return SameSame(standing, twins, _explained(standing, twins))
 
@@ -74,7 +72,9 @@ def _explained(standing: Standing, twins: Sequence[Twins]) -> str:
             )
         case "not judged":
             if not twins:
-                return "the study has no A/A pair (an arm with `same_as`), so nobody can say what it sees by mere chance"
+                return (
+                    "the study has no A/A pair (an arm with `same_as`), so nobody can say what it sees by mere chance"
+                )
             short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
             return f"the A/A pair has too few good blocks yet for {', '.join(short)}"
         case _:

@@ -30,7 +30,7 @@ def vpn(name: str, folder: Path | None) -> None:
     from tunnelmark.vpns.scaffold import scaffold
 
     base = (folder or Path.cwd()).resolve()
-    file = base / "vpns" / f"{name.replace('-', '_')}.py"
+    file = base / "vpns" / f"{name.replace('-', '_').replace('.', '_')}.py"
     text = scaffold(name)  # checks the name first
     if name in registry.vpns():
         raise UsageError(f"there is a VPN called {name} already", hint="choose another name")

@@ -25,7 +25,9 @@ def dry_run(console: Console, plan: Plan, kit: Kit) -> None:
     width = len(str(len(plan.trials)))
     for trial in plan.trials:
         console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {kit.seconds(trial):g} s", soft_wrap=True)
-    console.print(f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, about {_estimate(plan, kit)}")
+    console.print(
+        f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, about {_estimate(plan, kit)}"
+    )
 
 
 def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
@@ -70,13 +72,17 @@ class Live:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def begin(self, trial: Trial) -> None:
         """Show which trial runs now, and the time left."""
         self._begun = time.monotonic()
-        self._bar.update(self._task, description=f"block {trial.block}  {trial.arm.name} · {trial.use.name}", left=self._time_left())
+        self._bar.update(
+            self._task, description=f"block {trial.block}  {trial.arm.name} · {trial.use.name}", left=self._time_left()
+        )
 
     def end(self, attempt: Attempt) -> None:
         """Count the trial; say so at once when it failed."""
@@ -92,7 +98,10 @@ class Live:
             line = Text(f"{attempt.outcome}: {_name(attempt.trial)}: {attempt.failure.message}", style="red")
             self._console.print(line, soft_wrap=True)
         elif not self._console.is_terminal:
-            self._console.print(f"[{self._count}/{self._all}] {_name(attempt.trial)}: ok, {took:.1f} s; {self._time_left()}", markup=False)
+            self._console.print(
+                f"[{self._count}/{self._all}] {_name(attempt.trial)}: ok, {took:.1f} s; {self._time_left()}",
+                markup=False,
+            )
 
     def _time_left(self) -> str:
         left = self._left + (self._all - self._count) * self._between

@@ -32,7 +32,9 @@ _STOPPED = 130  # 128 + SIGINT
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
 _seed = click.option("--seed", type=int, help="Seed of the order, instead of the study's own.")
-_dry = click.option("--dry-run", is_flag=True, help="Print the trials in their order and the time they take; run nothing.")
+_dry = click.option(
+    "--dry-run", is_flag=True, help="Print the trials in their order and the time they take; run nothing."
+)
 
 
 @click.command()
@@ -54,7 +56,9 @@ def run(
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
         if blocks is not None or seed is not None or out is not None:
-            raise UsageError("a resumed run keeps its blocks, seed and folder", hint="leave --blocks, --seed and --out out")
+            raise UsageError(
+                "a resumed run keeps its blocks, seed and folder", hint="leave --blocks, --seed and --out out"
+            )
         info = store.load_plan(resume)
         files = Files((resume / INPUTS,))
         loaded = load_study(info.study, files, registry.catalogue(), blocks=info.blocks, seed=info.seed)
@@ -143,9 +147,9 @@ def _require(plan: Plan, kit: Kit, console: Console) -> None:
     for use in plan.study.workloads:
         kit.require(use)
     if not _TUN.exists() and any(arm.vpn != "direct" for arm in plan.study.arms):
-        raise MissingPart(f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in")
+        raise MissingPart(
+            f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"
+        )
     for arm in plan.study.arms:
         if (missing := kit.missing(arm)) is not None:
             console.print(f"[yellow]warning:[/] {arm.name} cannot take part: {missing.message} ({missing.hint})")
-
-

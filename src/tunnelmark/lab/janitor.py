@@ -1,4 +1,4 @@
-"""Removes what the kernel does not collect: empty control groups and scratch files of a dead command.
+"""Removes what the kernel does not collect: empty control groups and scratch files or folders of a dead command.
 
 Started as `python -I janitor.py FD FOLDER... -- FILE...` in a session of its own. FD is a pipe that
 the command and its keeper hold open: its end of file is the death of both, however it came.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import sys
 import time
 
@@ -23,7 +24,9 @@ def main(life: int, groups: list[str], files: list[str]) -> None:
     while (groups := [group for group in groups if not remove(group)]) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
     for file in files:
-        if os.path.exists(file):
+        if os.path.isdir(file):
+            shutil.rmtree(file, ignore_errors=True)
+        elif os.path.exists(file):
             os.unlink(file)
 
 

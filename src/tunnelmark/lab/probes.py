@@ -56,6 +56,7 @@ def run() -> dict[str, str]:
 def main() -> None:
     """The child: its own child is the first process of a PID namespace and runs the probes."""
     hierarchies = cgroups.find()
+    group = f"tunnelmark-{os.getpid()}-probe"  # so named, `lab.sweep` removes it should we be killed
     outcome = dict.fromkeys(NAMES, "not tried: no namespaces")
     reading, writing = os.pipe()
     try:
@@ -67,7 +68,7 @@ def main() -> None:
         if child == 0:
             os.close(reading)
             with os.fdopen(writing, "w") as pipe:
-                json.dump(_all(hierarchies), pipe)
+                json.dump(_all(hierarchies, group), pipe)
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as pipe:
@@ -76,7 +77,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(outcome))
 
 
-def _all(hierarchies: cgroups.Hierarchies) -> dict[str, str]:
+def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
     outcome = {"namespaces": _try(_private_mounts), "tun": _try(_tun)}
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
     outcome["bridge"] = _try(lambda: _link("bridge"))
@@ -86,7 +87,7 @@ def _all(hierarchies: cgroups.Hierarchies) -> dict[str, str]:
     outcome["cubic-sysctl"] = _try(_cubic_by_sysctl)
     outcome["cgroup"] = outcome["cubic-bpf"] = "no writable cgroup v2 mount"
     if hierarchies.unified:
-        outcome.update(_group(hierarchies.unified))
+        outcome.update(_group(hierarchies.unified, group))
     return outcome
 
 
@@ -134,9 +135,9 @@ def _cubic_by_sysctl() -> None:
     Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text(congestion.CUBIC)
 
 
-def _group(unified: Path) -> dict[str, str]:
+def _group(unified: Path, name: str) -> dict[str, str]:
     """A group that can be made and accounts CPU, and a BPF program on it that sets CUBIC."""
-    group = unified / f"tunnelmark-probe-{os.urandom(4).hex()}"
+    group = unified / name
     outcome = {"cgroup": _try(group.mkdir)}
     if outcome["cgroup"]:
         return outcome

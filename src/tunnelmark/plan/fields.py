@@ -25,7 +25,12 @@ def _whole_seconds(text: object) -> Duration:
     return duration
 
 
+def _seconds(duration: Duration) -> str:
+    """The duration as text that `Duration.parse` reads: its own text from a minute on is for people only."""
+    return f"{float(duration):g} s"
+
+
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
-DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(str)]
-WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(str)]
+DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]
+WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(_seconds)]

@@ -37,7 +37,8 @@ class Problems:
         self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""
     ) -> None:
         """Note all that pydantic found in `data`, which should be a `model`, stands at `key` and belongs to `name`."""
-        for detail in error.errors(include_url=False):
+        # Unknown keys first: a misspelt key explains why the right one is missing.
+        for detail in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
             problem, hint = _explain(detail, model)
             whose = name or _whose(data, detail["loc"])
             self.add((*key, *detail["loc"]), problem + (f" (in {whose!r})" if whose else ""), hint)

@@ -1,4 +1,4 @@
-"""The environment of a run as rows to print; whatever a record lacks is left out."""
+"""The environment of a run as rows to print; whatever a record lacks is left out, whatever it adds is shown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_MACHINE = {
+    "system": "system",
+    "kernel": "kernel",
+    "cpu": "processor",
+    "cores": "cores",
+    "memory_bytes": "memory",
+    "virtualisation": "virtualisation",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramFact:
-    """A program that took part: `owner` is its VPN, or empty for a tool."""
+    """A program that took part; `owner` is its VPN, empty for a tool."""
 
     owner: str
     version: str
@@ -18,45 +27,42 @@ class ProgramFact:
     path: str
     sha256: str
 
+    @property
+    def name(self) -> str:
+        return " ".join(dict.fromkeys(filter(None, (self.owner, self.program))))
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a reader needs to repeat a run; `command` is one line for a shell."""
+    """What a reader needs to repeat a run: `command` is one line for a shell, the rest are names with values."""
 
     command: str
     machine: tuple[tuple[str, str], ...]
-    lab: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
     programs: tuple[ProgramFact, ...]
 
     def plain(self) -> tuple[tuple[str, str], ...]:
         """Everything as names and values."""
         programs = (
-            (
-                f"{fact.owner}: {fact.program}" if fact.owner and fact.owner != fact.program else fact.program,
-                " ".join(filter(None, [fact.version, f"sha256:{fact.sha256}" if fact.sha256 else ""])),
-            )
+            (fact.name, " ".join(filter(None, (fact.version, f"sha256:{fact.sha256}" if fact.sha256 else ""))))
             for fact in self.programs
         )
-        return (*self.machine, *self.lab, *programs)
+        return (*self.machine, *programs, *self.settings)
 
 
 def environment(record: Mapping[str, Any]) -> Environment:
     """Reads `environment.json`, any part of which may be missing or null."""
-    machine = _map(record.get("machine"))
+    machine = dict(_map(record.get("machine")))
     memory = machine.get("memory_bytes")
-    facts = {
-        "tunnelmark": record.get("tunnelmark"),
-        "system": machine.get("system"),
-        "kernel": machine.get("kernel"),
-        "processor": machine.get("cpu"),
-        "cores": machine.get("cores"),
-        "memory": f"{memory / 2**30:.1f} GiB" if isinstance(memory, (int, float)) else None,
-    }
-    lab = _map(record.get("lab"))
+    if isinstance(memory, (int, float)):
+        machine["memory_bytes"] = f"{memory / 2**30:.1f} GiB"
+    known = [(title, machine.pop(key, None)) for key, title in _MACHINE.items()]
+    facts = [("tunnelmark", record.get("tunnelmark")), *known, *machine.items()]
+    apart = ("tunnelmark", "command", "machine", "vpns", "tools")
     return Environment(
         command=_command(record.get("command")),
-        machine=tuple((name, str(value)) for name, value in facts.items() if value not in (None, "")),
-        lab=tuple(_flat(lab)) + tuple(_flat({"load": record.get("load")} if record.get("load") else {})),
+        machine=tuple((name, str(value)) for name, value in facts if value not in (None, "", [], {})),
+        settings=tuple(_flat({key: value for key, value in record.items() if key not in apart})),
         programs=(*_vpns(_map(record.get("vpns"))), *_tools(_map(record.get("tools")))),
     )
 
@@ -68,42 +74,32 @@ def _command(command: object) -> str:
 
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
-    facts = []
-    for name, vpn in vpns.items():
-        version = str(_map(vpn).get("version") or "")
-        programs = _map(_map(vpn).get("programs"))
-        for program, details in programs.items():
-            found = _map(details)
-            facts.append(
-                ProgramFact(name, version, program, str(found.get("path") or ""), str(found.get("sha256") or ""))
-            )
-        if not programs:
-            facts.append(ProgramFact(name, version, "", "", ""))
-    return facts
+    return [
+        _fact(name, _map(vpn).get("version"), program, _map(details))
+        for name, vpn in vpns.items()
+        for program, details in (_map(_map(vpn).get("programs")) or {"": {}}).items()
+    ]
 
 
 def _tools(tools: Mapping[str, Any]) -> list[ProgramFact]:
-    return [
-        ProgramFact(
-            "",
-            str(_map(details).get("version") or ""),
-            name,
-            str(_map(details).get("path") or ""),
-            str(_map(details).get("sha256") or ""),
-        )
-        for name, details in tools.items()
-    ]
+    return [_fact("", _map(details).get("version"), name, _map(details)) for name, details in tools.items()]
+
+
+def _fact(owner: str, version: object, program: str, details: Mapping[str, Any]) -> ProgramFact:
+    return ProgramFact(
+        owner, str(version or ""), program, str(details.get("path") or ""), str(details.get("sha256") or "")
+    )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            rows += _flat(value, f"{prefix}{name} ")
+            rows += _flat(value, f"{prefix}{name.replace('_', ' ')}: ")
         elif isinstance(value, (list, tuple)):
             rows.append((prefix + name, ", ".join(str(item) for item in value)))
         elif value is not None:
-            rows.append((prefix + name, str(value)))
+            rows.append((prefix + name, f"{value:.3g}" if isinstance(value, float) else str(value)))
     return rows
 
 

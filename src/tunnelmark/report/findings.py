@@ -51,7 +51,9 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if analysis.failures:
         arms = words.listed(list(dict.fromkeys(row.arm for row in analysis.failures)))
         count = len(analysis.failures)
-        said.append(f"{count} {'attempt' if count == 1 else 'attempts'} failed ({arms}); means stand beside success rates.")
+        said.append(
+            f"{count} {'attempt' if count == 1 else 'attempts'} failed ({arms}); means stand beside success rates."
+        )
     if analysis.disturbed:
         count = len(analysis.disturbed)
         said.append(f"Other work on the machine disturbed {count} {'trial' if count == 1 else 'trials'}.")
@@ -103,10 +105,8 @@ def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[
     for cell in judged:
         if cell.verdict == "better":
             said.append(f"{cell.arm} does better than the bare link: {words.effect(metric, _against(cell))}.")
-    if len(worse) == 1:
-        said.append(_one(metric, worse[0]))
-    elif worse:
-        said.append(_range(metric, worse[0], worse[-1]))
+    if worse:
+        said.append(_each(metric, worse))
     ties = [cell for cell in judged if cell.verdict == "tie"]
     if ties:
         threshold = words.size(metric, max(_against(cell).threshold for cell in ties))
@@ -114,25 +114,16 @@ def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[
             said.append(f"No arm can be told from the bare link; a difference up to {threshold} counts as a tie.")
         else:
             said.append(f"{words.listed([cell.arm for cell in ties])} cannot be told from the bare link.")
-    said += [f"{words.listed(group)} are a tie." for group in _tied(analysis, worse)]
-    return said
+    return said + _among(analysis, worse)
 
 
-def _one(metric: MetricInfo, cell: Cell) -> str:
-    text = words.effect(metric, _against(cell))
-    if metric.compare == "difference":
-        return f"{cell.arm} changes it by {text} against the bare link."
-    verb = "keeps" if metric.better == "higher" else "makes it"
-    return f"{cell.arm} {verb} {text} of the bare link's."
-
-
-def _range(metric: MetricInfo, best: Cell, worst: Cell) -> str:
-    first, last = words.effect(metric, _against(best)), words.effect(metric, _against(worst))
-    if metric.compare == "difference":
-        return f"Nearest to the bare link is {best.arm}, {first}; farthest is {worst.arm}, {last}."
-    if metric.better == "higher":
-        return f"{best.arm} keeps most of the bare link's, {first}; {worst.arm} keeps least, {last}."
-    return f"{best.arm} adds least, {first} the bare link's; {worst.arm} adds most, {last}."
+def _each(metric: MetricInfo, cells: list[Cell]) -> str:
+    effects = [(cell.arm, words.effect(metric, _against(cell))) for cell in cells]
+    if metric.compare == "difference" or metric.better == "lower":
+        return f"Against the bare link it is {words.listed([f'{effect} with {arm}' for arm, effect in effects])}."
+    (arm, effect), *rest = effects
+    others = [f"{other} {text}" for other, text in rest]
+    return words.listed([f"{arm} keeps {effect} of the bare link's", *others]) + "."
 
 
 def _unranked(cells: list[Cell]) -> list[str]:
@@ -142,23 +133,21 @@ def _unranked(cells: list[Cell]) -> list[str]:
     return [f"Estimates against the bare link, not to be ranked: {said}."]
 
 
-def _tied(analysis: Analysis, cells: list[Cell]) -> list[list[str]]:
-    """Runs of neighbours, best first, in which no two can be told apart."""
-    if not cells:
-        return []
-    setting, metric = cells[0].setting, cells[0].metric.name
-    apart = {
-        frozenset((pair.arm, pair.against))
-        for pair in analysis.pairs
-        if (pair.setting, pair.metric) == (setting, metric) and (pair.differs or pair.q is None)
-    }
-    groups: list[list[str]] = []
-    for cell in cells:
-        if groups and all(frozenset((cell.arm, other)) not in apart for other in groups[-1]):
-            groups[-1].append(cell.arm)
-        else:
-            groups.append([cell.arm])
-    return [group for group in groups if len(group) > 1]
+def _among(analysis: Analysis, cells: list[Cell]) -> list[str]:
+    """Which of these arms cannot be told from each other; where ties overlap, the ranks have to say it."""
+    tied: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
+    about = {(cell.setting, cell.metric.name) for cell in cells}
+    for pair in analysis.pairs:
+        same = (pair.setting, pair.metric) in about and not pair.differs
+        if same and pair.arm in tied and pair.against in tied:
+            tied[pair.arm].add(pair.against)
+            tied[pair.against].add(pair.arm)
+    groups = list(dict.fromkeys(frozenset(arms) for arms in tied.values() if len(arms) > 1))
+    apart = [group for group in groups if all(tied[arm] == group for arm in group)]
+    said = [f"{words.listed([arm for arm in tied if arm in group])} are a tie." for group in apart]
+    if len(apart) < len(groups):
+        said.append("Not all of them can be told from each other; the ranks say which.")
+    return said
 
 
 def _ceilings(cells: list[Cell]) -> list[str]:

@@ -25,7 +25,12 @@ def render(analysis: Analysis) -> str:
         "\n".join(f"- {'✅' if g.passed else '❌'} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis))
     )
     parts.append("## What was found")
-    parts.append("\n".join(f"- **{_safe(_where(f.metric, f.setting, plan.profiles))}**: {_safe(f.text)}" for f in findings(analysis)))
+    parts.append(
+        "\n".join(
+            f"- **{_safe(f.metric.title + view.where(analysis, f.setting))}**: {_safe(f.text)}"
+            for f in findings(analysis)
+        )
+    )
     for heading, settings in view.groups(analysis):
         if heading:
             parts.append(f"### {_safe(heading)}")
@@ -41,10 +46,6 @@ def render(analysis: Analysis) -> str:
     parts.append(_time(analysis))
     parts.append(_environment(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _where(metric: MetricInfo, setting: Setting, profiles: Sequence[object]) -> str:
-    return metric.title if len(profiles) == 1 else f"{metric.title}, {setting.profile}"
 
 
 def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
@@ -92,7 +93,9 @@ def _failures(analysis: Analysis) -> list[str]:
     for row in analysis.failures:
         cause = f"**{_safe(row.trial)}** ({row.reason or row.outcome}): {_safe(row.message or '')}"
         hint = f" Hint: {_safe(row.hint)}" if row.hint else ""
-        log = f"\n\n  <details><summary>end of the log</summary>\n\n{_block(row.log)}\n\n  </details>" if row.log else ""
+        log = (
+            f"\n\n  <details><summary>end of the log</summary>\n\n{_block(row.log)}\n\n  </details>" if row.log else ""
+        )
         parts.append(f"- {cause}{hint}{log}")
     return parts
 

@@ -40,7 +40,7 @@ def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> Table:
     table.add_column("first\npacket", no_wrap=True)
     columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
     for _, metric in columns:
-        table.add_column(metric.title, overflow="fold")
+        table.add_column(Text(metric.title), overflow="fold")
     for summary in analysis.arms:
         first = summary.first_packet
         table.add_row(
@@ -70,10 +70,8 @@ def _marks(cell: Cell) -> str:
 
 def _legend(analysis: Analysis) -> Text:
     cells = [cell for cell in analysis.cells if cell.metric.primary]
-    said = [
-        f"First line: the median over blocks. Second: against {analysis.reference or 'direct'} in the same block, "
-        "with its 95 % interval."
-    ]
+    reference = analysis.reference or "direct"
+    said = [f"First line: the median over blocks. Second: against {reference} in the same block, with 95 % interval."]
     if any(cell.verdict == "tie" for cell in cells):
         said.append("≈ a tie: no difference that this study can see and that matters.")
     if any(cell.verdict == "too few blocks" for cell in cells):
@@ -87,7 +85,7 @@ def _gates(analysis: Analysis) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for gate in gates(analysis):
         mark = Text("✓", style="green") if gate.passed else Text("✗", style="red")
-        table.add_row(mark, Text(gate.name, style="bold"), gate.explanation)
+        table.add_row(mark, Text(gate.name, style="bold"), Text(gate.explanation))
     return table
 
 

@@ -24,6 +24,13 @@ def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Setting, ...]], ...]:
     )
 
 
+def where(analysis: Analysis, setting: Setting) -> str:
+    """A setting's profile and topology, as far as the study has more than one: `, wifi, trio` or nothing."""
+    plan = analysis.results.plan
+    profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
+    return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")
+
+
 def workload(analysis: Analysis, setting: Setting) -> WorkloadInfo:
     """The workload of a setting, as the study used it."""
     return next(used for used in analysis.results.plan.workloads if used.name == setting.workload)
@@ -50,9 +57,7 @@ def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
 
 def cells(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tuple[Cell, ...]:
     """The cells of one metric, in the order of the plan's arms."""
-    return tuple(
-        cell for cell in analysis.cells if (cell.setting, cell.metric.name) == (setting, metric.name)
-    )
+    return tuple(cell for cell in analysis.cells if (cell.setting, cell.metric.name) == (setting, metric.name))
 
 
 def place(analysis: Analysis, setting: Setting, metric: MetricInfo, arm: str) -> Place | None:

@@ -61,7 +61,8 @@ def number(value: float, digits: int = 3) -> str:
     """A number with three significant digits, its thousands apart and a true minus sign."""
     if value == 0:
         return "0"
-    places = max(0, digits - 1 - floor(log10(abs(value))))
+    rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
+    places = max(0, digits - 1 - floor(log10(rounded)))
     text = f"{value:,.{min(places, 6)}f}"
     if float(text.replace(",", "")) == 0:
         return "0"
@@ -80,7 +81,8 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
     factor, unit, signed = _form(metric, comparison)
     found = comparison.interval
     half = (found.high - found.low) * factor / 2 if found else 0.0
-    places = _places(half, comparison.estimate * factor)
+    # A hundredth of a per cent is beyond any study of this kind, and two exact values must not look different.
+    places = min(_places(half, comparison.estimate * factor), 1 if unit == "%" else 2)
     middle = _fixed(comparison.estimate * factor, places)
     if signed and comparison.estimate > 0 and middle != "0":
         middle = f"+{middle}"
@@ -92,10 +94,12 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
 
 
 def size(metric: MetricInfo, amount: float) -> str:
-    """How large an effect is, away from none: `1.4 %` of a ratio 1.014, `0.1 points` of a difference."""
+    """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference."""
+    if metric.compare == "ratio" and amount >= 1.5:
+        return f"a factor of {_two(amount)}"
     if metric.compare == "ratio":
-        return with_unit(number((amount - 1) * 100, 2), "%")
-    return with_unit(number(amount, 2), "points" if metric.unit == "%" else metric.unit)
+        return with_unit(_two((amount - 1) * 100), "%")
+    return with_unit(_two(amount), "points" if metric.unit == "%" else metric.unit)
 
 
 def share(found: Share) -> str:
@@ -121,6 +125,11 @@ def state(cell: Cell) -> str:
     return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
 
 
+def _two(value: float) -> str:
+    """At most two significant digits, without zeros that say nothing."""
+    return f"{float(f'{value:.1e}'):g}"
+
+
 def _form(metric: MetricInfo, comparison: Comparison) -> tuple[float, str, bool]:
     if metric.compare == "ratio":
         return (100.0, "%", False) if metric.better == "higher" else (1.0, "×", False)
@@ -133,8 +142,8 @@ def _form(metric: MetricInfo, comparison: Comparison) -> tuple[float, str, bool]
 def _places(half_width: float, value: float) -> int:
     """Decimals: one digit of the uncertainty is enough; without one, three digits of the value."""
     if half_width > 0:
-        return min(2, max(0, -floor(log10(half_width))))
-    return min(2, max(0, 2 - floor(log10(abs(value))))) if value else 0
+        return max(0, -floor(log10(half_width)))
+    return max(0, 2 - floor(log10(abs(value)))) if value else 0
 
 
 def _fixed(value: float, places: int) -> str:

@@ -84,7 +84,7 @@ Condition = UdpPort | TcpPort | Interface | UnixSocket
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file on a node, written before any step; private (0600) unless the driver says otherwise.
+    """A file on a node, written with its folders before any step; private (0600) unless the driver says otherwise.
 
     Its content stands here, or is read from the operator's desk (`from_desk`, a path relative to it).
     """
@@ -179,9 +179,9 @@ class Driver:
     """A VPN that the lab can deploy.
 
     `packages` are Debian packages that bring its programs; `programs` must be on PATH; `version` is
-    the command that prints the version and `version_pattern` a regular expression whose first group
-    is it. `deploy` is pure but for the randomness of fresh keys. `encrypted` False means that the
-    contract suite must find a marker on the wire.
+    the command that prints the version (its exit code does not count) and `version_pattern` a
+    regular expression whose first group is it. `deploy` is pure but for the randomness of fresh keys.
+    `encrypted` False means that the contract suite must find a marker on the wire.
     """
 
     name: str

@@ -38,7 +38,7 @@ def _identity(host: Host) -> tuple[str, str]:
     return f"<cert>\n{public}</cert>\n<key>\n{private}</key>\n", certificate.fingerprint(hashes.SHA256()).hex(":")
 
 
-def _server(mesh: Mesh, fingerprints: list[str]) -> str:
+def _server(mesh: Mesh, fingerprints: tuple[str, ...]) -> str:
     hub = mesh.hub
     config = f"mode server\ntls-server\ndh none\nlocal {hub.underlay}\nport {PORT}\n"
     config += f'ifconfig {hub.overlay.ip} {hub.overlay.netmask}\npush "topology subnet"\n'
@@ -72,7 +72,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-SEEN = "2026-11-21"
+_SEEN = "2026-11-21"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="openvpn",
@@ -84,13 +84,13 @@ DRIVER = Driver(
     version_pattern=r"OpenVPN (\S+)",
     deploy=deploy,
     features=Features(
-        transport=Fact("UDP (TCP is an option)", "openvpn(8): --proto", SEEN),
-        encryption=Fact("AES-256-GCM", "openvpn(8): --data-ciphers, its first choice as shipped", SEEN),
-        handshake=Fact("TLS 1.3, here with pinned certificates", "openvpn(8): --peer-fingerprint; log", SEEN),
-        routing=Fact("hub and spoke", "openvpn(8): --client-to-client", SEEN),
-        inner=Fact("IPv4 and IPv6 (Ethernet over TAP)", "openvpn(8): --dev-type, --ifconfig-ipv6", SEEN),
-        mtu=Fact("1500, TCP segments cut to fit 1492", "openvpn(8): --tun-mtu, --mssfix", SEEN),
-        datapath=Fact("user space over TUN, one thread (no DCO module)", "measured here, 2.6.14: log", SEEN),
-        licence=Fact("GPL-2.0 with OpenSSL exception", "/usr/share/doc/openvpn/copyright", SEEN),
+        transport=Fact("UDP (TCP is an option)", "openvpn(8): --proto", _SEEN),
+        encryption=Fact("AES-256-GCM", "openvpn(8): --data-ciphers, its first choice as shipped", _SEEN),
+        handshake=Fact("TLS 1.3, here with pinned certificates", "openvpn(8): --peer-fingerprint; log", _SEEN),
+        routing=Fact("hub and spoke", "openvpn(8): --client-to-client", _SEEN),
+        inner=Fact("IPv4 and IPv6 (Ethernet over TAP)", "openvpn(8): --dev-type, --ifconfig-ipv6", _SEEN),
+        mtu=Fact("1500, TCP segments cut to fit 1492", "openvpn(8): --tun-mtu, --mssfix", _SEEN),
+        datapath=Fact("user space over TUN, one thread (no DCO module)", "measured here, 2.6.14: log", _SEEN),
+        licence=Fact("GPL-2.0 with OpenSSL exception", "/usr/share/doc/openvpn/copyright", _SEEN),
     ),
 )

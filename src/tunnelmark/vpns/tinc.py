@@ -50,8 +50,8 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_MANUAL = "https://www.tinc-vpn.org/documentation/tinc.html"
-SEEN = "2026-11-21"
+_MANUAL = "/usr/share/doc/tinc/tinc.html"
+_SEEN = "2026-11-21"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="tinc",
@@ -63,13 +63,13 @@ DRIVER = Driver(
     version_pattern=r"tinc version (\S+)",
     deploy=deploy,
     features=Features(
-        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}#The-connection", SEEN),
-        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", SEEN),
-        handshake=Fact("RSA 2048 and AES-256-CFB over TCP", f"{_MANUAL}#Authentication-protocol", SEEN),
-        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}#The-meta_002dprotocol", SEEN),
-        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", SEEN),
-        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", SEEN),
-        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", SEEN),
-        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", SEEN),
+        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}/The-connection.html", _SEEN),
+        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", _SEEN),
+        handshake=Fact("RSA 2048, AES-256-CFB over TCP", f"{_MANUAL}/Authentication-protocol.html; log at -d5", _SEEN),
+        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}/The-meta_002dprotocol.html", _SEEN),
+        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", _SEEN),
+        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", _SEEN),
+        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", _SEEN),
+        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", _SEEN),
     ),
 )

@@ -37,12 +37,11 @@ class WireGuardOptions(Options):
 def _config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
     """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
     private = b64encode(keys[host.name].private_bytes_raw()).decode()
-    lines = ["[Interface]", f"PrivateKey = {private}", f"ListenPort = {PORT}"]
+    text = f"[Interface]\nPrivateKey = {private}\nListenPort = {PORT}\n"
     for peer in mesh.others(host):
         public = b64encode(keys[peer.name].public_key().public_bytes_raw()).decode()
-        lines += ["[Peer]", f"PublicKey = {public}", f"AllowedIPs = {peer.overlay.ip}/32"]
-        lines += [f"Endpoint = {peer.underlay}:{PORT}"]
-    return "\n".join(lines) + "\n"
+        text += f"[Peer]\nPublicKey = {public}\nAllowedIPs = {peer.overlay.ip}/32\nEndpoint = {peer.underlay}:{PORT}\n"
+    return text
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
@@ -67,7 +66,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
-SEEN = "2026-11-21"
+_SEEN = "2026-11-21"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="wireguard-go",
@@ -80,13 +79,13 @@ DRIVER = Driver(
     deploy=deploy,
     options=WireGuardOptions,
     features=Features(
-        transport=Fact("UDP", f"{_PAPER} section 3", SEEN),
-        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", SEEN),
-        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", SEEN),
-        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", SEEN),
-        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", SEEN),
-        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", SEEN),
-        datapath=Fact("user space over TUN, one packet a system call, all cores", "0.0.20220316: device/send.go", SEEN),
-        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", SEEN),
+        transport=Fact("UDP", f"{_PAPER} section 3", _SEEN),
+        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", _SEEN),
+        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", _SEEN),
+        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", _SEEN),
+        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", _SEEN),
+        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", _SEEN),
+        datapath=Fact("user space over TUN, one packet a system call, all cores", "its device/send.go", _SEEN),
+        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", _SEEN),
     ),
 )

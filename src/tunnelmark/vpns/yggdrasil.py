@@ -50,7 +50,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _DOCS = "https://yggdrasil-network.github.io"
-SEEN = "2026-11-21"
+_SEEN = "2026-11-21"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="yggdrasil",
@@ -63,13 +63,13 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     features=Features(
-        transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", SEEN),
-        encryption=Fact("XSalsa20-Poly1305 (NaCl box)", f"{_DOCS}/faq.html", SEEN),
-        handshake=Fact("X25519 from ed25519 identities, ephemeral keys", f"{_DOCS}/faq.html", SEEN),
-        routing=Fact("any graph of peerings, packets follow a spanning tree", f"{_DOCS}/about.html", SEEN),
-        inner=Fact("IPv6 (200::/7)", f"{_DOCS}/about.html", SEEN),
-        mtu=Fact("53049", "measured here, 0.4.7: ip link", SEEN),
-        datapath=Fact("user space over TUN, several threads, stream over TCP", "measured here, 0.4.7", SEEN),
-        licence=Fact("LGPL-3.0 with linking exception", "/usr/share/doc/yggdrasil/copyright", SEEN),
+        transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", _SEEN),
+        encryption=Fact("XSalsa20-Poly1305 (NaCl box)", "its library ironwood: encrypted/crypto.go", _SEEN),
+        handshake=Fact("X25519, signed by ed25519 identities", "its library ironwood: encrypted/session.go", _SEEN),
+        routing=Fact("any graph of peerings, packets follow a spanning tree", f"{_DOCS}/about.html", _SEEN),
+        inner=Fact("IPv6 (200::/7)", f"{_DOCS}/about.html", _SEEN),
+        mtu=Fact("53049", "measured here, 0.4.7: ip link", _SEEN),
+        datapath=Fact("user space over TUN, several threads, stream over TCP", "measured here, 0.4.7", _SEEN),
+        licence=Fact("LGPL-3.0 with linking exception", "/usr/share/doc/yggdrasil/copyright", _SEEN),
     ),
 )

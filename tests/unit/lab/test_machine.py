@@ -40,7 +40,7 @@ def test_load_counts_neither_idle_nor_stolen_time_as_work(monkeypatch: pytest.Mo
     looks = iter(["cpu 0 0 0 0 0 0 0 0 0 0\n", "cpu 50 0 50 100 20 0 0 30 50 0\n"])
     clock = iter([0.0, 1.0])
     monkeypatch.setattr(machine, "_read", lambda path: next(looks))
-    monkeypatch.setattr(machine.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("tunnelmark.lab.machine.time.monotonic", lambda: next(clock))
     monkeypatch.setattr(machine, "_TICKS", 100)
     seen = machine.load(0)
     assert (seen.busy, seen.steal) == (1.0, 0.3)

@@ -25,7 +25,7 @@ def test_the_probes_leave_the_host_as_it_was() -> None:
     assert not outcome["namespaces"]
     assert interfaces() == before
     assert choice.read_text() == congestion
-    assert unified is None or not list(unified.glob("tunnelmark-probe-*"))
+    assert unified is None or not list(unified.glob("tunnelmark-*-probe"))
 
 
 @pytest.mark.root
@@ -34,7 +34,7 @@ def test_a_device_that_no_kernel_has_is_refused_in_words() -> None:
 
 
 def test_a_child_that_breaks_is_a_lab_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes.sys, "executable", "/bin/false")
+    monkeypatch.setattr("tunnelmark.lab.probes.sys.executable", "/bin/false")
     with pytest.raises(LabError, match="the probes broke") as caught:
         probes.run()
     assert caught.value.hint

@@ -9,6 +9,7 @@ import pytest
 
 from tunnelmark import registry
 from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan.files import PATH_VARIABLE
 
 EXTRA = '''
 """A copy of direct under another name."""
@@ -20,7 +21,7 @@ DRIVER = replace(direct, name="{name}")
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(registry.PATH_VARIABLE, raising=False)
+    monkeypatch.delenv(PATH_VARIABLE, raising=False)
     registry.vpns.cache_clear()
     registry.workloads.cache_clear()
     yield
@@ -32,7 +33,7 @@ def extra(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, *, stage: st
     file = folder / stage / "mine.py"
     file.parent.mkdir()
     file.write_text(text)
-    monkeypatch.setenv(registry.PATH_VARIABLE, str(folder))
+    monkeypatch.setenv(PATH_VARIABLE, str(folder))
     return file
 
 
@@ -70,8 +71,9 @@ def test_the_catalogue_holds_every_options_model() -> None:
 
 def test_a_part_carries_what_is_to_be_installed() -> None:
     part = registry.vpn_part(registry.vpn("tinc"))
-    assert (part.name, part.packages) == ("tinc", ("tinc",))
-    assert registry.workload_part(registry.workload("tcp")).packages == ("iperf3",)
+    assert part.name == "tinc"
+    assert "tinc" in part.packages
+    assert "iperf3" in registry.workload_part(registry.workload("tcp")).packages
 
 
 def test_a_driver_in_an_extra_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +110,6 @@ def test_a_broken_driver_does_not_hide_the_workloads(tmp_path: Path, monkeypatch
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(registry.PATH_VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(UsageError, match="nowhere, which is no folder"):
         registry.vpns()

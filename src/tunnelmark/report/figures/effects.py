@@ -81,21 +81,26 @@ def _said(cell: Cell) -> str:
 
 def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:
     left, right = axis(band[0]), axis(band[1])
-    return svg.element("rect", x=left, y=_TOP - 8, width=max(right - left, 0.5), height=bottom - _TOP + 8, class_="band")
+    return svg.element(
+        "rect", x=left, y=_TOP - 8, width=max(right - left, 0.5), height=bottom - _TOP + 8, class_="band"
+    )
 
 
 def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float) -> list[str]:
     parts: list[str] = []
-    for tick in axis.ticks():
+    scale = words.scale(metric.unit, shown)
+    ticks = axis.ticks()
+    for tick in ticks:
         parts.append(svg.line(axis(tick), bottom, axis(tick), bottom + 4, "tick"))
-        parts.append(svg.text(axis(tick), bottom + 19, _tick(metric, tick, shown), "note", "middle"))
+        said = _tick(metric, tick, scale, last=tick == ticks[-1])
+        parts.append(svg.text(axis(tick), bottom + 19, said, "note", "middle"))
     parts.append(svg.line(_LEFT, bottom, _RIGHT, bottom, "tick"))
     return parts
 
 
-def _tick(metric: MetricInfo, tick: float, shown: list[float]) -> str:
+def _tick(metric: MetricInfo, tick: float, scale: words.Scale, *, last: bool) -> str:
     if metric.compare == "ratio":
         return f"{tick:.5g}×" if metric.better == "lower" else words.with_unit(f"{100 * tick:.5g}", "%")
-    scale = words.scale(metric.unit, shown)
     unit = "points" if scale.unit == "%" else scale.unit
-    return words.with_unit(f"{tick / scale.factor:.5g}".replace("-", "−"), unit) if tick else "0"
+    text = f"{tick / scale.factor:.5g}".replace("-", "−")
+    return words.with_unit(text, unit) if last else text

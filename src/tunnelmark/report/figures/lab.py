@@ -18,13 +18,13 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
     rate = str(Rate(profile.rate)) if profile.rate else "no rate set"
     queue = f"queue {Size(profile.queue)} each way" if profile.queue else "no queue set"
     parts = [
-        svg.path([(112.0, 62.0), (112.0, 30.0), (648.0, 30.0), (648.0, 62.0)], "tunnel"),
+        svg.path([(96.0, 62.0), (96.0, 30.0), (664.0, 30.0), (664.0, 62.0)], "tunnel"),
         svg.text(380, 20, "the tunnel of the arm (direct has none)", "note", "middle"),
-        svg.line(172, 92, 290, 92, "wire"),
-        svg.line(470, 92, 588, 92, "wire"),
-        *_box(112, 92, 120, f"node {left}", "VPN daemon, workload"),
+        svg.line(176, 92, 290, 92, "wire"),
+        svg.line(470, 92, 584, 92, "wire"),
+        *_box(96, 92, 160, f"node {left}", "VPN daemon, workload"),
         *_box(380, 92, 180, rate, queue),
-        *_box(648, 92, 120, f"node {right}", "VPN daemon, workload"),
+        *_box(664, 92, 160, f"node {right}", "VPN daemon, workload"),
         svg.text(380, 142, "middle node: all shaping happens here", "note", "middle"),
     ]
     return svg.picture(152, f"Node {left} and node {right} are joined through a middle node: {rate}, {queue}", parts)

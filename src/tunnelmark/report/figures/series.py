@@ -22,21 +22,25 @@ def is_spread(metric: MetricInfo) -> bool:
 
 
 def over_time(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
-    """A panel an arm: each block a thin line, their median a thick one, direct's median behind it."""
+    """A panel an arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero."""
     found = view.series(analysis, setting, metric)
-    if not found:
+    values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
+    if not any(values):
         return Markup("")
     medians = {arm: _median_line(blocks) for arm, blocks in found.items()}
-    values = [value for blocks in found.values() for points in blocks.values() for _, value in points]
+    # A receiver that stalls reports what came meanwhile in one burst; such peaks must not flatten all the rest.
+    top_value = (
+        1.1 * max(view.quantile(values, 0.95), *(value for line in medians.values() for _, value in line)) or values[-1]
+    )
     until = max(time for blocks in found.values() for points in blocks.values() for time, _ in points) or 1.0
     columns, width, height, top = 3, 240.0, 104.0, 22.0
-    scale = words.scale(metric.unit, values)
+    scale = words.scale(metric.unit, [top_value])
     parts: list[str] = []
     for index, (arm, blocks) in enumerate(found.items()):
         x0 = 44.0 + (index % columns) * width
-        y0 = top + (index // columns) * (height + 36.0)
+        y0 = top + (index // columns) * (height + 46.0)
         across = svg.Axis(0.0, until, x0, x0 + width - 34.0)
-        up = svg.Axis(0.0, max(values) * 1.05 or 1.0, y0 + height, y0)
+        up = svg.Axis(0.0, top_value, y0 + height, y0)
         parts.append(svg.text(x0, y0 - 7, arm, "arm"))
         for tick in up.ticks(3):
             parts.append(svg.line(across.start, up(tick), across.end, up(tick), "guide"))
@@ -44,13 +48,17 @@ def over_time(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Marku
                 parts.append(svg.text(x0 - 6, up(tick) + 4, f"{tick / scale.factor:.4g}", "note", "end"))
         for tick in across.ticks(4):
             parts.append(svg.text(across(tick), y0 + height + 15, f"{tick:.4g}", "note", "middle"))
+        if index == 0:
+            parts.append(svg.text(across.end, y0 - 7, scale.unit, "note", "end"))
         if arm != analysis.reference and analysis.reference in medians:
             parts.append(svg.path([(across(t), up(v)) for t, v in medians[analysis.reference]], "line direct"))
-        parts += [svg.path([(across(t), up(v)) for t, v in _thinned(points)], "line thin") for points in blocks.values()]
+        parts += [
+            svg.path([(across(t), up(v)) for t, v in _thinned(points)], "line thin") for points in blocks.values()
+        ]
         parts.append(svg.path([(across(t), up(v)) for t, v in medians[arm]], "line median"))
     rows = -(-len(found) // columns)
-    title = f"{metric.title} over time of each arm, in {scale.unit}, up to {scale.value(max(values))}"
-    return svg.picture(top + rows * (height + 36.0), title, parts)
+    title = f"{metric.title} over time of each arm, in {scale.unit}, up to {scale.value(values[-1])}"
+    return svg.picture(top + rows * (height + 46.0), title, parts)
 
 
 def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
@@ -61,12 +69,15 @@ def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
     }
     if not found:
         return Markup("")
-    row, top, left, right = 34.0, 8.0, 128.0, 560.0
+    row, top, left, right = 34.0, 26.0, 128.0, 560.0
     shown = [value for quantiles in found.values() for value in quantiles]
     axis = svg.axis(shown, left, right, zero=True, may_be_log=True)
     bottom = top + row * len(found)
     scale = words.scale(metric.unit, [median(shown)])
-    parts: list[str] = []
+    parts: list[str] = [
+        svg.text(right + 96, top - 9, "median", "note", "end"),
+        svg.text(svg.WIDTH - 8, top - 9, "99th percentile", "note", "end"),
+    ]
     for tick in axis.ticks():
         parts.append(svg.line(axis(tick), top, axis(tick), bottom + 4, "guide"))
         label = words.with_unit(f"{tick / scale.factor:.4g}", scale.unit)
@@ -77,8 +88,8 @@ def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
         parts.append(svg.line(axis(low), y, axis(high), y, "whisker"))
         parts.append(svg.line(axis(quarter), y, axis(three_quarters), y, "interval"))
         parts.append(svg.element("circle", cx=axis(middle), cy=y, r=5.2, class_="dot"))
-        said = f"{words.number(middle / scale.factor)}, 99 %: {scale.value(high)}"
-        parts.append(svg.text(right + 18, y + 4.5, said, "value"))
+        parts.append(svg.text(right + 96, y + 4.5, scale.value(middle), "value", "end"))
+        parts.append(svg.text(svg.WIDTH - 8, y + 4.5, scale.value(high), "value", "end"))
     title = f"Distribution of {metric.title}: " + "; ".join(
         f"{arm} median {scale.value(quantiles[2])}, 99 % below {scale.value(quantiles[4])}"
         for arm, quantiles in found.items()

@@ -90,11 +90,8 @@ def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_b
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     span = (high - low) or abs(high) or 1.0
-    step = round_step(span / 6)
-    # A little air on both sides, and ends on round values where that costs little.
-    low = low if zero and low == 0 else floor((low - 0.03 * span) / step) * step
-    high = high if zero and high == 0 else ceil((high + 0.03 * span) / step) * step
-    return Axis(low, high, start, end)
+    air = 0.04 * span
+    return Axis(low if zero and low == 0 else low - air, high if zero and high == 0 else high + air, start, end)
 
 
 def round_step(rough: float) -> float:

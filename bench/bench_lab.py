@@ -1,0 +1,36 @@
+"""How long a lab takes to be up and gone, by topology: `make bench` prints medians and the slowest of twenty."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+
+import pytest
+
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_topology
+
+ROUNDS = 20
+BOUND = 0.3  # seconds for a lab of three nodes, up as well as gone (median; other work makes single ones late)
+
+
+async def _rounds(topology: str) -> tuple[list[float], list[float]]:
+    files = Files.standard()
+    up, gone = [], []
+    async with Keeper() as keeper:
+        for _ in range(ROUNDS):
+            lab = await keeper.up(load_topology(topology, files), load_profile("gigabit", files))
+            up.append(lab.timings.up)
+            gone.append(await lab.down())
+    return up, gone
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("topology", ["pair", "trio"])
+def test_a_lab_is_up_and_gone_in_time(topology: str) -> None:
+    up, gone = asyncio.run(_rounds(topology))
+    for what, times in (("up", up), ("gone", gone)):
+        print(f"\n{topology} {what}: median {1e3 * statistics.median(times):.0f} ms, slowest {1e3 * max(times):.0f} ms")
+    assert statistics.median(up) < BOUND
+    assert statistics.median(gone) < BOUND

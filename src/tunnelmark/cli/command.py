@@ -1,0 +1,145 @@
+"""The command `tunnelmark`: its subcommands, how errors are shown, and what the exit code means.
+
+Exit codes: 0 done; 1 the study ran, and a gate or claim failed; 2 wrong use or missing parts;
+130 stopped from the keyboard. Subcommands are imported when they are called, so that the command
+starts fast and a shell completes without delay.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from tunnelmark import __version__
+from tunnelmark.errors import TunnelmarkError, UnknownName
+
+_COMMANDS = {
+    "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
+    "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
+    "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
+    "list": ("tunnelmark.cli.list", "list_", "List VPNs, workloads, profiles, topologies or studies."),
+    "doctor": ("tunnelmark.cli.doctor", "doctor", "Say whether this machine can run a lab, and what is missing."),
+    "lab": ("tunnelmark.cli.lab", "lab", "Bring a lab up to play in by hand."),
+    "new": ("tunnelmark.cli.new", "new", "Start a new VPN driver."),
+    "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
+}
+"""Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
+
+_STOPPED = 130  # 128 + SIGINT, as shells have it
+
+
+class _Lazy(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            raise UnknownName("command", args[0], _COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # here, for click itself would end the process with 1
+            return _silence()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
+        """Complete the commands without importing them."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            click.shell_completion.CompletionItem(name, help=line)
+            for name, (_, _, line) in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+
+@click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="tunnelmark")
+def tunnelmark() -> None:
+    """A laboratory for VPNs.
+
+    Starts real VPN daemons as separate hosts on this machine, drives real traffic through them over links that it
+    shapes, compares every one with the bare link in the same run, and says which difference is real.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; `arguments` default to the process's own. Returns the exit code."""
+    try:
+        code = tunnelmark.main(
+            None if arguments is None else list(arguments), prog_name="tunnelmark", standalone_mode=False
+        )
+        sys.stdout.flush()
+    except TunnelmarkError as error:
+        _show(error.message, error.hint)
+        return error.exit_code
+    except click.NoSuchOption as error:
+        _show(f"there is no option {error.option_name}", _nearest(error.possibilities) or _help_of(error.ctx))
+        return 2
+    except click.exceptions.NoSuchCommand as error:
+        _show(
+            f"there is no command called {error.command_name!r}", _nearest(error.possibilities) or _help_of(error.ctx)
+        )
+        return 2
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.UsageError as error:
+        _show(_sentence(error.format_message()), _help_of(error.ctx))
+        return 2
+    except click.ClickException as error:
+        _show(_sentence(error.format_message()), "")
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        return _STOPPED
+    except BrokenPipeError:
+        return _silence()
+    return code if isinstance(code, int) else 0
+
+
+def _silence() -> int:
+    """The reader of our output has gone, which is no error; without this, Python complains at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _show(message: str, hint: str) -> None:
+    click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+    if hint:
+        click.echo(click.style("hint: ", bold=True) + hint, err=True)
+
+
+def _nearest(names: Sequence[str] | None) -> str:
+    return f"did you mean {' or '.join(sorted(names))}?" if names else ""
+
+
+def _sentence(text: str) -> str:
+    """Click's message in the manner of ours: no capital, no full stop."""
+    text = text.strip().rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _help_of(ctx: click.Context | None) -> str:
+    return f"see `{ctx.command_path if ctx else 'tunnelmark'} --help`"

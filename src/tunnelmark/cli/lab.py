@@ -1,0 +1,168 @@
+"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab down`: a lab to play in by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from tunnelmark.cli import names, output
+from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
+
+_PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
+_name = click.option("--name", default="lab", show_default=True, help="Name of the lab, for several side by side.")
+
+
+@click.group()
+def lab() -> None:
+    """A lab to play in by hand: hosts on links, with a VPN if you like.
+
+    It stands until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its hosts.
+    """
+
+
+@lab.command()
+@click.argument("topology", default="pair", type=names.TOPOLOGY)
+@click.option("--profile", default="gigabit", show_default=True, type=names.PROFILE, help="What its links do.")
+@click.option("--vpn", type=names.VPN, help="Deploy this VPN on all nodes.")
+@click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
+@_name
+def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -> None:
+    """Bring up the nodes and links of TOPOLOGY."""
+    from tunnelmark.cli.hold import state_file
+
+    if os.geteuid() != 0:
+        raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
+    if _standing(name) is not None:
+        raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
+    state_file(name).unlink(missing_ok=True)
+    arguments = [name, topology, profile, *([vpn] if vpn else [])]
+    holder = subprocess.Popen(
+        [sys.executable, "-m", "tunnelmark.cli.hold", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    state = _first_words(holder)
+    if "error" in state:
+        raise LabError(state["error"], hint=state["hint"])
+    _show(state)
+    if timings:
+        spent = state["timings"]
+        click.echo(f"keeper started in {spent['keeper']:.3f} s, once a command")
+        click.echo(f"lab up in {spent['up']:.3f} s: nodes {spent['nodes']:.3f} s, links {spent['links']:.3f} s")
+        click.echo(f"a lab like it was gone in {spent['gone']:.3f} s")
+        if "vpn" in spent:
+            click.echo(f"{vpn} answered in every direction after {spent['vpn']:.3f} s")
+
+
+@lab.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List the labs that are up."""
+    from tunnelmark.cli.hold import STATES
+
+    found = [state for path in sorted(STATES.glob("*.json")) if (state := _standing(path.stem)) is not None]
+    if as_json:
+        output.as_json(found)
+        return
+    for state in found:
+        _show(state)
+    if not found:
+        click.echo("no lab is up; see `tunnelmark lab up --help`")
+
+
+@lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("node")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@_name
+def exec_(node: str, command: tuple[str, ...], name: str) -> None:
+    """Run COMMAND on NODE of a lab; its exit code is ours."""
+    _enter(name, node, command[1:] if command[0] == "--" else command)
+
+
+@lab.command()
+@click.argument("node")
+@_name
+def shell(node: str, name: str) -> None:
+    """Open a shell on NODE of a lab."""
+    _enter(name, node, ["bash", "--norc", "--noprofile"], {"PS1": f"[{name}:{node}] \\w # "})
+
+
+@lab.command()
+@_name
+def down(name: str) -> None:
+    """End a lab and everything in it."""
+    state = _found(name)
+    begun = time.monotonic()
+    pidfd = os.pidfd_open(state["pid"])
+    signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+    if not select.select([pidfd], [], [], _PATIENCE)[0]:
+        raise LabError(f"the lab {name!r} did not end within {_PATIENCE:g} s", hint=f"kill -9 {state['pid']} ends it for sure")
+    click.echo(f"{name} is gone, in {time.monotonic() - begun:.3f} s")
+
+
+def _first_words(holder: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert holder.stdout is not None
+    if not select.select([holder.stdout], [], [], _PATIENCE)[0]:
+        holder.kill()
+        raise LabError(f"the lab was not up within {_PATIENCE:g} s", hint="`tunnelmark doctor` says what may be missing")
+    line = holder.stdout.readline()
+    if not line:
+        raise LabError(f"the lab's process ended with code {holder.wait()} before the lab was up", hint="see the lines above")
+    state: dict[str, Any] = json.loads(line)
+    return state
+
+
+def _standing(name: str) -> dict[str, Any] | None:
+    """The state of a lab that is up, or None."""
+    from tunnelmark.cli.hold import state_file
+
+    try:
+        state: dict[str, Any] = json.loads(state_file(name).read_text())
+        command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return state if b"tunnelmark.cli.hold" in command else None
+
+
+def _found(name: str) -> dict[str, Any]:
+    state = _standing(name)
+    if state is None:
+        raise UsageError(f"no lab called {name!r} is up", hint="see `tunnelmark lab list` and `tunnelmark lab up --help`")
+    return state
+
+
+def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | None = None) -> None:
+    """Become the command, as a member of the node's namespaces and control groups."""
+    from tunnelmark.lab.node import ENVIRONMENT
+
+    nodes = _found(name)["nodes"]
+    if node not in nodes:
+        raise UnknownName("node", node, nodes)
+    for group in nodes[node]["groups"]:
+        Path(group, "cgroup.procs").write_text("0")
+    argv = ["nsenter", "-t", str(nodes[node]["pid"]), "-m", "-u", "-i", "-n", "-p", "--wd=/", "--", *command]
+    terminal = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
+    sys.stdout.flush()
+    os.execvpe("nsenter", argv, ENVIRONMENT | terminal | (env or {}))
+
+
+def _show(state: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    vpn = f", {state['vpn']}" if state["vpn"] else ""
+    console.print(f"[bold]{state['name']}[/] is up: {state['topology']}, {state['profile']}{vpn}")
+    for node, about in state["nodes"].items():
+        overlay = f"  overlay {about['overlay']}" if about["overlay"] else ""
+        where = f"underlay {about['underlay']}" if about["underlay"] else "all links run through it"
+        console.print(f"  {node:<8} {where}{overlay}", soft_wrap=True)

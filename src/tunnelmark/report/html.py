@@ -1,0 +1,228 @@
+"""The report as one HTML file that needs nothing else: no network, no script, figures inside, raw files linked beside it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from urllib.parse import quote
+
+from jinja2 import Environment as Templates
+from jinja2 import PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.record.results import MetricInfo, TrialRow
+from tunnelmark.report import view, words
+from tunnelmark.report.environment import environment
+from tunnelmark.report.figures import effects, lab, series
+from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.units import Rate, clock
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of arms: a metric in a setting, with a cell for each arm."""
+
+    setting: Setting
+    metric: MetricInfo
+    cells: dict[str, Shown]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cell as text: its value, its effect, and words on its standing."""
+
+    value: str
+    effect: str
+    note: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing with its caption."""
+
+    drawing: Markup
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Everything under one profile and topology."""
+
+    heading: str
+    primary: tuple[Column, ...]
+    others: tuple[Column, ...]
+    effects: tuple[Figure, ...]
+    insides: tuple[Figure, ...]
+
+
+def render(analysis: Analysis) -> str:
+    """The whole page; it stands in the results folder, so raw files are linked relative to that."""
+    plan = analysis.results.plan
+    record = environment(analysis.results.environment)
+    started = min((session.started for session in analysis.results.sessions), default=None)
+    return _template().render(
+        analysis=analysis,
+        plan=plan,
+        reference=analysis.reference or "direct",
+        when=datetime.fromtimestamp(started, UTC).strftime("%-d %B %Y, %H:%M UTC") if started is not None else "",
+        cautions=cautions(analysis),
+        gates=gates(analysis),
+        twins=_twins(analysis),
+        findings=findings(analysis),
+        where=view.where,
+        rate=Rate,
+        groups=[_group(analysis, heading, settings) for heading, settings in view.groups(analysis)],
+        links=[(profile, lab.link(topology, profile)) for topology in plan.topologies for profile in plan.profiles],
+        order=lab.order(analysis),
+        time=lab.time(analysis.wall),
+        time_spent=time_spent(analysis),
+        phases=_phases(analysis),
+        environment=record,
+        command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
+        files=_files(analysis.results.trials),
+        words=words,
+        option=_option,
+        first=_first_packets(analysis),
+    )
+
+
+@cache
+def _template() -> Template:
+    templates = Templates(
+        loader=PackageLoader("tunnelmark.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["raw_link"] = quote
+    return templates.get_template("report.html.j2")
+
+
+def _group(analysis: Analysis, heading: str, settings: tuple[Setting, ...]) -> Group:
+    primary = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
+    others = [(setting, metric) for setting in settings for metric in view.other_metrics(analysis, setting)]
+    drawn = [(metric, effects.effects(analysis, setting, metric), setting) for setting, metric in primary]
+    return Group(
+        heading,
+        primary=tuple(_column(analysis, setting, metric) for setting, metric in primary),
+        others=tuple(_column(analysis, setting, metric) for setting, metric in others),
+        effects=tuple(
+            Figure(drawing, metric.title, _effect_caption(analysis, setting, metric))
+            for metric, drawing, setting in drawn
+            if drawing
+        ),
+        insides=tuple(figure for setting in settings for figure in _insides(analysis, setting)),
+    )
+
+
+def _column(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Column:
+    cells = view.cells(analysis, setting, metric)
+    scale = words.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
+    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells})
+
+
+def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
+    if cell.spread is None:
+        return Shown("", "", words.VERDICTS[cell.verdict], cell.verdict)
+    found = view.place(analysis, cell.setting, cell.metric, cell.arm)
+    notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
+    if cell.verdict == "tie":
+        notes.append(f"tie with {analysis.reference}")
+    if cell.verdict == "too few blocks":
+        notes.append(words.VERDICTS[cell.verdict])
+    if cell.success.count < cell.success.total:
+        notes.append(f"{words.share(cell.success)} ok")
+    if cell.ceiling:
+        notes.append(words.CEILINGS[cell.ceiling])
+    effect = words.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
+    return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict)
+
+
+def _effect_caption(analysis: Analysis, setting: Setting, metric: MetricInfo) -> str:
+    better = "More is better." if metric.better == "higher" else "Less is better."
+    limited: dict[str, list[str]] = {}
+    for cell in view.cells(analysis, setting, metric):
+        if cell.ceiling:
+            limited.setdefault(words.CEILINGS[cell.ceiling], []).append(cell.arm)
+    return " ".join([better, *(f"{limit.capitalize()}: {words.listed(arms)}." for limit, arms in limited.items())])
+
+
+def _insides(analysis: Analysis, setting: Setting) -> list[Figure]:
+    figures = []
+    for metric in view.workload(analysis, setting).metrics:
+        only_series = not any(cell.spread for cell in view.cells(analysis, setting, metric))
+        if not (metric.primary or only_series):
+            continue
+        if series.is_spread(metric):
+            drawing = series.spread(analysis, setting, metric)
+            caption = (
+                "All single values of all blocks: the thin line runs from the 1st to the 99th percentile, the thick one "
+                "holds the middle half, the dot is the median."
+            )
+        else:
+            drawing = series.over_time(analysis, setting, metric)
+            caption = (
+                "Seconds since the measuring window began, from left to right. Thin: each block; thick: their median; "
+                f"grey: the median of {analysis.reference or 'direct'}. Single peaks are cut off at the top."
+            )
+        if drawing:
+            figures.append(Figure(drawing, metric.title, caption))
+    return figures
+
+
+def _twins(analysis: Analysis) -> list[dict[str, str]]:
+    rows = []
+    for pair in analysis.same.twins:
+        metric = view.metric_of(analysis, pair.comparison)
+        rows.append(
+            {
+                "pair": f"{pair.comparison.arm} / {pair.comparison.against}",
+                "metric": metric.title,
+                "where": view.where(analysis, pair.comparison.setting),
+                "effect": words.effect(metric, pair.comparison),
+                "noise": words.size(metric, pair.noise) if pair.noise is not None else "",
+                "standing": pair.standing,
+            }
+        )
+    return rows
+
+
+def _first_packets(analysis: Analysis) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for arm in analysis.arms:
+        first = arm.first_packet
+        scale = words.scale("s", [first.median] if first else [])
+        share = words.share(arm.success)
+        if arm.success.total:
+            share += f" [{100 * arm.success.low:.0f}–{words.percent(arm.success.high)}]"
+        rows.append((arm.arm, share, scale.value(first.median) if first else "", scale.spread(first) if first else ""))
+    return rows
+
+
+def _phases(analysis: Analysis) -> list[tuple[str, str, str]]:
+    wall = analysis.wall
+    if wall.wall <= 0:
+        return []
+    rows = [*wall.phases.items(), ("outside of trials", wall.outside)]
+    if wall.overlap >= 0.5:
+        rows.append(("of all this, two trials at once", wall.overlap))
+    return [(name, clock(seconds), words.percent(seconds / wall.wall, 1)) for name, seconds in rows]
+
+
+def _option(name: str, value: object) -> str:
+    text = " ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
+    return f"{name.replace('_', ' ')} {text}"
+
+
+def _files(trials: tuple[TrialRow, ...]) -> dict[int, list[TrialRow]]:
+    by_block: dict[int, list[TrialRow]] = {}
+    for trial in trials:
+        by_block.setdefault(trial.block, []).append(trial)
+    return by_block

@@ -1,0 +1,72 @@
+"""What the contract suites share: one keeper a module, labs with a VPN, and a table of what was measured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from contract.trio import READY, TRIO, UNSHAPED, Together, installed
+from tunnelmark.errors import TrialError
+from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.run.deploy import Tunnel, deploy, log_end
+from tunnelmark.vpns.base import Driver
+
+_MEASURED = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_MEASURED] = []
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if lines := config.stash[_MEASURED]:
+        terminalreporter.section("measured by the contract suite")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Says something that was measured; all of it stands together at the end of the run."""
+    return request.config.stash[_MEASURED].append
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Callable[[Any], Any]]:
+    """Runs a coroutine on the module's event loop, to which its keeper and labs belong."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def keeper(run: Callable[[Any], Any]) -> Iterator[Keeper]:
+    installed("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"))
+    keeper = Keeper()
+    run(keeper.__aenter__())
+    yield keeper
+    run(keeper.__aexit__())
+
+
+@pytest.fixture(scope="module")
+def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Together:
+    """Makes fresh labs with a VPN; where the VPN does not come up, the error shows the end of its logs."""
+
+    @asynccontextmanager
+    async def lab_and_tunnel(driver: Driver, **options: Any) -> AsyncIterator[tuple[Lab, Tunnel]]:
+        logs = tmp_path_factory.mktemp(driver.name)
+        chosen = driver.options(**options)
+        try:
+            async with (
+                keeper.lab(TRIO, UNSHAPED) as lab,
+                deploy(lab, driver, chosen, logs=logs, ready_timeout=READY) as tunnel,
+            ):
+                yield lab, tunnel
+        except TrialError as error:
+            error.add_note(log_end(logs))
+            raise
+
+    return lab_and_tunnel

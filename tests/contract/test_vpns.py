@@ -1,0 +1,241 @@
+"""Every VPN through one suite, on its real daemon, between three nodes of a lab."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.trio import NODES, READY, Together, installed
+from tunnelmark import registry
+from tunnelmark.lab import programs
+from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.node import Completed
+from tunnelmark.run.deploy import FOLDER, Tunnel
+from tunnelmark.vpns.base import Driver
+from tunnelmark.vpns.wireguard_go import DRIVER as WIREGUARD_GO
+
+pytestmark = pytest.mark.root
+
+Run = Callable[[Any], Any]
+Report = Callable[[str], None]
+
+PAIRS = tuple(permutations(NODES, 2))
+HUB, SPOKE = NODES[0], NODES[-1]
+CRASH_READY = 150.0  # seconds; OpenVPN's clients notice after `keepalive`'s 120 s that their server is another one
+A_WHILE = 1.1  # seconds a daemon lives before it is killed: tinc's message numbers are seeded by the clock's second
+SENT = 4_000_000  # bytes of TCP each way
+ARRIVED = 500_000  # bytes of them; iperf3 ends when all are sent, and a VPN may hold megabytes in its buffers
+
+
+@pytest.fixture(scope="module", params=registry.vpns().values(), ids=lambda driver: str(driver.name))
+def driver(request: pytest.FixtureRequest) -> Driver:
+    driver: Driver = request.param
+    installed(driver.name, driver.programs, driver.packages)
+    return driver
+
+
+@pytest.fixture(scope="module")
+def up(driver: Driver, together: Together, run: Run) -> Iterator[tuple[Lab, Tunnel]]:
+    """One mesh for all checks that leave it as it is."""
+    block = together(driver)
+    yield run(block.__aenter__())
+    run(block.__aexit__(None, None, None))
+
+
+def test_a_mesh_comes_up_from_nothing(driver: Driver, up: tuple[Lab, Tunnel], report: Report) -> None:
+    _, tunnel = up
+    assert set(tunnel.address) == set(NODES)
+    assert len(set(tunnel.address.values())) == len(NODES)
+    assert set(tunnel.first_packet) == {f"{source}>{target}" for source, target in PAIRS}
+    assert all(0 <= seconds < READY for seconds in tunnel.first_packet.values())
+    times = ", ".join(f"{way} {seconds:.3f}" for way, seconds in sorted(tunnel.first_packet.items()))
+    report(f"{driver.name}: first packet after s: {times}")
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_every_node_answers_every_other(up: tuple[Lab, Tunnel], run: Run, size: str) -> None:
+    lab, tunnel = up
+
+    async def check(source: str, target: str) -> Completed:
+        length = 16 if size == "small" else await payload(lab, tunnel, source)
+        # Without DF: whether a VPN splits a packet or reports its path MTU is its own choice.
+        argv = ["ping", "-n", "-c3", "-i0.05", "-W2", "-M", "dont", "-s", str(length), str(tunnel.address[target])]
+        return await lab.nodes[source].run(argv, timeout=10)
+
+    for pair in PAIRS:
+        done = run(check(*pair))
+        assert done.code == 0, f"{pair}: {done.stdout}"
+        assert " 0% packet loss" in done.stdout, f"{pair}: {done.stdout}"
+
+
+def test_tcp_passes_both_ways(up: tuple[Lab, Tunnel], run: Run) -> None:
+    lab, tunnel = up
+
+    async def check(source: str, target: str) -> dict[str, Any]:
+        server = await lab.nodes[target].spawn(["iperf3", "-s", "-1"])
+        await lab.nodes[target].until({"kind": "tcp-port", "port": 5201}, 5)
+        argv = ["iperf3", "-J", "-n", str(SENT), "-c", str(tunnel.address[target])]
+        done = await lab.nodes[source].run(argv, timeout=20)
+        await server.wait()
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    for pair in PAIRS:
+        result = run(check(*pair))
+        assert "error" not in result, f"{pair}: {result.get('error')}"
+        assert result["end"]["sum_received"]["bytes"] >= ARRIVED
+
+
+def test_the_version_is_known(driver: Driver, report: Report) -> None:
+    version = programs.part_version(registry.vpn_part(driver))
+    assert version != "unknown"
+    assert any(character.isdigit() for character in version)
+    report(f"{driver.name}: version {version}")
+
+
+def test_the_feature_row_is_filled_in(driver: Driver) -> None:
+    empty = [name for name, fact in asdict(driver.features).items() if not all(fact.values())]
+    assert not empty, f"features of {driver.name} without a value, a source or a date: {', '.join(empty)}"
+
+
+def test_a_marker_sent_inside_is_seen_outside_only_without_encryption(
+    driver: Driver, up: tuple[Lab, Tunnel], run: Run, tmp_path: Path
+) -> None:
+    lab, tunnel = up
+    first, last, *markers = (secrets.token_hex(8).encode() for _ in range(5))  # 16 bytes each, printable for the shell
+    capture = tmp_path / "wire.pcap"
+
+    async def until_captured(sign: bytes) -> None:
+        """Send a sign in the clear until the capture holds it: then it holds all that came before, too."""
+        deadline = time.monotonic() + 10
+        clear = ["ping", "-n", "-c1", "-W1", "-p", sign.hex(), str(lab.address(SPOKE))]
+        while sign not in capture.read_bytes():
+            assert time.monotonic() < deadline, f"tcpdump sees nothing: {(tmp_path / 'tcpdump.txt').read_text()}"
+            await lab.nodes[HUB].run(clear)
+
+    async def check() -> None:
+        # -Z root: tcpdump would become a user that may not write here.
+        argv = ["tcpdump", "-i", "any", "-s0", "-U", "--immediate-mode", "-Z", "root", "-w", "-"]
+        capture.touch()
+        tcpdump = await lab.middle.spawn(argv, stdout=capture, stderr=tmp_path / "tcpdump.txt")
+        await until_captured(first)
+        for source, target in PAIRS:
+            await send_markers(lab, tunnel, source, target, markers)
+        await until_captured(last)
+        await tcpdump.stop()
+
+    run(check())
+    seen = [marker in capture.read_bytes() for marker in markers]
+    if driver.encrypted:
+        assert not any(seen), "plaintext on the wire"
+    else:
+        assert all(seen), "the test cannot see plaintext"
+
+
+def test_a_crashed_node_comes_back(driver: Driver, together: Together, run: Run, report: Report) -> None:
+    report(f"{driver.name}: answers everywhere {run(crash(driver, together, SPOKE, READY)):.2f} s after a node's crash")
+
+
+@pytest.mark.slow
+def test_a_crashed_hub_comes_back(driver: Driver, together: Together, run: Run, report: Report) -> None:
+    seconds = run(crash(driver, together, HUB, CRASH_READY))
+    report(f"{driver.name}: answers everywhere {seconds:.2f} s after the first node's crash")
+
+
+def test_two_meshes_stand_side_by_side(driver: Driver, up: tuple[Lab, Tunnel], together: Together, run: Run) -> None:
+    async def check() -> None:
+        async with together(driver) as (other_lab, other):
+            for lab, tunnel in (up, (other_lab, other)):
+                for source, target in PAIRS:
+                    done = await lab.nodes[source].run(["ping", "-n", "-c1", "-W2", str(tunnel.address[target])])
+                    assert done.code == 0, f"{source}>{target}: {done.stdout}"
+
+    run(check())
+
+
+def test_nothing_is_left_behind(driver: Driver, together: Together, run: Run) -> None:
+    async def check() -> tuple[dict[str, set[str]], set[str]]:
+        async with together(driver) as (lab, tunnel):
+            inside = {
+                kind: {namespace(node.pid, kind) for node in lab.nodes.values()} for kind in ("net", "pid", "mnt")
+            }
+            assert all(len(found) == len(NODES) for found in inside.values()), "nodes share a namespace"
+            assert members(inside), "the check below finds nothing even while the lab is there"
+            return inside, set(tunnel.interface.values()) - {"eth0"}
+
+    inside, interfaces = run(check())
+    assert members(inside) == []
+    assert not interfaces & set(os.listdir("/sys/class/net"))
+    assert not Path(FOLDER, "desk").exists()
+    assert not Path("/run/wireguard").exists()
+
+
+def test_the_mtu_of_wireguard_go_can_be_chosen(together: Together, run: Run) -> None:
+    installed(WIREGUARD_GO.name, WIREGUARD_GO.programs, WIREGUARD_GO.packages)
+
+    async def check() -> int:
+        async with together(WIREGUARD_GO, mtu=1380) as (lab, tunnel):
+            return await mtu(lab, tunnel, HUB)
+
+    assert run(check()) == 1380
+
+
+async def mtu(lab: Lab, tunnel: Tunnel, node: str) -> int:
+    return int(await lab.nodes[node].read(f"/sys/class/net/{tunnel.interface[node]}/mtu"))
+
+
+async def payload(lab: Lab, tunnel: Tunnel, node: str) -> int:
+    """Bytes of ping data that fill the overlay interface's MTU: less the IP and the ICMP header."""
+    return await mtu(lab, tunnel, node) - (20 if tunnel.address[node].version == 4 else 40) - 8
+
+
+async def send_markers(lab: Lab, tunnel: Tunnel, source: str, target: str, markers: Sequence[bytes]) -> None:
+    """One marker inside of a ping, one of UDP and one of TCP, from one node to another over the overlay."""
+    address = str(tunnel.address[target])
+    ping, udp, tcp = markers
+    done = await lab.nodes[source].run(["ping", "-n", "-c1", "-W2", "-p", ping.hex(), address])
+    assert done.code == 0, done.stdout
+    listener = await lab.nodes[target].spawn(["iperf3", "-s"])
+    await lab.nodes[target].until({"kind": "tcp-port", "port": 5201}, 5)
+    # bash, because Python may stand where a node does not see it.
+    for kind, marker in (("udp", udp), ("tcp", tcp)):
+        script = f"printf %s {marker.decode()} > /dev/{kind}/{address}/5201"
+        done = await lab.nodes[source].run(["bash", "-c", script])
+        assert done.code == 0, done.stderr
+    await listener.stop()
+
+
+async def crash(driver: Driver, together: Together, node: str, timeout: float) -> float:
+    """Kill and start again what runs on a node; seconds until everybody answers everybody."""
+    async with together(driver) as (_, tunnel):
+        await asyncio.sleep(A_WHILE)
+        begun = time.monotonic()
+        await tunnel.restart(node)
+        await tunnel.answer(timeout)
+        return time.monotonic() - begun
+
+
+def namespace(pid: int | str, kind: str) -> str:
+    return os.readlink(f"/proc/{pid}/ns/{kind}")
+
+
+def members(namespaces: dict[str, set[str]]) -> list[str]:
+    """Every process of the machine that is in one of these namespaces."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if any(namespace(pid, kind) in known for kind, known in namespaces.items()):
+                found.append(pid)
+        except OSError:  # it has just ended
+            continue
+    return found

@@ -1,0 +1,113 @@
+"""Links carry what they should: the rate, wire packets, CUBIC, and counters that tell the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from support.labs import UNSHAPED, in_lab, shaped
+from tunnelmark.lab.facts import facts
+from tunnelmark.lab.lab import Lab
+
+pytestmark = pytest.mark.root
+
+
+async def iperf3(lab: Lab, *options: str) -> dict:
+    """One iperf3 run from a to b; the client's report."""
+    server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+    await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
+    done = await lab.nodes["a"].run(["iperf3", "-J", "-c", str(lab.address("b")), *options], timeout=20)
+    report = json.loads(done.stdout)
+    assert "error" not in report, report["error"]
+    await server.wait()
+    return report
+
+
+@pytest.mark.parametrize("rate", ["10 Mbit/s", "100 Mbit/s"])
+def test_tcp_gets_the_shaped_rate_less_its_headers(rate: str):
+    profile = shaped(rate, "64 KiB")
+    report = in_lab(lambda lab: iperf3(lab, "-t2"), profile=profile)
+    assert profile.rate is not None
+    # 1448 bytes of payload in 1514 on the wire; a second of 10 Mbit/s may begin with a full queue.
+    assert 0.90 < report["end"]["sum_received"]["bits_per_second"] / profile.rate < 0.97
+
+
+def test_the_queue_is_as_long_as_stated():
+    """UDP at twice the rate keeps the queue full: 125,000 bytes at 10 Mbit/s are 100 ms."""
+
+    async def body(lab: Lab) -> float:
+        server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+        await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
+        flood = await lab.nodes["a"].spawn(["iperf3", "-u", "-b20M", "-t3", "-c", str(lab.address("b"))])
+        await asyncio.sleep(1)
+        done = await lab.nodes["a"].run(["ping", "-n", "-q", "-c20", "-i0.03", str(lab.address("b"))])
+        await flood.stop()
+        await server.stop()
+        return float(done.stdout.rpartition("=")[2].split("/")[1])
+
+    # Each answered ping waited in a queue that held all but its own place; the way back was empty.
+    assert 90 < in_lab(body, profile=shaped("10 Mbit/s", "125 kB")) < 105
+
+
+def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
+    captured = tmp_path / "captured"
+
+    async def body(lab: Lab) -> dict:
+        with captured.open("wb") as out:
+            tcpdump = await lab.middle.spawn(["tcpdump", "-i", "link0", "-nn", "-e", "-l", "-c", "3000"], stdout=out)
+            await asyncio.sleep(0.3)
+            await iperf3(lab, "-n10M")
+            await tcpdump.stop()
+        return await lab.counters()
+
+    counters = in_lab(body)
+    lengths = [int(line.split(", length ")[1].split(":")[0]) for line in captured.read_text().splitlines() if ", length " in line]
+    assert len(lengths) > 1000
+    assert max(lengths) <= 1514
+    sent = counters["b"]
+    assert sent["bytes"] > 10e6
+    assert sent["bytes"] / sent["packets"] < 1515
+
+
+def test_every_tcp_socket_uses_cubic_whatever_the_host_does():
+    async def body(lab: Lab) -> list[str]:
+        server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+        await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
+        client = await lab.nodes["a"].spawn(["iperf3", "-t2", "-c", str(lab.address("b"))])
+        await asyncio.sleep(0.5)
+        shown = [(await lab.nodes[name].run(["ss", "-tinH"])).stdout for name in ("a", "b")]
+        await client.wait()
+        await server.wait()
+        return shown
+
+    for sockets in in_lab(body, profile=shaped("100 Mbit/s")):
+        assert sockets.count("cubic") >= 2  # control and data connection
+        assert "bbr" not in sockets
+        assert "reno" not in sockets
+
+
+def test_the_record_says_what_the_lab_set():
+    found = in_lab(facts, profile=shaped("100 Mbit/s"))
+    assert found["offloads"]["tx-tcp-segmentation"] == "off"
+    assert found["offloads"]["tx-udp-segmentation"] == "off"
+    assert found["offloads"]["generic-receive-offload"] == "on"
+    assert found["sysctls"]["net.ipv6.conf.all.accept_dad"] == "0"
+    assert found["shaper"]["shaped"].startswith("tbf rate 100 Mbit/s")
+
+
+def test_an_unshaped_link_has_no_shaper():
+    async def body(lab: Lab) -> str:
+        return (await lab.middle.run(["tc", "qdisc", "show"])).stdout
+
+    assert "tbf" not in in_lab(body, profile=UNSHAPED)
+    assert "rate 100Mbit" in in_lab(body, profile=shaped("100 Mbit/s"))
+
+
+def test_end_hosts_carry_no_shaper():
+    async def body(lab: Lab) -> str:
+        return (await lab.nodes["a"].run(["tc", "qdisc", "show"])).stdout
+
+    assert "tbf" not in in_lab(body, profile=shaped("100 Mbit/s"))

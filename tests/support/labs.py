@@ -1,0 +1,33 @@
+"""Topologies, profiles and a way to run a coroutine, for tests on real labs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.model import Link, Profile, Topology
+from tunnelmark.units import Rate, Size
+
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
+TRIO = Topology("trio", "three nodes", ("a", "b", "c"), (Link("switch", ("a", "b", "c")),))
+UNSHAPED = Profile("unshaped", "no shaper", "test")
+
+_Result = TypeVar("_Result")
+
+
+def shaped(rate: str, queue: str = "256 KiB") -> Profile:
+    return Profile("shaped", rate, "test", Rate.parse(rate), Size.parse(queue))
+
+
+def in_lab(
+    body: Callable[[Lab], Awaitable[_Result]], topology: Topology = PAIR, profile: Profile = UNSHAPED
+) -> _Result:
+    """Run `body` in a fresh lab, and end it."""
+
+    async def run() -> _Result:
+        async with Keeper() as keeper, keeper.lab(topology, profile) as lab:
+            return await body(lab)
+
+    return asyncio.run(run())

@@ -1,0 +1,98 @@
+"""Intervals and tests keep their promise with a handful of blocks, and nothing is left to chance in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tunnelmark.analyse.intervals import (
+    MIN_BLOCKS,
+    corrected,
+    expanded_tail,
+    interval,
+    paired_t,
+    percentiles,
+    share,
+)
+
+
+def coverage(n: int, tail: float, studies: int = 40_000) -> float:
+    """How often the interval of log ratios holds the true one, when ratios are lognormal."""
+    random = np.random.default_rng(2015)
+    hits = 0
+    for effects in random.normal(0.0, 0.1, (studies, n)):
+        low, high = percentiles(effects, tail, (0,))
+        hits += low <= 0.0 <= high
+    return hits / studies
+
+
+def test_five_lognormal_blocks_are_covered_by_the_expanded_interval_and_not_by_the_plain_one():
+    assert coverage(5, expanded_tail(5)) >= 0.92
+    assert coverage(5, 0.025) < 0.86
+
+
+def test_ten_blocks_are_covered_nearly_as_said():
+    assert coverage(10, expanded_tail(10), studies=400) >= 0.92
+
+
+def test_the_expanded_tail_is_hesterbergs():
+    # Hesterberg 2015, section 4.4: Phi(-sqrt(n / (n - 1)) t) gives 0.000951 at n = 5 and nears 2.5 % from below.
+    assert expanded_tail(5) == pytest.approx(0.00095, abs=1e-5)
+    assert 0.0249 < expanded_tail(5_000) < 0.025
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_under_five_blocks_students_interval_is_given_as_no_bootstrap_can_reach_far_enough(n):
+    random = np.random.default_rng(1)
+    found = [interval(list(effects), (0,)) for effects in random.normal(0, 1, (4_000, n))]
+    assert {each.method for each in found if each} == {"student"}
+    assert np.mean([each.low <= 0 <= each.high for each in found if each]) == pytest.approx(0.95, abs=0.012)
+
+
+def test_fewer_blocks_than_three_say_nothing():
+    assert interval([0.1] * (MIN_BLOCKS - 1), (0,)) is None
+    assert paired_t([0.1] * (MIN_BLOCKS - 1)) is None
+
+
+@pytest.mark.parametrize("n", [5, 8, 9, 20])
+def test_the_same_blocks_and_seed_give_the_same_interval(n):
+    effects = list(np.random.default_rng(n).normal(0, 1, n))
+    assert interval(effects, (7, 1)) == interval(effects, (7, 1))
+
+
+def test_up_to_eight_blocks_the_seed_does_not_matter_as_all_resamples_are_there():
+    effects = list(np.random.default_rng(0).normal(0, 1, 8))
+    assert interval(effects, (1,)) == interval(effects, (2,))
+    more = [*effects, 0.3]
+    assert interval(more, (1,)) != interval(more, (2,))
+
+
+def test_blocks_that_are_all_alike_have_an_interval_without_width():
+    found = interval([0.5] * 5, (0,))
+    assert found is not None
+    assert found.low == pytest.approx(0.5)
+    assert found.high == pytest.approx(0.5)
+
+
+def test_paired_t_agrees_with_scipy():
+    from scipy.stats import ttest_1samp
+
+    effects = [0.1, 0.4, -0.2, 0.3, 0.2]
+    assert paired_t(effects) == pytest.approx(ttest_1samp(effects, 0.0).pvalue)
+
+
+@pytest.mark.parametrize(("effects", "p"), [([0.0] * 5, 1.0), ([5.0] * 5, 0.0), ([0.1 + 0.2] * 3, 0.0)])
+def test_effects_without_spread_are_certain(effects, p):
+    assert paired_t(effects) == p
+
+
+def test_corrected_is_benjamini_and_hochberg():
+    assert corrected([0.01, 0.02, 0.03, 0.5]) == pytest.approx((0.04, 0.04, 0.04, 0.5))
+    assert corrected([]) == ()
+
+
+def test_wilsons_interval_of_a_success_rate():
+    all_five = share(5, 5)
+    assert all_five.low == pytest.approx(0.5655, abs=1e-3)
+    assert all_five.high == 1.0
+    assert (share(0, 0).low, share(0, 0).high) == (0.0, 1.0)

@@ -1,0 +1,179 @@
+"""The command itself: help, exit codes, how errors are shown, how fast it starts, what the shell completes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from tunnelmark.cli import command as cli
+from tunnelmark.errors import DaemonDied, MissingPart, TunnelmarkError
+from tunnelmark.plan.files import PATH_VARIABLE
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+HEAVY = {"numpy", "scipy", "pydantic", "pyarrow", "matplotlib", "rich", "jinja2", "pyroute2", "cryptography"}
+
+
+def complete(arguments: Sequence[str], incomplete: str) -> list[str]:
+    completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
+    return [item.value for item in completer.get_completions(list(arguments), incomplete)]
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"  {name} " in said for name in cli._COMMANDS)
+
+
+def test_help_imports_nothing_heavy_and_is_fast() -> None:
+    code = "import sys; from tunnelmark.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+        took.append(time.monotonic() - began)
+    assert not HEAVY & set(done.stderr.split())
+    assert min(took) < 0.25
+
+
+@pytest.mark.parametrize("name", list(cli._COMMANDS))
+def test_every_command_can_be_imported_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--help"]) == 0
+    assert f"Usage: tunnelmark {name}" in capsys.readouterr().out
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == "tunnelmark, version 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["rnu"], "there is no command called 'rnu'", "did you mean run?"),
+        (["list", "vpn"], "there is no command called 'vpn'", "did you mean vpns?"),
+        (["doctor", "--jsn"], "there is no option --jsn", "did you mean --json?"),
+        (["--nonsense"], "there is no option --nonsense", "see `tunnelmark --help`"),
+        (["new", "vpn"], "missing argument 'NAME'", "see `tunnelmark new vpn --help`"),
+        (["completion", "tcsh"], "'tcsh'", "see `tunnelmark completion --help`"),
+    ],
+)
+def test_wrong_use_is_exit_2_with_an_error_and_a_hint(
+    arguments: list[str], error: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    out, said = capsys.readouterr()
+    assert not out
+    first, second = said.splitlines()
+    assert first.startswith("error: ")
+    assert error in first
+    assert second.startswith("hint: ")
+    assert hint in second
+
+
+def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.tunnelmark, "main", fail)
+    return cli.main([])
+
+
+@pytest.mark.parametrize(("error", "code"), [(MissingPart("m", hint="h"), 2), (DaemonDied("m", hint="h"), 1)])
+def test_our_own_errors_carry_their_exit_code(
+    error: TunnelmarkError, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(error, monkeypatch) == code
+    assert capsys.readouterr().err == "error: m\nhint: h\n"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_stopped_from_the_keyboard_is_130(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert raising(error, monkeypatch) == 130
+
+
+def test_a_mistake_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        raising(ZeroDivisionError(), monkeypatch)
+
+
+@pytest.mark.parametrize(("result", "code"), [(None, 0), (0, 0), (1, 1), (2, 2)])
+def test_what_a_command_returns_is_the_exit_code(
+    result: int | None, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli.tunnelmark, "main", lambda *_, **__: result)
+    assert cli.main([]) == code
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    code = "import sys; from tunnelmark.cli import main; sys.exit(main(['list', 'profiles', '--json']))"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_commands_complete() -> None:
+    assert complete([], "") == list(cli._COMMANDS)
+    assert complete([], "do") == ["doctor"]
+    assert "--version" in complete([], "--")
+
+
+def test_subcommands_and_choices_complete() -> None:
+    assert complete(["list"], "p") == ["profiles"]
+    assert complete(["completion"], "") == ["bash", "zsh", "fish"]
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "expected"),
+    [
+        ("VPN", "ne", "nebula"),
+        ("WORKLOAD", "pi", "ping"),
+        ("STUDY", "qu", "quick"),
+        ("PROFILE", "giga", "gigabit"),
+        ("TOPOLOGY", "pa", "pair"),
+    ],
+)
+def test_names_complete(name: str, begin: str, expected: str) -> None:
+    from tunnelmark.cli import names
+
+    command = click.Command("x", params=[click.Argument(["name"], type=getattr(names, name))])
+    completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
+    assert [item.value for item in completer.get_completions([], begin)] == [expected]
+
+
+def test_a_study_may_be_a_path() -> None:
+    from tunnelmark.cli.names import STUDY
+
+    command = click.Command("x", params=[click.Argument(["name"], type=STUDY)])
+    completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
+    assert [item.type for item in completer.get_completions([], "./mine")] == ["file"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_is_for_our_name(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    assert "_TUNNELMARK_COMPLETE" in capsys.readouterr().out
+
+
+def test_a_broken_extra_file_does_not_break_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tunnelmark import registry
+    from tunnelmark.cli.names import VPN
+
+    (tmp_path / "vpns").mkdir()
+    (tmp_path / "vpns" / "mine.py").write_text("DRIVER = oops")
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    registry.vpns.cache_clear()
+    command = click.Command("x", params=[click.Argument(["name"], type=VPN)])
+    assert ShellComplete(command, {}, "x", "_X_COMPLETE").get_completions([], "") == []
+    registry.vpns.cache_clear()

@@ -1,0 +1,51 @@
+"""A comparison is asked for in a few words and is a study like any other."""
+
+import pytest
+
+from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan.compose import comparison
+from tunnelmark.plan.load import parse_study
+from tunnelmark.plan.model import Arm
+from unit.plan.studies import CATALOGUE, FILES
+
+
+def test_it_holds_the_bare_link_twice_and_then_the_vpns():
+    text = comparison(["tinc", "nebula"], FILES, CATALOGUE, profile="vdsl", workloads=["tcp"], blocks=3, seed=9)
+    study = parse_study(text, "compare", FILES, CATALOGUE)
+    assert study.arms == (
+        Arm("direct", "direct"),
+        Arm("direct-again", "direct", same_as="direct"),
+        Arm("tinc", "tinc"),
+        Arm("nebula", "nebula"),
+    )
+    assert [profile.name for profile in study.profiles] == ["vdsl"]
+    assert [use.name for use in study.workloads] == ["tcp"]
+    assert (study.blocks, study.seed) == (3, 9)
+
+
+def test_names_that_stand_twice_count_once():
+    text = comparison(["tinc", "direct", "tinc"], FILES, CATALOGUE)
+    assert [arm.name for arm in parse_study(text, "compare", FILES, CATALOGUE).arms] == [
+        *("direct", "direct-again", "tinc"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vpns", "others", "hint"),
+    [
+        (["tink"], {}, "did you mean tinc?"),
+        (["tinc"], {"profile": "gigabyte"}, "did you mean gigabit?"),
+        (["tinc"], {"topology": "pear"}, "did you mean pair?"),
+        (["tinc"], {"workloads": ["tpc"]}, "did you mean tcp?"),
+    ],
+)
+def test_unknown_names_give_the_nearest(vpns, others, hint):
+    with pytest.raises(UnknownName) as caught:
+        comparison(vpns, FILES, CATALOGUE, **others)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(("vpns", "workloads"), [([], ["ping"]), (["direct"], ["ping"]), (["tinc"], [])])
+def test_there_must_be_something_to_compare(vpns, workloads):
+    with pytest.raises(UsageError):
+        comparison(vpns, FILES, CATALOGUE, workloads=workloads)

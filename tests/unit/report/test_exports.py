@@ -1,0 +1,131 @@
+"""Every exporter copes with every kind of run, and says what it must."""
+
+from __future__ import annotations
+
+import json as stdlib_json
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from tunnelmark.analyse import judge
+from tunnelmark.report import html, json, markdown, terminal
+from tunnelmark.report.findings import cautions, findings
+from unit.builders import ARMS, PROFILE, Study
+
+LOST = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3}, loss={"openvpn": 12.0}, noise=0.01)
+KINDS = {
+    "whole": LOST,
+    "unfinished": replace(LOST, stop_after=40),
+    "not begun": replace(LOST, stop_after=0),
+    "one block": replace(LOST, blocks=1),
+    "an arm failed": replace(LOST, fails=tuple(("tinc", "tcp", block) for block in range(1, 6))),
+    "direct failed": replace(LOST, fails=tuple(("direct", "tcp", block) for block in range(1, 6))),
+    "A/A failed": replace(LOST, tcp={"direct-again": 0.8}),
+    "no direct": replace(LOST, arms=ARMS[2:], same_as={}),
+    "only direct": replace(LOST, arms=ARMS[:2]),
+    "two profiles": replace(
+        LOST, profiles=(PROFILE, replace(PROFILE, name="slow", title="slow", rate=None, queue=None))
+    ),
+    "with series": replace(LOST, series=True),
+}
+
+
+def on_terminal(study: Study, width: int = 100) -> str:
+    console = Console(width=width, record=True, file=None, quiet=False, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        console.print(terminal.render(judge(study.results())))
+    return captured.get()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_exporter_copes_with_every_kind_of_run(kind):
+    analysis = judge(KINDS[kind].results())
+    for exporter in (markdown, html, json):
+        text = exporter.render(analysis)
+        assert KINDS[kind].results().plan.title in text
+    assert "direct" in on_terminal(KINDS[kind])
+
+
+def test_the_same_results_give_the_same_bytes():
+    for exporter in (markdown, html, json):
+        assert exporter.render(judge(LOST.results())) == exporter.render(judge(LOST.results()))
+
+
+def said(study: Study, metric: str) -> str:
+    found = next(found for found in findings(judge(study.results())) if found.metric.name == metric)
+    return found.text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_findings_say_how_much_is_kept_and_what_is_a_tie():
+    text = said(LOST, "goodput")
+    assert re.search(r"nebula keeps (59|60|61)(\.\d)? % \[[\d.]+–[\d.]+\] of the bare link's", text)
+    assert "tinc and openvpn are a tie" in text or "openvpn and tinc are a tie" in text
+    assert "cannot be told from the bare link" in text
+
+
+def test_findings_name_the_offered_load_as_the_limit():
+    assert "the offered load is the limit" in said(LOST, "delivered")
+
+
+def test_findings_of_a_study_that_must_not_be_ranked_rank_nothing():
+    text = said(KINDS["A/A failed"], "goodput")
+    assert "not to be ranked" in text
+    assert "keeps" not in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "caution"),
+    [
+        ("A/A failed", "Do not rank"),
+        ("unfinished", "40 of 105 trials have run"),
+        ("one block", "a single block"),
+        ("an arm failed", "5 attempts failed (tinc)"),
+        ("no direct", "no A/A pair"),
+    ],
+)
+def test_what_a_reader_must_know_first_stands_first_everywhere(kind, caution):
+    analysis = judge(KINDS[kind].results())
+    assert any(caution in text for text in cautions(analysis))
+    page = html.render(analysis)
+    assert page.index(caution) < page.index('id="found"')
+    assert caution in on_terminal(KINDS[kind], width=200)
+    assert caution.replace("(", "(") in markdown.render(analysis)
+
+
+def test_the_terminal_table_holds_in_80_columns():
+    text = on_terminal(LOST, width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+
+
+def test_the_terminal_shows_value_effect_tie_failure_and_gates():
+    text = on_terminal(KINDS["an arm failed"], width=140).replace("\N{NO-BREAK SPACE}", " ")
+    assert "Mbit/s" in text
+    assert "≈" in text
+    assert "failed" in text
+    assert "10/15" in text
+    assert "✗ every trial succeeded" in text
+
+
+def test_markdown_tables_are_sound_and_logs_are_not_markup():
+    text = markdown.render(judge(KINDS["an arm failed"].results()))
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    blocks: dict[int, set[int]] = {}
+    for number, line in enumerate(rows):
+        blocks.setdefault(line.count("|"), set()).add(number)
+    assert all(len(lines) >= 3 for lines in blocks.values())
+    assert "<error>" in text
+    assert all(line.startswith("      ") for line in text.splitlines() if "<error>" in line)
+
+
+def test_json_holds_every_judgement():
+    document = stdlib_json.loads(json.render(judge(LOST.results())))
+    assert document["schema"] == 1
+    assert document["same"]["standing"] == "agrees"
+    cell = next(c for c in document["cells"] if (c["arm"], c["metric"]) == ("nebula", "goodput"))
+    assert cell["verdict"] == "worse"
+    assert cell["rank"] == [3, 3]
+    assert cell["against_direct"]["interval"]["low"] < 0.62
+    assert [gate["passed"] for gate in document["gates"]] == [True, True, False]

@@ -1,0 +1,166 @@
+"""The page is well-formed, complete in itself, and leads to every raw file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+
+from tunnelmark.analyse import judge
+from tunnelmark.record.results import SampleRow
+from tunnelmark.report import html
+from unit.builders import Study
+
+ENVIRONMENT = {
+    "tunnelmark": "0.1.0",
+    "command": ["tunnelmark", "run", "quick study"],
+    "machine": {"system": "Debian 12", "kernel": "6.1", "cpu": "a processor", "cores": 2, "memory_bytes": 8 << 30},
+    "vpns": {"tinc": {"version": "1.0.36", "programs": {"tincd": {"path": "/usr/sbin/tincd", "sha256": "ab" * 32}}}},
+    "tools": {"iperf3": {"version": "3.12", "path": "/usr/bin/iperf3", "sha256": "cd" * 32}},
+    "lab": {"backend": "netns", "sysctls": {"net.ipv4.tcp_congestion_control": "cubic"}, "priority": -15},
+    "load": {"before": {"one": 0.25}},
+}
+STUDY = Study(series=True, fails=(("tinc", "tcp", 2),), environment=ENVIRONMENT, loss={"openvpn": 9.0})
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would load or follow, and stops at a tag that is not closed where it should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        given = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.loads += [given[name] for name in ("src", "srcset", "data", "poster", "xlink:href") if name in given]
+        if tag == "a":
+            self.links.append(given["href"])
+        if "id" in given:
+            self.ids.append(given["id"])
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return html.render(judge(STUDY.results()))
+
+
+@pytest.fixture(scope="module")
+def page(text) -> Page:
+    return Page(text)
+
+
+def test_every_tag_is_closed_where_it_should_be(page):
+    assert page.open == []
+
+
+def test_nothing_is_loaded_from_anywhere(text, page):
+    assert page.loads == []
+    assert not {"script", "link", "iframe", "img", "object", "embed"} & page.tags
+    assert not re.search(r"https?://|@import|url\(", text)
+
+
+def test_links_are_relative_or_lead_to_a_place_on_the_page(page):
+    for link in page.links:
+        assert link.startswith("#") or not re.match(r"[a-z]+:|/|\.\.", link)
+        assert not link.startswith("#") or link[1:] in page.ids
+
+
+def test_every_raw_file_is_linked(page):
+    linked = {unquote(link) for link in page.links}
+    assert {path for row in STUDY.results().trials for path in row.raw} <= linked
+    assert all(" " not in link for link in page.links)
+
+
+def test_no_id_stands_twice(page):
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_figures_say_in_words_what_they_show(text):
+    figures = re.findall(r"<svg[^>]*>(<title>)?", text)
+    assert len(figures) >= 8
+    assert all(figures)
+    assert text.count("<svg") == text.count('role="img"')
+
+
+def test_a_failure_stands_there_with_reason_hint_and_log_and_is_not_markup(text):
+    assert "no ping from a to b within 10 s" in text
+    assert "not-ready" in text
+    assert "look at the daemon&#39;s log" in text
+    assert "&lt;error&gt; handshake timed out &amp; gave up" in text
+
+
+def test_what_is_needed_to_repeat_the_run_stands_there(text):
+    assert "tunnelmark run &#39;quick study&#39;" in text
+    assert "ab" * 32 in text
+    assert "cd" * 32 in text
+    assert "1.0.36" in text
+    assert "tcp_congestion_control" in text
+    assert f"seed {STUDY.seed}" in text
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"machine": None, "vpns": None}, {"vpns": {"tinc": None}, "tools": {"iperf3": {}}}, {"load": 3, "lab": []}],
+)
+def test_a_record_of_the_environment_may_lack_anything(environment):
+    Page(html.render(judge(replace(STUDY, environment=environment).results())))
+
+
+def test_names_from_a_study_file_are_text_not_markup():
+    results = STUDY.results()
+    plan = replace(results.plan, title="<b>x</b>", description="a & b")
+    text = html.render(judge(replace(results, plan=plan)))
+    assert "<b>x</b>" not in text
+    Page(text)
+
+
+def test_the_page_is_readable_in_the_dark_and_on_paper(text):
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_a_series_that_is_nearly_always_zero_is_drawn():
+    results = STUDY.results()
+    rows = tuple(
+        replace(
+            row,
+            samples=(
+                *row.samples,
+                *(
+                    SampleRow(
+                        "loss", "%", 3.0 if (step, row.block) == (40, 2) and row.arm == "tinc" else 0.0, step / 10
+                    )
+                    for step in range(41)
+                ),
+            ),
+        )
+        if row.workload == "udp" and row.outcome == "ok"
+        else row
+        for row in results.trials
+    )
+    Page(html.render(judge(replace(results, trials=rows))))
+
+
+def test_values_of_any_size_are_drawn():
+    for tcp in ({"tinc": 1e-4}, {"tinc": 40.0}, {"tinc": 1.0}):
+        Page(html.render(judge(replace(STUDY, tcp=tcp, noise=0.0, block_noise=0.0).results())))

@@ -1,0 +1,195 @@
+"""The set-up script with stand-ins for apt, dpkg and Python: what it says when something is missing, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.lab import syscalls
+
+ROOT = Path(__file__).parents[2]
+POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+class Checkout:
+    """A checkout with nothing but what the set-up reads, and a folder of stand-ins before everything else on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "stand-ins"
+        self.bin.mkdir()
+        (folder / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / "setup", folder / "scripts" / "setup")
+        (folder / "requirements.lock").write_text("one==1 \\\n    --hash=sha256:0\ntwo==2 \\\n    --hash=sha256:0\n")
+        (folder / "pyproject.toml").write_text("")
+        self.program("dpkg-query", 'for p in "$@"; do echo "installed $p"; done')
+        self.program("apt-get", "echo apt must not be called; exit 9")
+        self.program("systemctl", "exit 0")
+        self.python()
+
+    def program(self, name: str, text: str) -> None:
+        file = self.bin / name
+        file.write_text("#!/bin/sh\n" + text + "\n")
+        file.chmod(0o755)
+
+    def python(self, pip: str = "exit 0") -> None:
+        """A python3 whose virtual environments hold a python that does what `pip` says."""
+        (self.folder / "venv-python").write_text(f"#!/bin/sh\necho Collecting one\n{pip}\n")
+        made = "mkdir -p .venv/bin && cp venv-python .venv/bin/python && chmod +x .venv/bin/python && echo x >>made"
+        cases = f'"-m venv"*) {made};; *_base_executable*) echo "$0";; *) exec {sys.executable} "$@";;'
+        self.program("python3", f'case "$*" in {cases} esac')
+
+    def missing(self, *packages: str) -> None:
+        gone = "|".join(packages)
+        self.program("dpkg-query", f'for p in "$@"; do case $p in {gone}) ;; *) echo "installed $p";; esac; done')
+
+    def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["scripts/setup"],
+            cwd=self.folder,
+            env={
+                **{key: value for key, value in os.environ.items() if not key.startswith("TUNNELMARK")},
+                "PATH": f"{self.bin}:{os.environ['PATH']}",
+                "TUNNELMARK_PYTHON": str(self.bin / "python3"),
+                "TMPDIR": str(self.folder),
+                **environment,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    @property
+    def environments_made(self) -> int:
+        made = self.folder / "made"
+        return len(made.read_text().splitlines()) if made.exists() else 0
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+pytestmark = pytest.mark.root
+
+
+def test_it_says_each_step_and_how_long_it_took(checkout: Checkout) -> None:
+    done = checkout.run()
+    assert done.returncode == 0, done.stderr
+    title, *steps = done.stdout.splitlines()
+    assert title == "set-up"
+    assert all(step.endswith(" s)") for step in steps)
+    assert [step.split()[0] for step in steps] == ["machine", "Debian", "Python"]
+
+
+def test_the_second_time_nothing_is_done_and_it_is_fast(checkout: Checkout) -> None:
+    checkout.run()
+    began = time.monotonic()
+    done = checkout.run()
+    assert time.monotonic() - began < 2
+    assert "in place" in done.stdout.splitlines()[-1]
+    assert checkout.environments_made == 1
+
+
+def test_a_changed_lock_is_installed_anew(checkout: Checkout) -> None:
+    checkout.run()
+    (checkout.folder / "requirements.lock").write_text("one==2 \\\n    --hash=sha256:0\n")
+    assert checkout.run().returncode == 0
+    assert checkout.environments_made == 2
+
+
+def test_a_failed_installation_shows_the_log_s_end_and_is_tried_again(checkout: Checkout) -> None:
+    checkout.python(pip="echo no matching distribution for one >&2; exit 1")
+    done = checkout.run()
+    assert done.returncode == 2
+    assert "no matching distribution for one" in done.stderr
+    assert "error: Python packages failed\nhint: " in done.stderr
+    checkout.python()
+    assert checkout.run().returncode == 0
+
+
+def test_no_python_that_is_new_enough(checkout: Checkout) -> None:
+    done = checkout.run(TUNNELMARK_PYTHON="false")
+    assert done.returncode == 2
+    assert "error: no Python 3.11 or later was found" in done.stderr
+    assert "hint: install python3.11" in done.stderr
+
+
+def test_neither_root_nor_sudo(checkout: Checkout) -> None:
+    checkout.program("id", "echo 1000")
+    for tool in ("mktemp", "uname", "rm", "dirname", "bash", "env"):
+        checkout.program(tool, f'exec {shutil.which(tool)} "$@"')
+    done = checkout.run(PATH=str(checkout.bin))
+    assert done.returncode == 2
+    assert "error: neither root nor sudo is here" in done.stderr
+
+
+def test_no_apt(checkout: Checkout) -> None:
+    checkout.missing("tinc", "nebula")
+    (checkout.bin / "apt-get").unlink()
+    for tool in ("bash", "env", "mktemp", "uname", "rm", "dirname", "id", "awk", "grep", "basename"):
+        checkout.program(tool, f'exec {shutil.which(tool)} "$@"')
+    done = checkout.run(PATH=str(checkout.bin))
+    assert done.returncode == 2
+    assert "error: these Debian packages are missing and there is no apt-get: tinc nebula" in done.stderr
+
+
+def test_only_missing_packages_are_installed_and_none_may_start_a_service(checkout: Checkout) -> None:
+    checkout.missing("tinc")
+    checkout.program(
+        "apt-get",
+        f'echo "$@" >>{checkout.folder}/apt; {POLICY} tinc start; echo "policy $?" >>{checkout.folder}/apt',
+    )
+    before = POLICY.read_bytes() if POLICY.exists() else None
+    done = checkout.run()
+    assert done.returncode == 0, done.stderr
+    update, _, install, second = (checkout.folder / "apt").read_text().splitlines()
+    assert update.endswith(" update")
+    assert install.endswith("install -y --no-install-recommends tinc")
+    assert second == "policy 101"
+    assert (POLICY.read_bytes() if POLICY.exists() else None) == before
+
+
+@pytest.mark.parametrize("owner", ["none", "allows"])
+def test_an_owner_s_own_policy_is_never_written_to(checkout: Checkout, owner: str) -> None:
+    """In a mount namespace whose /usr/sbin is a copy-on-write copy without a policy, or with one that allows."""
+    checkout.missing("tinc")
+    log = checkout.folder / "apt"
+    checkout.program("apt-get", f'{POLICY} tinc start; echo "policy $?" >>{log}')
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _shield_policy()
+            if owner == "allows":
+                POLICY.write_text("#!/bin/sh\nexit 0\n")
+                POLICY.chmod(0o755)
+            code = checkout.run().returncode
+            left = POLICY.read_text() if POLICY.exists() else "gone"
+            os.write(writing, f"{code} {left!r}".encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    said = os.read(reading, 1000).decode()
+    os.close(reading)
+    assert said == ("0 'gone'" if owner == "none" else "0 '#!/bin/sh\\nexit 0\\n'")
+    assert log.read_text().splitlines()[-1] == "policy 101"
+
+
+def _shield_policy() -> None:
+    syscalls.unshare(syscalls.NEWNS)
+    syscalls.mount("", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.mount("tmpfs", "/mnt", "tmpfs")
+    Path("/mnt/upper").mkdir()
+    Path("/mnt/work").mkdir()
+    syscalls.mount("overlay", "/usr/sbin", "overlay", 0, "lowerdir=/usr/sbin,upperdir=/mnt/upper,workdir=/mnt/work")
+    POLICY.unlink(missing_ok=True)

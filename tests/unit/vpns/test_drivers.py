@@ -1,0 +1,165 @@
+"""Every driver as the pure function it is: what a Deployment of it must hold, without root and without a daemon."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import date
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import PurePosixPath
+
+import pytest
+
+from tunnelmark import registry
+from tunnelmark.vpns.base import (
+    OVERLAY,
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    File,
+    Host,
+    Interface,
+    Mesh,
+    Step,
+    TcpPort,
+    UdpPort,
+    UnixSocket,
+)
+
+LONGEST_INTERFACE = 15  # IFNAMSIZ in linux/if.h less the final zero
+LARGEST_FILE = 100 * 1024  # bytes; a file travels to its node in one message
+SECRET = re.compile(r"PRIVATE KEY|[A-Za-z0-9+/]{43}=|[0-9a-fA-F]{64,}")
+
+DRIVERS = list(registry.vpns().values())
+every_driver = pytest.mark.parametrize("driver", DRIVERS, ids=[driver.name for driver in DRIVERS])
+every_size = pytest.mark.parametrize("size", [2, 3, 4, 9])
+
+
+def mesh(size: int, folder: str = "/run/lab") -> Mesh:
+    """A mesh whose nodes have names and folders that are unlike each other."""
+    hosts = tuple(
+        Host(
+            name=f"node-{place}",
+            underlay=IPv4Address(f"10.50.0.{place}"),
+            dir=PurePosixPath(folder, f"host {place}"),
+            overlay=IPv4Interface(f"10.60.0.{place}/{OVERLAY.partition('/')[2]}"),
+        )
+        for place in range(1, size + 1)
+    )
+    return Mesh(hosts, PurePosixPath(folder, "desk"))
+
+
+def deployed(driver: Driver, size: int = 3) -> Deployment:
+    return driver.deploy(mesh(size), driver.options())
+
+
+def steps(deployment: Deployment) -> Iterator[Step]:
+    for phase in deployment.phases:
+        yield from phase
+
+
+def private(file: File) -> bool:
+    return "PRIVATE KEY" in file.content or "PrivateKey" in file.content or file.from_desk.endswith(".key")
+
+
+@every_driver
+@every_size
+def test_every_node_has_an_overlay_and_no_two_share_an_address(driver: Driver, size: int) -> None:
+    overlays = deployed(driver, size).overlays
+    assert list(overlays) == [host.name for host in mesh(size).hosts]
+    known = [overlay.address for overlay in overlays.values() if overlay.address is not None]
+    assert len(set(known)) == len(known)
+    for overlay in overlays.values():
+        assert 0 < len(overlay.interface) <= LONGEST_INTERFACE
+
+
+@every_driver
+@every_size
+def test_files_and_steps_stand_on_nodes_of_the_mesh(driver: Driver, size: int) -> None:
+    nodes = mesh(size)
+    deployment = deployed(driver, size)
+    folders = {host.name: host.dir for host in nodes.hosts}
+    for file in deployment.files:
+        assert file.path.is_relative_to(folders[file.node]), "a file outside of its host's folder"
+    assert len({(file.node, file.path) for file in deployment.files}) == len(deployment.files)
+    assert all(step.node in folders for step in steps(deployment))
+    if driver.encrypted:
+        assert {step.node for step in steps(deployment) if isinstance(step, Daemon)} == set(folders)
+
+
+@every_driver
+def test_files_are_small_and_secrets_are_private(driver: Driver) -> None:
+    deployment = deployed(driver, 9)
+    for file in deployment.files:
+        assert len(file.content.encode()) <= LARGEST_FILE
+        assert bool(file.content) != bool(file.from_desk), f"{file.path}: content, or a file of the desk"
+        assert file.mode & 0o077 == 0 or not private(file), f"{file.path} can be read by others"
+
+
+@every_driver
+def test_no_secret_stands_in_a_command_line_or_in_what_is_printed(driver: Driver) -> None:
+    deployment = deployed(driver, 4)
+    lines = [" ".join(argv) for argv in deployment.desk]
+    lines += [" ".join(step.argv) for step in steps(deployment)]
+    lines += [
+        f"{key}={value}" for step in steps(deployment) if isinstance(step, Daemon) for key, value in step.env.items()
+    ]
+    for line in [*lines, repr(deployment)]:
+        assert not SECRET.search(line)
+
+
+@every_driver
+def test_two_deployments_share_no_secret(driver: Driver) -> None:
+    first, second = deployed(driver), deployed(driver)
+    for one, other in zip(first.files, second.files, strict=True):
+        assert one.path == other.path
+        if private(one) and one.content:
+            assert one.content != other.content, f"{one.path} holds the same key twice"
+
+
+@every_driver
+def test_programs_and_conditions_are_stated(driver: Driver) -> None:
+    deployment = deployed(driver)
+    used = {argv[0] for argv in deployment.desk} | {step.argv[0] for step in steps(deployment)}
+    assert used <= set(driver.programs), "every program that a step starts is listed, so that it can be looked for"
+    for step in steps(deployment):
+        if isinstance(step, Daemon) and step.ready is not None:
+            assert isinstance(step.ready, UdpPort | TcpPort | Interface | UnixSocket)
+    for step in steps(deployment):
+        assert not (isinstance(step, Command) and step.argv[0] == "sleep"), "wait for a condition, never for a time"
+
+
+@every_driver
+def test_the_names_of_a_node_daemon_are_unique(driver: Driver) -> None:
+    daemons = [(step.node, step.name) for step in steps(deployed(driver)) if isinstance(step, Daemon)]
+    assert len(set(daemons)) == len(daemons), "a log file is named after them"
+
+
+@every_driver
+def test_everything_on_the_desk_is_relative_to_it(driver: Driver) -> None:
+    for file in deployed(driver).files:
+        assert not file.from_desk.startswith("/")
+        assert ".." not in PurePosixPath(file.from_desk).parts
+
+
+@every_driver
+def test_the_feature_row_is_complete(driver: Driver) -> None:
+    for field in fields(driver.features):
+        fact = getattr(driver.features, field.name)
+        assert isinstance(fact, Fact)
+        assert fact.value.strip(), f"features.{field.name}: say what is known"
+        assert fact.source.strip(), f"features.{field.name}: say where that is written, or how it was seen"
+        assert date.fromisoformat(fact.date) <= date.today()
+
+
+@every_driver
+def test_the_driver_introduces_itself(driver: Driver) -> None:
+    assert driver.title
+    assert driver.homepage.startswith("https://")
+    assert driver.packages
+    assert driver.programs
+    assert re.compile(driver.version_pattern).groups == 1
+    assert driver.options() == driver.options(), "all options have defaults"

@@ -1,0 +1,133 @@
+"""The workload `udp`, read from what iperf3 really printed."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.workloads.base import Reading
+from tunnelmark.workloads.udp import WORKLOAD, UdpOptions
+from unit.workloads.recorded import ends, recorded, series, whole
+
+
+def options(**chosen: object) -> UdpOptions:
+    return UdpOptions.model_validate({"duration": "1 s"} | chosen)
+
+
+def read(name: str, **chosen: object) -> Reading:
+    return WORKLOAD.read(recorded(name), options(**chosen))
+
+
+class TestWhatItStarts:
+    def test_sends_datagrams_of_one_length_at_one_rate(self):
+        argv = " ".join(WORKLOAD.traffic(ends("200::1", "200::2"), options()).client.argv)
+        assert "--client 200::2 " in argv
+        assert "--udp --bitrate 100000000 --length 1200 --window 4194304" in argv
+
+    def test_asks_for_no_larger_buffer_than_the_host_allows(self):
+        argv = " ".join(WORKLOAD.traffic(ends(socket_buffer=212992), options()).client.argv)
+        assert "--window 212992" in argv
+
+    def test_fits_into_the_smallest_inner_mtu(self):
+        ipv6_and_udp = 40 + 8
+        assert options().length + ipv6_and_udp <= 1280
+
+
+class TestWhatItReads:
+    def test_is_what_was_delivered_without_the_warmup(self):
+        reading = read("udp-ipv4")
+        assert whole(reading)["delivered"] == pytest.approx(100e6, rel=0.01)
+        assert whole(reading)["lost"] == 0
+        assert reading.window == pytest.approx(0.8, abs=0.01)
+        assert reading.warmup == pytest.approx(0.2, abs=0.01)
+        assert reading.congestion_control == ()
+
+    def test_is_the_receivers_rate_though_iperf3_puts_the_senders_first(self):
+        assert json.loads(recorded("udp-ipv6-loss")["client"])["end"]["sum"]["bits_per_second"] > 79e6
+        assert whole(read("udp-ipv6-loss"))["delivered"] == pytest.approx(47.5e6, rel=0.01)
+
+    def test_is_the_share_that_is_missing(self):
+        # 47.5 of 80 Mbit/s arrived
+        assert whole(read("udp-ipv6-loss"))["lost"] == pytest.approx(100 * (1 - 47.54 / 80), abs=0.3)
+
+    def test_counts_what_was_lost_after_the_last_arrival(self):
+        client = json.loads(recorded("udp-ipv4")["client"])
+        client["end"]["sum_sent"]["packets"] += 1000
+        values = whole(WORKLOAD.read(recorded("udp-ipv4") | {"client": json.dumps(client)}, options()))
+        assert values["lost"] == pytest.approx(100 * 1000 / (8300 + 1000), rel=0.02)
+
+    def test_is_jitter_and_disorder(self):
+        values = whole(read("udp-ipv6-loss"))
+        assert values["jitter"] == pytest.approx(0.31, abs=0.01)
+        assert values["out_of_order"] == 0
+
+    @pytest.mark.parametrize("metric", ["delivered", "lost", "jitter"])
+    def test_has_a_value_for_every_tenth_of_a_second(self, metric):
+        points = series(read("udp-ipv6-loss"), metric)
+        assert [time for time, _ in points] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], abs=0.01)
+
+    def test_is_declared(self):
+        declared = {metric.name for metric in WORKLOAD.metrics}
+        assert {sample.metric for sample in read("udp-ipv4").samples} == declared
+
+    def test_is_judged_by_what_arrives_and_what_is_lost(self):
+        assert [metric.name for metric in WORKLOAD.metrics if metric.primary] == ["delivered", "lost"]
+
+
+class TestFailure:
+    def test_of_the_path_is_told_in_the_words_of_both_sides(self):
+        with pytest.raises(WorkloadFailed, match=r"Broken pipe.*idle timeout"):
+            read("udp-dies")
+
+    def test_is_a_window_without_a_datagram(self):
+        server = json.loads(recorded("udp-ipv4")["server"])
+        for step in server["intervals"][1:]:
+            step["streams"][0]["bytes"] = 0
+        with pytest.raises(WorkloadFailed, match="not a datagram"):
+            WORKLOAD.read(recorded("udp-ipv4") | {"server": json.dumps(server)}, options())
+
+
+class TestWhatItCannotRead:
+    @pytest.mark.parametrize("side", ["client", "server"])
+    def test_is_output_that_was_cut_short(self, side):
+        text = recorded("udp-ipv4")[side]
+        with pytest.raises(OutputUnreadable, match=side):
+            WORKLOAD.read(recorded("udp-ipv4") | {side: text[: len(text) // 2]}, options())
+
+    @pytest.mark.parametrize("missing", ["lost_packets", "jitter_ms", "out_of_order"])
+    def test_is_output_that_lacks_a_figure(self, missing):
+        text = recorded("udp-ipv4")["server"].replace(f'"{missing}"', '"other"')
+        with pytest.raises(OutputUnreadable, match=missing):
+            WORKLOAD.read(recorded("udp-ipv4") | {"server": text}, options())
+
+    def test_is_more_received_than_was_sent(self):
+        client = json.loads(recorded("udp-ipv4")["client"])
+        client["end"]["sum_sent"]["packets"] = 1
+        with pytest.raises(OutputUnreadable, match="of 1 that it sent"):
+            WORKLOAD.read(recorded("udp-ipv4") | {"client": json.dumps(client)}, options())
+
+    def test_is_output_of_tcp(self):
+        with pytest.raises(OutputUnreadable):
+            read("tcp-ipv4")
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("wrong", "right"),
+        [
+            ({"rate": "-5 Mbit/s"}, "a rate above zero"),
+            ({"rate": 5}, "a rate above zero"),
+            ({"length": "8 B"}, "greater than or equal to 16"),
+            ({"length": "1 MiB"}, "less than or equal to 65507"),
+            ({"warmup": "900 ms"}, "half its duration"),
+        ],
+    )
+    def test_that_are_wrong_are_refused(self, wrong, right):
+        with pytest.raises(ValidationError, match=right):
+            options(**wrong)
+
+    def test_are_written_as_they_are_read(self):
+        chosen = options(rate="20 Mbit/s", duration="90 s")
+        assert chosen.model_dump(mode="json")["rate"] == "20 Mbit/s"
+        assert options(**chosen.model_dump(mode="json")) == chosen
