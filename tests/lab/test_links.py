@@ -57,7 +57,7 @@ def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
 
     async def body(lab: Lab) -> dict:
         with captured.open("wb") as out:
-            tcpdump = await lab.middle.spawn(["tcpdump", "-i", "link0", "-nn", "-e", "-l", "-c", "3000"], stdout=out)
+            tcpdump = await lab.middle.spawn(["tcpdump", "-i", "a.0", "-nn", "-e", "-l", "-c", "3000"], stdout=out)
             await asyncio.sleep(0.3)
             await iperf3(lab, "-n10M")
             await tcpdump.stop()

@@ -39,9 +39,6 @@ HOST_SYSCTLS = {
 MIDDLE_SYSCTLS = {
     "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
     "net.ipv6.conf.default.disable_ipv6": "1",
-    "net.bridge.bridge-nf-call-iptables": "0",  # host firewalls (Docker's) do not see the lab's bridges
-    "net.bridge.bridge-nf-call-ip6tables": "0",
-    "net.bridge.bridge-nf-call-arptables": "0",
 }
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 
@@ -241,7 +238,7 @@ def _wires(topology: Topology, profile: Profile) -> list[underlay.Wire]:
 def describe(profile: Profile) -> str:
     """How a profile's link is made, in words for the record."""
     if profile.rate is None:
-        return "veth pairs on a bridge, no shaper"
+        return "veth pairs, no shaper"
     wire = underlay.Wire("", {}, int(profile.rate), int(profile.queue or 0))
     return f"tbf rate {Rate(profile.rate)}, burst {wire.burst} B, limit {Size(profile.queue or 0)}, each direction"
 

@@ -1,13 +1,19 @@
-"""The links of a lab: a bridge a link on the middle node, a shaper a direction, an address a node.
+"""The links of a lab: ports of the middle node joined by copying, a shaper a direction, an address a node.
 
 Rate and queue are shaped on the middle node's ports and never on an end host. Wire packets reach the
 middle node, not super-packets: the end hosts' interfaces have no segmentation offload, so their
 kernels split TSO and USO before a packet leaves. Receive offload (GRO) stays on, as on real
 interfaces.
+
+A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is
+dropped. A bridge would hand the original on, which still belongs to the socket that sent it: the
+sender would feel the middle node's queue as if it were its own (TCP small queues, socket send
+buffers) and would wait where on a real path packets are lost.
 """
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -56,17 +62,19 @@ def build(middle: int, nodes: Mapping[str, int], wires: Sequence[Wire]) -> None:
     joined: dict[str, list[tuple[str, str]]] = {name: [] for name in nodes}
     with _inside(middle) as route:
         for number, wire in enumerate(wires):
-            route.link("add", ifname=f"link{number}", kind="bridge", br_mcast_snooping=0)
-            bridge = _index(route, f"link{number}")
+            ports = {name: f"{name[:12]}.{number}" for name in wire.addresses}
+            macs = {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(ports, start=1)}
             for name, address in wire.addresses.items():
-                interface, port = f"eth{len(joined[name])}", f"{name[:12]}.{number}"
-                route.link("add", ifname=port, kind="veth", peer={"ifname": interface, "net_ns_pid": nodes[name]})
-                index = _index(route, port)
+                interface = f"eth{len(joined[name])}"
+                peer = {"ifname": interface, "net_ns_pid": nodes[name], "address": macs[name]}
+                route.link("add", ifname=ports[name], kind="veth", peer=peer)
+                index = _index(route, ports[name])
                 if wire.rate is not None:
                     route.tc("add", "tbf", index, 0x10000, rate=wire.rate // 8, burst=wire.burst, limit=wire.queue)
-                route.link("set", index=index, master=bridge, state="up")
+                route.link("set", index=index, state="up")
                 joined[name].append((interface, address))
-            route.link("set", index=bridge, state="up")
+            script = "\n".join(line for name in ports for line in _copying(name, ports, macs))
+            subprocess.run(["tc", "-batch", "-"], input=script.encode(), check=True, capture_output=True)
     for name, interfaces in joined.items():
         with _inside(nodes[name]) as route:
             route.link("set", index=_index(route, "lo"), state="up")
@@ -78,11 +86,32 @@ def build(middle: int, nodes: Mapping[str, int], wires: Sequence[Wire]) -> None:
                 route.link("set", index=index, state="up")
 
 
+def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> list[str]:
+    """The tc commands that copy what enters the port of `source` to the port of its destination.
+
+    pyroute2 cannot match in front of the network header, where the Ethernet destination is.
+    """
+    others = [name for name in ports if name != source]
+    add = f"filter add dev {ports[source]} parent ffff: protocol all u32"
+
+    def to(names: Sequence[str]) -> str:
+        return " ".join(f"action mirred egress mirror dev {ports[name]}" for name in names)
+
+    if len(others) == 1:
+        rules = [f"{add} match u32 0 0 {to(others)}"]
+    else:
+        rules = [f"{add} match u8 0x01 0x01 at -14 {to(others)}"]  # broadcast and multicast
+        for name in others:
+            mac = macs[name].replace(":", "")
+            rules.append(f"{add} match u16 0x{mac[:4]} 0xffff at -14 match u32 0x{mac[4:]} 0xffffffff at -12 {to([name])}")
+    return [f"qdisc add dev {ports[source]} ingress", *rules]
+
+
 def counters(middle: int) -> dict[str, dict[str, int]]:
     """What each port of the middle node sent towards its node: bytes, packets, and drops by its queue."""
     found: dict[str, dict[str, int]] = {}
     with _inside(middle) as route:
-        drops = {q["index"]: _queue_drops(q) for q in route.get_qdiscs()}
+        drops = {q["index"]: _queue_drops(q) for q in route.get_qdiscs() if q.get_attr("TCA_KIND") == "tbf"}
         for link in route.get_links():
             port, stats = link.get("ifname"), link.get("stats64")
             if stats is not None and "." in port:
