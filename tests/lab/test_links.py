@@ -64,7 +64,11 @@ def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
         return await lab.counters()
 
     counters = in_lab(body)
-    lengths = [int(line.split(", length ")[1].split(":")[0]) for line in captured.read_text().splitlines() if ", length " in line]
+    lengths = [
+        int(line.split(", length ")[1].split(":")[0])
+        for line in captured.read_text().splitlines()
+        if ", length " in line
+    ]
     assert len(lengths) > 1000
     assert max(lengths) <= 1514
     sent = counters["b"]

@@ -97,7 +97,8 @@ def _state(
 
 
 def _say(content: dict[str, Any]) -> None:
-    print(json.dumps(content), flush=True)
+    sys.stdout.write(json.dumps(content) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

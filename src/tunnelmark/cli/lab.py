@@ -8,10 +8,11 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 from rich.console import Console
@@ -47,13 +48,15 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     state_file(name).unlink(missing_ok=True)
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
-    holder = subprocess.Popen(
-        [sys.executable, "-m", "tunnelmark.cli.hold", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    state = _first_words(holder)
+    with tempfile.TemporaryFile() as complaints:  # not our own stderr: whoever reads that would wait for the lab's end
+        holder = subprocess.Popen(
+            [sys.executable, "-m", "tunnelmark.cli.hold", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            start_new_session=True,
+        )
+        state = _first_words(holder, complaints)
     if "error" in state:
         raise LabError(state["error"], hint=state["hint"])
     _show(state)
@@ -108,18 +111,27 @@ def down(name: str) -> None:
     pidfd = os.pidfd_open(state["pid"])
     signal.pidfd_send_signal(pidfd, signal.SIGTERM)
     if not select.select([pidfd], [], [], _PATIENCE)[0]:
-        raise LabError(f"the lab {name!r} did not end within {_PATIENCE:g} s", hint=f"kill -9 {state['pid']} ends it for sure")
+        raise LabError(
+            f"the lab {name!r} did not end within {_PATIENCE:g} s", hint=f"kill -9 {state['pid']} ends it for sure"
+        )
     click.echo(f"{name} is gone, in {time.monotonic() - begun:.3f} s")
 
 
-def _first_words(holder: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes]) -> dict[str, Any]:
     assert holder.stdout is not None
     if not select.select([holder.stdout], [], [], _PATIENCE)[0]:
         holder.kill()
-        raise LabError(f"the lab was not up within {_PATIENCE:g} s", hint="`tunnelmark doctor` says what may be missing")
+        raise LabError(
+            f"the lab was not up within {_PATIENCE:g} s", hint="`tunnelmark doctor` says what may be missing"
+        )
     line = holder.stdout.readline()
     if not line:
-        raise LabError(f"the lab's process ended with code {holder.wait()} before the lab was up", hint="see the lines above")
+        code = holder.wait()
+        complaints.seek(0)
+        said = complaints.read().decode(errors="replace").strip()
+        raise LabError(
+            f"the lab's process ended with code {code}: {said}", hint="`tunnelmark doctor` says what may be missing"
+        )
     state: dict[str, Any] = json.loads(line)
     return state
 
@@ -139,7 +151,9 @@ def _standing(name: str) -> dict[str, Any] | None:
 def _found(name: str) -> dict[str, Any]:
     state = _standing(name)
     if state is None:
-        raise UsageError(f"no lab called {name!r} is up", hint="see `tunnelmark lab list` and `tunnelmark lab up --help`")
+        raise UsageError(
+            f"no lab called {name!r} is up", hint="see `tunnelmark lab list` and `tunnelmark lab up --help`"
+        )
     return state
 
 

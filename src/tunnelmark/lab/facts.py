@@ -34,5 +34,6 @@ async def facts(lab: Lab) -> dict[str, Any]:
         "backend": "netns",
         "sysctls": sysctls,
         "offloads": {name: value for name, value in offloads.items() if "[fixed]" not in value},
+        "cores": {node: list(cores) for node, cores in lab.cores.items()},
         "shaper": {lab.profile.name: describe(lab.profile)},
     }

@@ -5,8 +5,9 @@ the name of its control group. It leaves the host's network, mount and PID names
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls}], middle, wires; files: one channel end a node, the middle last
+    up      lab, nodes [{name, sysctls, cores}], middle, wires; files: one channel end a node, the middle last
     down    lab
+    check                                      -> nothing
     count   lab                                -> counters by port of the middle node
 """
 
@@ -68,6 +69,8 @@ class Keeper:
                 case "down":
                     self._down(request)
                     return
+                case "check":
+                    answer = {}
                 case "count":
                     lab = self._labs[request["lab"]]
                     answer = {"ports": underlay.counters(lab.agents[lab.middle])}
@@ -100,7 +103,11 @@ class Keeper:
             lab.alive.add(pid)
             refused[node["name"]] = [text for word, _, text in said if word == "refused"]
         born = time.monotonic()
-        hosts = {name: pid for name, pid in lab.agents.items() if name != lab.middle}
+        hosts = [
+            underlay.End(node["name"], lab.agents[node["name"]], tuple(node["cores"]))
+            for node in nodes
+            if node["name"] != lab.middle
+        ]
         underlay.build(lab.agents[lab.middle], hosts, [underlay.Wire(**wire) for wire in request["wires"]])
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
 
@@ -114,6 +121,8 @@ class Keeper:
         if os.fork() == 0:
             try:
                 self._group.join(self._leaf(lab, node["name"]))
+                if node["cores"]:
+                    os.sched_setaffinity(0, node["cores"])
                 isolate.leave_host()
                 pid = os.fork()
                 if pid:

@@ -1,8 +1,8 @@
 """Labs as the command sees them: a keeper for the life of the command, and labs of nodes on links.
 
-    async with Keeper() as keeper:
-        async with keeper.lab(topology, profile) as lab:
-            await lab.nodes["a"].run(["ping", "-c1", str(lab.address("b"))])
+async with Keeper() as keeper:
+    async with keeper.lab(topology, profile) as lab:
+        await lab.nodes["a"].run(["ping", "-c1", str(lab.address("b"))])
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ MIDDLE_SYSCTLS = {
     "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
+_GONE = "what it printed last stands above; `tunnelmark doctor` says what this machine lacks"
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 
 
@@ -102,6 +103,10 @@ class Keeper:
         os.close(self._life)
         await self._janitor.wait()
 
+    async def check(self) -> None:
+        """LabError if the keeper is gone, and every lab with it."""
+        await self.request("check")
+
     @asynccontextmanager
     async def lab(self, topology: Topology, profile: Profile) -> AsyncIterator[Lab]:
         """A lab for the length of the block; LabError if it cannot be made."""
@@ -120,13 +125,15 @@ class Keeper:
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
         wires = _wires(topology, profile)
+        cores = own_cores(topology.nodes, sorted(os.sched_getaffinity(0)))
         try:
             answer = await self.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
                 lab=name,
                 middle=MIDDLE,
-                nodes=[{"name": n, "sysctls": MIDDLE_SYSCTLS if n == MIDDLE else HOST_SYSCTLS} for n in names],
+                nodes=[{"name": n, "sysctls": HOST_SYSCTLS, "cores": own} for n, own in cores.items()]
+                + [{"name": MIDDLE, "sysctls": MIDDLE_SYSCTLS, "cores": []}],
                 wires=[wire.plain() for wire in wires],
             )
             await asyncio.wait_for(asyncio.gather(*(node.hello() for node in nodes.values())), _PATIENCE)
@@ -138,7 +145,7 @@ class Keeper:
             for _, theirs in pairs:
                 theirs.close()
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, wires, timings, answer["refused"])
+        return Lab(self, name, topology, profile, nodes, cores, wires, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
@@ -148,14 +155,14 @@ class Keeper:
         try:
             channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
         except OSError as error:
-            raise LabError(f"the lab's keeper is gone: {error.strerror}") from error
+            raise LabError(f"the lab's keeper is gone: {error.strerror}", hint=_GONE) from error
         return await asyncio.wait_for(answer, _PATIENCE)
 
     def _receive(self) -> None:
         received = channel.receive(self._sock)
         if received is None:
             asyncio.get_running_loop().remove_reader(self._sock.fileno())
-            gone = LabError("the lab's keeper ended", hint="see `tunnelmark doctor` for what this machine lacks")
+            gone = LabError("the lab's keeper ended", hint=_GONE)
             for future in (self._ready, *self._answers.values()):
                 if not future.done():
                     future.set_exception(gone)
@@ -170,7 +177,9 @@ class Keeper:
             return
         if "error" in message:
             future.set_exception(
-                LabError(f"the lab could not be made: {message['error']}", hint="`tunnelmark doctor` says what is missing")
+                LabError(
+                    f"the lab could not be made: {message['error']}", hint="`tunnelmark doctor` says what is missing"
+                )
             )
         else:
             future.set_result(message)
@@ -186,6 +195,7 @@ class Lab:
         topology: Topology,
         profile: Profile,
         nodes: dict[str, Node],
+        cores: dict[str, list[int]],
         wires: Sequence[underlay.Wire],
         timings: Timings,
         refused: dict[str, list[str]],
@@ -197,6 +207,7 @@ class Lab:
         self.profile = profile
         self.middle = nodes.pop(MIDDLE)
         self.nodes = nodes
+        self.cores = cores
         self.timings = timings
         self.refused = refused
 
@@ -235,6 +246,18 @@ def _wires(topology: Topology, profile: Profile) -> list[underlay.Wire]:
     return wires
 
 
+def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]]:
+    """Which cores belong to which node: an equal number each, as separate hosts have; shared if there are too few.
+
+    Cores that are left over stay with the links and the command.
+    """
+    share = max(len(cores) // len(nodes), 1)
+    return {
+        node: [cores[(place * share + offset) % len(cores)] for offset in range(share)]
+        for place, node in enumerate(nodes)
+    }
+
+
 def describe(profile: Profile) -> str:
     """How a profile's link is made, in words for the record."""
     if profile.rate is None:
@@ -261,4 +284,3 @@ async def _start(arguments: list[str], fds: list[int], main: bool = False) -> as
         pass_fds=fds,
         start_new_session=not main,  # the keeper makes its session itself, after it is bound to our life
     )
-

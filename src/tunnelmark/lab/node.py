@@ -24,6 +24,10 @@ ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
 """The environment of every program on a node; of the caller's, only PATH goes in."""
 
 
+_GONE = "a node ends with its lab, when its first process is killed, or when memory runs out (see dmesg)"
+_REFUSED = "the node's kernel or its files refused; the words before say which"
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     """How a process ended: exit code (negative: the signal), CPU seconds, peak memory in KiB, when (monotonic s)."""
@@ -103,7 +107,7 @@ class Node:
         try:
             channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
         except OSError as error:
-            raise NodeGone(f"node {self.name} is gone: {error.strerror}") from error
+            raise NodeGone(f"node {self.name} is gone: {error.strerror}", hint=_GONE) from error
         return await answer
 
     async def spawn(
@@ -139,7 +143,10 @@ class Node:
                 ended = await asyncio.wait_for(process.wait(), timeout)
             except TimeoutError:
                 await process.signal(signal.SIGKILL)
-                raise LabError(f"{argv[0]} on node {self.name} did not end within {timeout:g} s") from None
+                raise LabError(
+                    f"{argv[0]} on node {self.name} did not end within {timeout:g} s",
+                    hint=f"it ran as: {' '.join(argv)}",
+                ) from None
             return Completed(ended.code, _content(out), _content(err))
 
     async def write(self, path: str, content: str, mode: int = 0o600) -> None:
@@ -162,7 +169,7 @@ class Node:
             return
         self._loop.remove_reader(self._sock.fileno())
         self._sock.close()
-        self._fail(NodeGone(f"node {self.name} was ended"))
+        self._fail(NodeGone(f"node {self.name} was ended", hint=_GONE))
 
     def _receive(self) -> None:
         try:
@@ -171,7 +178,7 @@ class Node:
             return
         if received is None:
             self._loop.remove_reader(self._sock.fileno())
-            self._fail(NodeGone(f"node {self.name} ended by itself"))
+            self._fail(NodeGone(f"node {self.name} ended by itself", hint=_GONE))
             return
         message, _, pid = received
         if "hello" in message:
@@ -194,7 +201,7 @@ class Node:
         if answer.done():  # whoever asked was cancelled
             return
         if "error" in message:
-            answer.set_exception(LabError(f"node {self.name}: {message['error']}"))
+            answer.set_exception(LabError(f"node {self.name}: {message['error']}", hint=_REFUSED))
         else:
             answer.set_result(message)
 

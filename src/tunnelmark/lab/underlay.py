@@ -57,16 +57,26 @@ class Wire:
         return asdict(self)
 
 
-def build(middle: int, nodes: Mapping[str, int], wires: Sequence[Wire]) -> None:
-    """Join nodes (PIDs of their agents) by wires that run through the middle node (its PID)."""
-    joined: dict[str, list[tuple[str, str]]] = {name: [] for name in nodes}
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end host: its name, the PID of its agent, and the cores that are its own (none: all)."""
+
+    name: str
+    pid: int
+    cores: tuple[int, ...]
+
+
+def build(middle: int, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
+    """Join end hosts by wires that run through the middle node (its agent's PID)."""
+    joined: dict[str, list[tuple[str, str]]] = {host.name: [] for host in hosts}
+    pids = {host.name: host.pid for host in hosts}
     with _inside(middle) as route:
         for number, wire in enumerate(wires):
             ports = {name: f"{name[:12]}.{number}" for name in wire.addresses}
             macs = {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(ports, start=1)}
             for name, address in wire.addresses.items():
                 interface = f"eth{len(joined[name])}"
-                peer = {"ifname": interface, "net_ns_pid": nodes[name], "address": macs[name]}
+                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name]}
                 route.link("add", ifname=ports[name], kind="veth", peer=peer)
                 index = _index(route, ports[name])
                 if wire.rate is not None:
@@ -75,14 +85,15 @@ def build(middle: int, nodes: Mapping[str, int], wires: Sequence[Wire]) -> None:
                 joined[name].append((interface, address))
             script = "\n".join(line for name in ports for line in _copying(name, ports, macs))
             subprocess.run(["tc", "-batch", "-"], input=script.encode(), check=True, capture_output=True)
-    for name, interfaces in joined.items():
-        with _inside(nodes[name]) as route:
+    for host in hosts:
+        with _inside(host.pid) as route:
             route.link("set", index=_index(route, "lo"), state="up")
-            for interface, address in interfaces:
+            for interface, address in joined[host.name]:
                 _set_offloads(interface)
+                _receive_on(interface, host)
                 index = _index(route, interface)
-                host, _, prefix = address.partition("/")
-                route.addr("add", index=index, address=host, prefixlen=int(prefix))
+                ip, _, prefix = address.partition("/")
+                route.addr("add", index=index, address=ip, prefixlen=int(prefix))
                 route.link("set", index=index, state="up")
 
 
@@ -103,7 +114,9 @@ def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> 
         rules = [f"{add} match u8 0x01 0x01 at -14 {to(others)}"]  # broadcast and multicast
         for name in others:
             mac = macs[name].replace(":", "")
-            rules.append(f"{add} match u16 0x{mac[:4]} 0xffff at -14 match u32 0x{mac[4:]} 0xffffffff at -12 {to([name])}")
+            rules.append(
+                f"{add} match u16 0x{mac[:4]} 0xffff at -14 match u32 0x{mac[4:]} 0xffffffff at -12 {to([name])}"
+            )
     return [f"qdisc add dev {ports[source]} ingress", *rules]
 
 
@@ -127,6 +140,18 @@ def _queue_drops(qdisc: Any) -> int:
     stats = qdisc.get("stats2")
     queue = stats.get("queue") if stats is not None else None
     return int(queue["drops"]) if queue is not None else 0
+
+
+def _receive_on(interface: str, host: End) -> None:
+    """Have the host's own cores do the work of receiving (RPS); else the sender's core would."""
+    if host.cores:
+        mask = sum(1 << core for core in host.cores)
+        words = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(mask.bit_length(), 1), 32)]
+        # Through /proc: the agent has mounted its own /sys, which shows its own interfaces.
+        queues = f"/sys/class/net/{interface}/queues/rx-0"
+        place = f"/proc/{host.pid}/root{queues}/rps_cpus"
+        with open(place, "w") as file:
+            file.write(",".join(reversed(words)))
 
 
 def _set_offloads(interface: str) -> None:
@@ -153,5 +178,3 @@ def _inside(pid: int) -> Iterator[IPRoute]:
                 yield route
         finally:
             syscalls.reenter(back.fileno())
-
-

@@ -57,7 +57,7 @@ class Files:
         path = Path(name_or_path)
         if path.suffix != ".toml" and len(path.parts) == 1:
             return self.find("study", name_or_path)
-        if path.is_file():
+        if os.path.isfile(path):  # unlike Path.is_file, False where a folder on the way may not be entered
             return path
         known = self.names("study")
         if path.parts == (FOLDERS["study"], path.name) and path.stem in known:

@@ -38,13 +38,18 @@ class Journal:
             raise _told(error, self._path) from error
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._fd)
         self._reserve.unlink(missing_ok=True)
 
     def append(self, entry: dict[str, Any]) -> None:
-        """Write one line and see it on the disk. DiskFull if there was no room; the line is then written
-        into the reserve, so that what had been measured is not lost."""
+        """Write one line and see it on the disk.
+
+        DiskFull if there was no room; the line is then written into the reserve, so that what had been
+        measured is not lost.
+        """
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         end = os.fstat(self._fd).st_size
         try:
@@ -82,7 +87,9 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
         try:
             entry = json.loads(line)
         except ValueError:
-            raise StoreError(f"{path}: line {number} is damaged", hint="take that line out and resume the study") from None
+            raise StoreError(
+                f"{path}: line {number} is damaged", hint="take that line out and resume the study"
+            ) from None
         yield entry
 
 

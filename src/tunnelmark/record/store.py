@@ -27,6 +27,8 @@ from tunnelmark.workloads.base import Endpoints, Workload
 SPARE = 16 << 20
 """Bytes that must be free before a trial starts: its raw output, the journal and the report."""
 
+_REPAIR = "restore the file from a copy, or read the results with the version named in environment.json"
+
 _PLAN = TypeAdapter(PlanInfo)
 _TRIAL = TypeAdapter(TrialRow)
 
@@ -43,7 +45,9 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
         _write(folder / results.PLAN, _PLAN.dump_python(info, mode="json"))
         _write(folder / results.ENVIRONMENT, dict(environment))
     except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out") from error
+        raise StoreError(
+            f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"
+        ) from error
 
 
 def require_space(folder: Path) -> None:
@@ -87,7 +91,9 @@ def load_plan(folder: Path) -> PlanInfo:
     try:
         return _PLAN.validate_json(_read(folder, results.PLAN))
     except ValidationError as error:
-        raise StoreError(f"{folder / results.PLAN} was not written by this version of tunnelmark: {error}") from error
+        raise StoreError(
+            f"{folder / results.PLAN} was not written by this version of tunnelmark: {error}", hint=_REPAIR
+        ) from error
 
 
 def load_environment(folder: Path) -> dict[str, Any]:
@@ -95,7 +101,7 @@ def load_environment(folder: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(_read(folder, results.ENVIRONMENT))
     except ValueError as error:
-        raise StoreError(f"{folder / results.ENVIRONMENT} is damaged: {error}") from error
+        raise StoreError(f"{folder / results.ENVIRONMENT} is damaged: {error}", hint=_REPAIR) from error
     return found
 
 
@@ -186,11 +192,16 @@ def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, 
         seed=study.seed,
         blocks=study.blocks,
         arms=tuple(
-            results.ArmInfo(arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as) for arm in study.arms
+            results.ArmInfo(arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as)
+            for arm in study.arms
         ),
         profiles=tuple(
             results.ProfileInfo(
-                p.name, p.title, p.source, None if p.rate is None else int(p.rate), None if p.queue is None else int(p.queue)
+                p.name,
+                p.title,
+                p.source,
+                None if p.rate is None else int(p.rate),
+                None if p.queue is None else int(p.queue),
             )
             for p in study.profiles
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -112,11 +113,17 @@ class Tunnel:
             await asyncio.gather(task, *deaths, return_exceptions=True)
 
     async def restart(self, node: str) -> None:
-        """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await."""
+        """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await.
+
+        `first_packet` counts from this start on.
+        """
         mine = [running for running in self._running if running.daemon.node == node]
         for running in mine:
             self._running.remove(running)
-            await running.process.stop(patience=0)
+            await running.process.signal(signal.SIGKILL)
+            await running.process.wait()
+        self._begun = None
+        self.first_packet.clear()
         for phase in self._deployment.phases:
             await _together(self._step(step) for step in phase if step.node == node)
 
@@ -138,7 +145,8 @@ class Tunnel:
             raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
         if done.code != 0:
             raise SetupFailed(
-                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}"
+                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}",
+                hint="`tunnelmark lab up` and `lab shell` let you try the command by hand",
             )
 
     async def _daemon(self, daemon: Daemon) -> None:

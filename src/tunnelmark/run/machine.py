@@ -25,9 +25,15 @@ def glance(lab: float | None) -> Glance:
     """Look at the machine now; `lab` are the CPU seconds that the lab's groups have used (None: unknown)."""
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
-    user, nice, system, _, _, irq, softirq, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])
+    user, nice, system, _, _, irq, softirq, steal = (
+        int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9]
+    )
     return Glance(
-        time.monotonic(), user + nice + system + irq + softirq, steal, float("nan") if lab is None else lab, time.process_time()
+        time.monotonic(),
+        user + nice + system + irq + softirq,
+        steal,
+        float("nan") if lab is None else lab,
+        time.process_time(),
     )
 
 

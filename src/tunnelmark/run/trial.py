@@ -26,6 +26,7 @@ from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Workload
 
 _SERVER_TIMEOUT = 10.0  # seconds a workload's server may take to listen, or to end after its client
+_SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
 _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
 
 
@@ -77,6 +78,7 @@ async def attempt(keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> Atte
             found["samples"] = reading.samples
         clock.lap("lab")
     except (TrialError, LabError) as error:
+        await keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
         clock.lap("collect")
         outcome = "void" if isinstance(error, TrialVoid) else "failed"
         failure = Failure(error.kind, error.message, error.hint, log_end(raw))
@@ -135,9 +137,14 @@ async def _ended(client: Process, servers: Sequence[Process], timeout: float, na
             hint="the path may have stopped carrying packets in the middle of the trial",
         ) from None
     if servers:
-        _, late = await asyncio.wait([asyncio.ensure_future(server.wait()) for server in servers], timeout=_SERVER_TIMEOUT)
+        _, late = await asyncio.wait(
+            [asyncio.ensure_future(server.wait()) for server in servers], timeout=_SERVER_TIMEOUT
+        )
         if late:
-            raise WorkloadFailed(f"a server did not end within {_SERVER_TIMEOUT:g} s of its client {name}")
+            raise WorkloadFailed(
+                f"a server did not end within {_SERVER_TIMEOUT:g} s of its client {name}",
+                hint="its output stands beside",
+            )
 
 
 async def _serve(lab: Lab, server: Program, raw: Path) -> Process:
@@ -146,7 +153,9 @@ async def _serve(lab: Lab, server: Program, raw: Path) -> Process:
         try:
             await lab.nodes[server.node].until(plain(server.ready), _SERVER_TIMEOUT)
         except LabError as error:
-            raise WorkloadFailed(f"the server {server.name} never became ready: {error.message}") from error
+            raise WorkloadFailed(
+                f"the server {server.name} never became ready: {error.message}", hint="its output stands beside"
+            ) from error
     return process
 
 
@@ -168,12 +177,12 @@ async def _gate_tunnel_sockets(lab: Lab) -> None:
     shown = await asyncio.gather(*(node.run(["ss", "-tinH", "state", "established"]) for node in lab.nodes.values()))
     used = {name for done in shown for name in _ALGORITHM.findall(done.stdout)}
     if used - {CUBIC}:
-        raise TrialVoid(f"the VPN's own TCP uses {', '.join(sorted(used))}, not {CUBIC}")
+        raise TrialVoid(f"the VPN's own TCP uses {', '.join(sorted(used))}, not {CUBIC}", hint=_SOCKETS)
 
 
 def _gate_workload_sockets(used: Sequence[str], wanted: str) -> None:
     if wrong := sorted(set(used) - {wanted}):
-        raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}")
+        raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
 
 
 def refused(trial: Trial, error: TunnelmarkError) -> Attempt:

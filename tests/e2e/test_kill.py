@@ -1,0 +1,94 @@
+"""`kill -9` of the command at any moment leaves nothing behind and loses no finished trial.
+
+TUNNELMARK_KILLS sets how many kills (default 6); TUNNELMARK_KILL_STUDY names another study than the
+small one, such as `quick`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support.command import command, environment, journal, run, small_study
+from support.host import Host, left_within
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+KILLS = int(os.environ.get("TUNNELMARK_KILLS", "6"))
+STUDY = os.environ.get("TUNNELMARK_KILL_STUDY", "")
+LATEST = 6.0  # seconds after its start by which the command is killed
+
+
+def test_random_kills(tmp_path: Path):
+    seed = int(os.environ.get("TUNNELMARK_KILL_SEED", random.randrange(10**6)))
+    print(f"kill seed {seed}")
+    draw = random.Random(seed)
+    study = STUDY or small_study(tmp_path, arms=["wireguard-go", "tinc", "nebula"], blocks=2)
+    results = tmp_path / "results"
+    before = Host.now()
+    finished: list[dict] = []
+    for number in range(KILLS):
+        going_on = (results / "plan.json").exists() and (results / "journal.jsonl").exists()
+        arguments = ["run", "--resume", results] if going_on else ["run", study, "--out", results]
+        if not going_on and results.exists():  # killed while the folder was made: nothing had begun
+            subprocess.run(["rm", "-rf", results], check=True)
+        with subprocess.Popen(
+            command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            time.sleep(draw.uniform(0.05, LATEST))
+            if process.poll() is not None:
+                assert process.stderr is not None
+                assert process.returncode in (0, 1), process.stderr.read().decode()
+            process.send_signal(signal.SIGKILL)
+        left = left_within(before, 1.0)
+        assert left == {}, f"kill {number + 1} of seed {seed} left {left}"
+        if (results / "journal.jsonl").exists():
+            now = journal(results)
+            assert now[: len(finished)] == finished, "a finished trial was lost or changed"
+            finished = now
+    print(f"{KILLS} kills, {len(finished)} trials finished meanwhile")
+    done = run("run", "--resume", results, timeout=1200)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    trials = journal(results)
+    assert trials[: len(finished)] == finished
+    assert len({trial["trial"] for trial in trials}) == len(trials), "a trial was run twice"
+    assert {trial["outcome"] for trial in trials} == {"ok"}
+    assert left_within(before, 1.0) == {}
+
+
+def test_a_lab_whose_holder_is_killed_is_gone(tmp_path: Path):
+    before = Host.now()
+    assert run("lab", "up", "trio", "--name", "killed-lab", "--vpn", "tinc").returncode == 0
+    state = Path("/run/tunnelmark/killed-lab.json")
+    pid = json.loads(state.read_text())["pid"]
+    os.kill(pid, signal.SIGKILL)
+    assert left_within(before, 1.0) == {}
+    assert not state.exists()
+    assert "no lab" in run("lab", "list").stdout
+
+
+def test_the_keeper_killed_is_an_error_that_says_so(tmp_path: Path):
+    """Not the command but its helper dies: the run ends with an error, and still leaves nothing."""
+    before = Host.now()
+    study = small_study(tmp_path, arms=["tinc"], blocks=3)
+    with subprocess.Popen(
+        command("run", study, "--out", tmp_path / "results"),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        time.sleep(3)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        keepers = [pid for pid in children if "tunnelmark.lab.keeper" in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(int(keepers[0]), signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"keeper" in said
+    assert left_within(before, 1.0) == {}

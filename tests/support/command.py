@@ -1,0 +1,90 @@
+"""Runs the command `tunnelmark` as a user does, as a process of its own, and writes small studies for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+SMALL = """\
+[study]
+name = "small"
+title = "A small study"
+description = "Short trials of a few arms, for tests."
+seed = 7
+blocks = {blocks}
+ready_timeout = "{ready_timeout}"
+profiles = ["{profile}"]
+topologies = ["pair"]
+
+[[arm]]
+name = "direct"
+
+[[arm]]
+name = "direct-again"
+same_as = "direct"
+
+{arms}
+[[workload]]
+workload = "ping"
+options = {{ duration = "1 s" }}
+
+{workloads}
+"""
+
+TCP = '[[workload]]\nworkload = "tcp"\noptions = { duration = "1 s" }\n'
+
+
+def small_study(
+    folder: Path,
+    *,
+    arms: Sequence[str] = (),
+    blocks: int = 1,
+    ready_timeout: str = "20 s",
+    profile: str = "gigabit",
+    tcp: bool = False,
+) -> Path:
+    """Write a study with the bare link, its twin and these arms; returns its file."""
+    file = folder / "small.toml"
+    tables = "".join(f'[[arm]]\nname = "{arm}"\n\n' for arm in arms)
+    file.write_text(
+        SMALL.format(
+            blocks=blocks, ready_timeout=ready_timeout, profile=profile, arms=tables, workloads=TCP if tcp else ""
+        )
+    )
+    return file
+
+
+def command(*arguments: str | Path, path: Path | None = None) -> list[str]:
+    """The command line; `path` is put before it as TUNNELMARK_PATH."""
+    prefix = ["env", f"TUNNELMARK_PATH={path}"] if path else []
+    return [
+        *prefix,
+        sys.executable,
+        "-c",
+        "from tunnelmark.cli import main; raise SystemExit(main())",
+        *map(str, arguments),
+    ]
+
+
+def run(*arguments: str | Path, path: Path | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        command(*arguments, path=path), capture_output=True, text=True, timeout=timeout, env=environment(), check=False
+    )
+
+
+def environment() -> dict[str, str]:
+    """Our environment, with the project's code first, also for the command's own children."""
+    source = Path(__file__).resolve().parents[2] / "src"
+    return os.environ | {"PYTHONPATH": str(source), "COLUMNS": "120"}
+
+
+def journal(results: Path) -> list[dict]:
+    """The trials in a journal, in order; a torn last line is left out."""
+    content = (results / "journal.jsonl").read_text()
+    lines = content[: content.rfind("\n") + 1].splitlines()
+    return [entry["trial"] for entry in map(json.loads, lines) if "trial" in entry]
