@@ -20,7 +20,7 @@ class TimeLeft:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._before: dict[str, float] = config.cache.get(_KEY, None) or {}
+        self._before: dict[str, float] = config.cache.get(_KEY, None) or {} if hasattr(config, "cache") else {}
         self._now: dict[str, float] = {}
         self._waiting: dict[str, None] = {}
         self._began = self._said = time.monotonic()
@@ -48,7 +48,7 @@ class TimeLeft:
         reporter.currentfspath = None  # so that the next test's file is named again
 
     def pytest_sessionfinish(self) -> None:
-        if self._now:
+        if self._now and hasattr(self._config, "cache"):  # absent with -p no:cacheprovider
             self._config.cache.set(_KEY, self._before | self._now)
 
 

@@ -126,7 +126,7 @@ def _kernel(found: Findings) -> list[Check]:
         "namespaces": ("net, mnt, uts, ipc, pid", container),
         "tun": ("usable", "modprobe tun; in a container, start it with --device /dev/net/tun"),
         "veth": ("usable", module.format("veth")),
-        "bridge": ("usable", module.format("bridge")),
+        "mirred": ("usable", module.format("act_mirred cls_u32 sch_ingress")),
         "tbf": ("usable", module.format("sch_tbf")),
     }
     checks = [

@@ -26,7 +26,7 @@ _IFF_TUN_NO_PI = 0x1001
 _TIMEOUT = 20  # seconds; the probes take about 0.3
 
 QDISCS = ("tbf", "htb", "netem")
-NAMES = ("namespaces", "tun", "veth", "bridge", *QDISCS, "wireguard", "cubic-sysctl", "cubic-bpf", "cgroup")
+NAMES = ("namespaces", "tun", "veth", "mirred", *QDISCS, "wireguard", "cubic-sysctl", "cubic-bpf", "cgroup")
 """Every probe, in the order in which they are reported."""
 
 
@@ -80,7 +80,7 @@ def main() -> None:
 def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
     outcome = {"namespaces": _try(_private_mounts), "tun": _try(_tun)}
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
-    outcome["bridge"] = _try(lambda: _link("bridge"))
+    outcome["mirred"] = _try(_mirred)
     for kind in QDISCS:
         outcome[kind] = _try(functools.partial(_qdisc, kind))
     outcome["wireguard"] = _try(lambda: _link("wireguard"))
@@ -119,6 +119,18 @@ def _link(kind: str, **more: object) -> None:
 
     with IPRoute() as route:
         route.link("add", ifname=f"probe-{kind[:8]}", kind=kind, **more)
+
+
+def _mirred() -> None:
+    """Copying from port to port as `underlay` does it: ingress, u32, mirred."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        port = route.link_lookup(ifname="probe-veth")[0]
+        route.tc("add", "ingress", port, 0xFFFF0000)
+        copy = {"kind": "mirred", "direction": "egress", "action": "mirror", "ifindex": port}
+        all_packets = {"protocol": 0x3, "prio": 1, "target": 0x10000, "keys": ["0x0/0x0+0"]}
+        route.tc("add-filter", "u32", port, parent=0xFFFF0000, action=[copy], **all_packets)
 
 
 def _qdisc(kind: str) -> None:

@@ -57,7 +57,7 @@ def test_a_healthy_machine_has_nothing_to_say() -> None:
         ({"probes": failing("namespaces")}, "namespaces", "privileged"),
         ({"probes": failing("tun")}, "tun", "modprobe tun"),
         ({"probes": failing("veth")}, "veth", "modprobe veth"),
-        ({"probes": failing("bridge")}, "bridge", "modprobe bridge"),
+        ({"probes": failing("mirred")}, "mirred", "modprobe act_mirred"),
         ({"probes": failing("tbf")}, "tbf", "modprobe sch_tbf"),
         ({"probes": failing("cgroup"), "cgroup_v2": ""}, "CPU accounting", "cgroup2"),
         ({"congestion_available": ("reno",)}, "CUBIC", "tcp_cubic"),
