@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,13 +17,14 @@ from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
 from tunnelmark.lab.lab import Lab
 from tunnelmark.lab.node import Exit, Process
 from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Command, Condition, Daemon, Deployment, Driver, Host, Mesh, Options, Step
+from tunnelmark.vpns.base import Command, Condition, Daemon, Deployment, Driver, Host, Mesh, Options, Settled, Step
 
 FOLDER = PurePosixPath("/run/tunnelmark")
 """Where a deployment's files stand on each node; the operator's desk is on the middle node."""
 
 _STEP_TIMEOUT = 20.0  # seconds a set-up command or a daemon's own condition may take
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
+_LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 _PAUSE = 0.005  # seconds before a ping that could not even be sent is tried again
 
 
@@ -97,6 +99,29 @@ class Tunnel:
                 hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
             ) from None
 
+    async def settle(self, timeout: float) -> None:
+        """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
+        await self.unless_dead(
+            _together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.settled)
+        )
+
+    async def _settled(self, one: Settled, deadline: float) -> None:
+        process = next(r.process for r in self._running if (r.daemon.node, r.daemon.name) == (one.node, one.daemon))
+        log = self._log(one.node, one.daemon)
+        while time.monotonic() < deadline:
+            before = log.stat().st_size
+            await process.signal(one.signal)
+            await asyncio.sleep(_LOOK_AGAIN)
+            if (
+                len(re.findall(one.pattern, log.read_bytes()[before:].decode(errors="replace"), re.MULTILINE))
+                >= one.count
+            ):
+                return
+        raise NotReady(
+            f"{one.daemon} on {one.node} answered but did not settle in time",
+            hint="the end of its log says what it waits for; `ready_timeout` in the study gives more time",
+        )
+
     async def unless_dead(self, work: Any) -> Any:
         """The result of some awaitable work, or DaemonDied as soon as one of the daemons ends."""
         task = asyncio.ensure_future(work)
@@ -153,7 +178,7 @@ class Tunnel:
         node = self._lab.nodes[daemon.node]
         if self._begun is None:
             self._begun = time.monotonic()
-        log = self._logs / f"daemon.{daemon.node}.{daemon.name}.log"
+        log = self._log(daemon.node, daemon.name)
         try:
             process = await node.spawn(daemon.argv, stdout=log, env=daemon.env)
         except LabError as error:
@@ -167,6 +192,9 @@ class Tunnel:
                     f"{daemon.name} on {daemon.node} ran for {_STEP_TIMEOUT:g} s without {daemon.ready}",
                     hint="its log stands beside this trial's raw output",
                 ) from None
+
+    def _log(self, node: str, daemon: str) -> Path:
+        return self._logs / f"daemon.{node}.{daemon}.log"
 
     def _died(self, daemon: Daemon, end: Exit) -> DaemonDied:
         how = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import find
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
 from tunnelmark.run.outcome import Attempt
-from tunnelmark.run.trial import Parts, attempt, refused
+from tunnelmark.run.trial import Parts, Prepared, prepare, refused
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Workload
 
@@ -49,6 +49,18 @@ class Kit:
             float(plan.study.ready_timeout),
             self.socket_buffer,
         )
+
+    def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
+        """Those of the trials to come that must be prepared before the first is measured.
+
+        A VPN that needs time to settle does so while earlier trials are measured. It is started between two
+        trials, never during one, and an idle mesh sends a few packets a second on links of its own.
+        """
+        ahead = 0.0
+        for place, trial in enumerate(trials[1:]):
+            if self.drivers[trial.arm.vpn].settling > ahead:
+                yield trial
+            ahead += self.seconds(trials[place + 1])
 
     def missing(self, arm: Arm) -> MissingPart | None:
         """Which program of an arm's VPN is not there, if any."""
@@ -91,15 +103,18 @@ async def carry_out(
     `ready` is called before each trial and may refuse by raising; `keep` makes an attempt safe before
     the next trial begins. Raw output of a trial goes to `raw/ID`.
     """
-    absent = {arm.name: kit.missing(arm) for arm in plan.study.arms}
-    for trial in plan.trials:
-        if trial.id in done:
-            continue
+    absent = {arm.name: missing for arm in plan.study.arms if (missing := kit.missing(arm)) is not None}
+    todo = [trial for trial in plan.trials if trial.id not in done]
+    prepared: dict[str, Prepared] = {}
+    for place, trial in enumerate(todo):
         ready()
+        for coming in (trial, *kit.due(todo[place:])):
+            if coming.arm.name not in absent and coming.id not in prepared:
+                prepared[coming.id] = await prepare(keeper, coming, kit.parts(plan, coming), raw / coming.id)
         watcher.begin(trial)
-        if (missing := absent[trial.arm.name]) is not None:
-            ended = refused(trial, missing)
+        if trial.arm.name in absent:
+            ended = refused(trial, absent[trial.arm.name])
         else:
-            ended = await attempt(keeper, trial, kit.parts(plan, trial), raw / trial.id)
+            ended = await prepared.pop(trial.id).measure()
         keep(ended, kit.workloads[trial.use.workload])
         watcher.end(ended)

@@ -9,8 +9,12 @@ from typing import Literal
 from tunnelmark.plan.model import Trial
 from tunnelmark.workloads.base import Sample
 
-PHASES = ("lab", "deploy", "ready", "server", "warmup", "measure", "collect")
-"""Where the wall time of a trial goes, in order; `measure` is the only one inside a measuring window."""
+PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "collect")
+"""Where the wall time of a trial goes, in order; `measure` is the only one inside a measuring window.
+
+`settle` is only the waiting that nothing else was done in: a deployment that needs long is made some
+trials ahead of its own, and settles while those are measured.
+"""
 
 
 @dataclass(frozen=True, slots=True)

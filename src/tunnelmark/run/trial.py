@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
 from tunnelmark.lab.congestion import CUBIC
@@ -20,7 +20,8 @@ from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.plan.model import Trial
 from tunnelmark.run import machine
-from tunnelmark.run.deploy import Tunnel, log_end, plain, prepare
+from tunnelmark.run.deploy import Tunnel, log_end, plain
+from tunnelmark.run.deploy import prepare as deployed
 from tunnelmark.run.outcome import PHASES, Attempt, Failure
 from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Workload
@@ -57,41 +58,89 @@ class Parts:
     socket_buffer: int
 
 
-async def attempt(keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> Attempt:
-    """Carry out one trial; its raw output goes to the folder `raw`, which should be new."""
-    raw.mkdir(parents=True)
-    source, target = trial.topology.nodes[0], trial.topology.nodes[-1]
-    started, clock = time.time(), Clock()
-    found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}}
-    failure = None
-    outcome: Literal["ok", "failed", "void"] = "ok"
-    try:
-        async with keeper.lab(trial.topology, trial.profile) as lab:
-            clock.lap("lab")
-            tunnel = prepare(lab, parts.driver, parts.options, raw)
+class Prepared:
+    """A trial whose lab and deployment stand, to be measured now or when others have been.
+
+    Made by `prepare`; `measure` gives the attempt, whatever has failed since.
+    """
+
+    def __init__(self, keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> None:
+        self._keeper = keeper
+        self._trial = trial
+        self._parts = parts
+        self._raw = raw
+        self._clock = Clock()
+        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}}
+        self._error: TrialError | LabError | None = None
+        self._lab: Lab | None = None
+        self._settling: asyncio.Future[None] | None = None
+
+    async def prepare(self) -> None:
+        """Lab, deployment, readiness; a failure is kept for `measure`. Settling goes on by itself."""
+        self._raw.mkdir(parents=True)
+        try:
+            lab = self._lab = await self._keeper.up(self._trial.topology, self._trial.profile)
+            self._clock.lap("lab")
+            tunnel = self._tunnel = deployed(lab, self._parts.driver, self._parts.options, self._raw)
             await tunnel.start()
-            clock.lap("deploy")
-            await tunnel.answer(parts.ready_timeout)
-            found["first_packet"] = dict(tunnel.first_packet)
-            clock.lap("ready")
-            reading = await _measure(lab, tunnel, parts, (source, target), raw, clock, found)
-            found["samples"] = reading.samples
-        clock.lap("lab")
-    except (TrialError, LabError) as error:
-        await keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
-        clock.lap("collect")
-        outcome = "void" if isinstance(error, TrialVoid) else "failed"
-        failure = Failure(error.kind, error.message, error.hint, log_end(raw))
-    return Attempt(
-        trial=trial,
-        outcome=outcome,
-        link=f"{source}>{target}",
-        started=started,
-        phases=clock.phases,
-        failure=failure,
-        raw=tuple(sorted(path.name for path in raw.iterdir())),
-        **found,
-    )
+            self._clock.lap("deploy")
+            await tunnel.answer(self._parts.ready_timeout)
+            self._found["first_packet"] = dict(tunnel.first_packet)
+            self._clock.lap("ready")
+            self._settling = asyncio.ensure_future(tunnel.settle(self._parts.ready_timeout))
+        except (TrialError, LabError) as error:
+            await self._keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
+            self._error = error
+
+    async def measure(self) -> Attempt:
+        """Wait until the deployment has settled, carry out the traffic, end the lab."""
+        source, target = self._trial.topology.nodes[0], self._trial.topology.nodes[-1]
+        started, self._clock.last = time.time(), time.monotonic()
+        try:
+            if self._error is not None:
+                raise self._error
+            assert self._lab is not None and self._settling is not None
+            await self._settling
+            self._clock.lap("settle")
+            reading = await _measure(
+                self._lab, self._tunnel, self._parts, (source, target), self._raw, self._clock, self._found
+            )
+            self._found["samples"] = reading.samples
+        except (TrialError, LabError) as error:
+            await self._keeper.check()
+            self._error = error
+            self._clock.lap("collect")
+        await self.end()
+        self._clock.lap("lab")
+        failure = None
+        if self._error is not None:
+            failure = Failure(self._error.kind, self._error.message, self._error.hint, log_end(self._raw))
+        return Attempt(
+            trial=self._trial,
+            outcome="ok" if failure is None else "void" if isinstance(self._error, TrialVoid) else "failed",
+            link=f"{source}>{target}",
+            started=started,
+            phases=self._clock.phases,
+            failure=failure,
+            raw=tuple(sorted(path.name for path in self._raw.iterdir())),
+            **self._found,
+        )
+
+    async def end(self) -> None:
+        """End the lab, if it stands."""
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
+        if self._lab is not None:
+            await self._lab.down()
+            self._lab = None
+
+
+async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> Prepared:
+    """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
+    prepared = Prepared(keeper, trial, parts, raw)
+    await prepared.prepare()
+    return prepared
 
 
 async def _measure(

@@ -131,18 +131,36 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
+class Settled:
+    """How a daemon shows that the path it uses now is the one it will keep.
+
+    Its log is looked at until `pattern` (a regular expression, MULTILINE) is found `count` times in
+    what it says after `signal` was sent to it; the signal is sent again until then.
+    """
+
+    node: str
+    daemon: str
+    signal: int
+    pattern: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """A VPN on a mesh as plain data.
 
     `desk` commands run first, in order, on the operator's desk; then all `files` are written; then the
     `phases` run one after the other, the steps within a phase at the same time. The deployment is ready
-    when a ping over the overlay is answered in every direction.
+    when a ping over the overlay is answered in every direction, and settled when all of `settled` hold:
+    a VPN that begins on another path than the one it keeps (a relay, TCP until a path MTU is known) must
+    not be measured before.
     """
 
     overlays: Mapping[str, Overlay]  # by node name
     desk: tuple[tuple[str, ...], ...] = ()
     files: tuple[File, ...] = ()
     phases: tuple[tuple[Step, ...], ...] = ()
+    settled: tuple[Settled, ...] = ()
 
 
 class Options(BaseModel):
@@ -181,6 +199,7 @@ class Driver:
     `packages` are Debian packages that bring its programs; `programs` must be on PATH; `version` is
     the command that prints the version (its exit code does not count) and `version_pattern` a
     regular expression whose first group is it. `deploy` is pure but for the randomness of fresh keys.
+    `settling` is how many seconds it usually takes to settle: a run begins that much earlier.
     `encrypted` False means that the contract suite must find a marker on the wire.
     """
 
@@ -194,4 +213,5 @@ class Driver:
     deploy: Callable[[Mesh, Options], Deployment]
     features: Features
     options: type[Options] = Options
+    settling: float = 0.0
     encrypted: bool = True

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from signal import SIGUSR2
+
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, TcpPort
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Settled,
+    TcpPort,
+)
 
 INTERFACE = "tinc0"
 PORT = 655
+KNOWN_MTU = r"pmtu (\d+) \(min \1 max \1\)"
+"""What tincd says of a peer once it knows the path MTU; until then larger packets go through TCP."""
 
 
 def _name(mesh: Mesh, host: Host) -> str:
@@ -36,7 +53,7 @@ def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey]) -> list[F
 
 
 def _daemon(host: Host) -> Daemon:
-    argv = ("tincd", "-c", str(host.dir), "-D", "-d3", f"--pidfile={host.dir / 'tincd.pid'}")
+    argv = ("tincd", "-c", str(host.dir), "-D", f"--pidfile={host.dir / 'tincd.pid'}")
     return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
 
 
@@ -47,6 +64,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys)),
         phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
+        settled=tuple(Settled(host.name, "tincd", SIGUSR2, KNOWN_MTU, len(mesh.hosts) - 1) for host in mesh.hosts),
     )
 
 
@@ -62,6 +80,7 @@ DRIVER = Driver(
     version=("tincd", "--version"),
     version_pattern=r"tinc version (\S+)",
     deploy=deploy,
+    settling=8.0,
     features=Features(
         transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}/The-connection.html", _SEEN),
         encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", _SEEN),
