@@ -96,6 +96,16 @@ def test_tcp_passes_both_ways(up: tuple[Lab, Tunnel], run: Run) -> None:
         assert result["end"]["sum_received"]["bytes"] >= ARRIVED
 
 
+def test_it_settles_in_the_time_that_its_driver_says(
+    driver: Driver, up: tuple[Lab, Tunnel], run: Run, report: Report
+) -> None:
+    if not driver.settling:
+        pytest.skip("it keeps the path that it begins with")
+    began = time.monotonic()
+    run(up[1].settle(4 * driver.settling))
+    report(f"{driver.name}: settled after {time.monotonic() - began:.1f} s")
+
+
 def test_the_version_is_known(driver: Driver, report: Report) -> None:
     version = programs.part_version(registry.vpn_part(driver))
     assert version != "unknown"

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Rate, Size
 
@@ -18,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def shaped(rate: str, queue: str = "256 KiB") -> Profile:
-    return Profile("shaped", rate, "test", Rate.parse(rate), Size.parse(queue))
+    return Profile("shaped", rate, "test", both := Direction(rate=Rate.parse(rate), queue=Size.parse(queue)), both)
 
 
 def in_lab(

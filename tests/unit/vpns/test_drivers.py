@@ -133,6 +133,14 @@ def test_programs_and_conditions_are_stated(driver: Driver) -> None:
 
 
 @every_driver
+def test_a_vpn_that_settles_says_how_and_how_long(driver: Driver) -> None:
+    deployment = driver.deploy(mesh(3), driver.options())
+    assert bool(driver.settling) == bool(deployment.settled)
+    daemons = {(step.node, step.name) for phase in deployment.phases for step in phase if isinstance(step, Daemon)}
+    assert {(one.node, one.daemon) for one in deployment.settled} <= daemons
+
+
+@every_driver
 def test_the_names_of_a_node_daemon_are_unique(driver: Driver) -> None:
     daemons = [(step.node, step.name) for step in steps(deployed(driver)) if isinstance(step, Daemon)]
     assert len(set(daemons)) == len(daemons), "a log file is named after them"

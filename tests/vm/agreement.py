@@ -1,0 +1,87 @@
+"""netem in a guest beside the emulator's model of it: measures all settings in one boot, then compares."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.lab.vm.qemu import PROGRAM
+from vm import compare, model
+from vm.compare import Probes, Row
+from vm.settings import CALIBRATION, Setting
+
+SEEDS = 200  # of the model, for each setting
+GUEST = Path(__file__).with_name("guest.py")
+
+needs_qemu = pytest.mark.skipif(
+    shutil.which(PROGRAM) is None, reason="needs QEMU: apt-get install qemu-system-x86 busybox-static"
+)
+needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo, to build the emulator's model")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What netem did: the guest's kernel, the probes of each setting, how late the guest's timers were (us)."""
+
+    kernel: str
+    probes: Mapping[str, Probes]
+    late_us: float
+
+
+def measure(settings: Sequence[Setting], folder: Path, timeout: float) -> Measured:
+    """Send the probes of all settings through netem in one guest; skips when the guest cannot be had."""
+    asked = folder / "settings.json"
+    asked.write_text(json.dumps([setting.for_guest() for setting in settings]))
+
+    async def run() -> str:
+        # The guest's clock counts instructions: what else this machine does makes no packet late.
+        async with Machine(folder, hardware=Hardware(cores=1, virtual_clock=True)) as machine:
+            done = await machine.run([sys.executable, str(GUEST), str(asked), str(folder)], timeout)
+            assert done.code == 0, done.stderr
+            return machine.release
+
+    try:
+        kernel = asyncio.run(run())
+    except MissingPart as missing:
+        pytest.skip(f"{missing.message} ({missing.hint})")
+    probes = {}
+    for setting in settings:
+        found = json.loads((folder / f"{setting.name}.json").read_text())
+        probes[setting.name] = Probes.read(found, found["arrived_ns"])
+    return Measured(kernel, probes, late_us(probes[CALIBRATION.name]))
+
+
+def late_us(calibration: Probes) -> float:
+    """By how much the latest packet of a constant delay is late."""
+    return float(calibration.delays_us().max()) - CALIBRATION.stages["delay_us"]
+
+
+def judge(settings: Sequence[Setting], measured: Measured) -> list[Row]:
+    """Compare every setting with the model."""
+    program = model.build()
+    level = compare.FAMILY / compare.comparisons(settings)
+    rows = []
+    for setting in settings:
+        netem = measured.probes[setting.name]
+        drawn = model.decide(program, setting, netem, SEEDS)
+        rows += compare.compare(setting, netem, drawn, level, measured.late_us)
+    return rows
+
+
+def report(settings: Sequence[Setting], measured: Measured, rows: Sequence[Row]) -> str:
+    """The table, under what it rests on."""
+    number = compare.comparisons(settings)
+    return (
+        f"\nnetem of Linux {measured.kernel} beside the model: {settings[-1].count} probes a setting, {SEEDS} seeds of the "
+        f"model, {number} comparisons at {compare.FAMILY / number:.1e} each (together {compare.FAMILY:.0%}); "
+        f"the guest's timers are late by {measured.late_us:.1f} us at most\n\n{compare.table(rows)}"
+    )
