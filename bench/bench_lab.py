@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +37,14 @@ def test_a_lab_is_up_and_gone_in_time(topology: str) -> None:
         print(f"\n{topology} {what}: median {1e3 * statistics.median(times):.0f} ms, slowest {1e3 * max(times):.0f} ms")
     assert statistics.median(up) < BOUND
     assert statistics.median(gone) < BOUND
+
+
+@pytest.mark.root
+def test_the_kernel_has_taken_a_lab_apart_in_time() -> None:
+    script = ["unshare", "--net", sys.executable, str(Path(__file__).parent / "gone.py"), str(ROUNDS)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    times = [float(line) for line in done.stdout.split()]
+    print(
+        f"\ntrio, last interface gone: median {1e3 * statistics.median(times):.0f} ms, slowest {1e3 * max(times):.0f} ms"
+    )
+    assert statistics.median(times) < BOUND
