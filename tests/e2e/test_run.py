@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import journal, run, small_study
+from support.command import command, environment, journal, run, small_study
 from support.host import Host, left_within
 
 pytestmark = pytest.mark.root
@@ -123,6 +125,20 @@ def test_compare_needs_no_study_file(tmp_path: Path):
     done = run("compare", "tinc", "--workload", "ping", "--blocks", "1", "--out", tmp_path / "results")
     assert done.returncode in (0, 1), done.stderr
     assert {trial["arm"] for trial in journal(tmp_path / "results")} == {"direct", "direct-again", "tinc"}
+
+
+def test_two_runs_do_not_measure_each_other(tmp_path: Path):
+    study = small_study(tmp_path)
+    with subprocess.Popen(
+        command("run", study, "--out", tmp_path / "one"), env=environment(), stdout=subprocess.DEVNULL
+    ) as first:
+        while not (tmp_path / "one" / "journal.jsonl").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        second = run("run", study, "--out", tmp_path / "two")
+    assert f"process {first.pid}" in second.stdout
+    ends = [trial["started"] + sum(trial["phases"].values()) for trial in journal(tmp_path / "one")]
+    assert max(ends) < min(trial["started"] for trial in journal(tmp_path / "two"))
 
 
 def test_a_lab_to_play_in_stands_until_it_is_taken_down():

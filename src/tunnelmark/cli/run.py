@@ -12,6 +12,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli import names, progress
+from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab.facts import facts
@@ -107,7 +108,8 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool) -> in
     folder = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     progress.opening(console, plan, kit, folder)
     try:
-        asyncio.run(_measure(plan, kit, folder, resuming, console))
+        with alone(console):
+            asyncio.run(_measure(plan, kit, folder, resuming, console))
     except KeyboardInterrupt:
         console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
         return _STOPPED

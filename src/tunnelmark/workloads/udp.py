@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, Field, model_validator
 
-from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.plan.fields import DurationText, RateText, SizeText, WholeSeconds
 from tunnelmark.units import Duration, Rate, Size
 from tunnelmark.vpns.base import Options
@@ -16,6 +16,8 @@ from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffi
 
 _BUFFER = 4 * 1024 * 1024
 """Bytes of socket buffer: Linux's default overflowed at 200 Mbit/s on a busy machine, 4 MiB lost nothing."""
+
+_OFFERED = 0.95  # of the asked rate: below that the trial says nothing of the path at that rate
 
 
 class UdpOptions(Options):
@@ -97,6 +99,12 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         raise OutputUnreadable(
             f"iperf3 received {in_all.packets} datagrams of {sender.end.sum_sent.packets} that it sent",
             hint="the VPN may have duplicated datagrams; see the raw output",
+        )
+    offered = sender.end.sum_sent.packets * int(chosen.length) * 8 / chosen.duration
+    if offered < _OFFERED * chosen.rate:
+        raise TrialVoid(
+            f"the sender offered only {offered / 1e6:.0f} of {chosen.rate / 1e6:.0f} Mbit/s",
+            hint="its core was taken by other work or by the VPN itself; ask for a lower rate, or try on a quiet machine",
         )
     until_end = receiver.spans(chosen.warmup, float("inf"))
     lost = max(0, sum(span.lost_packets for span in until_end) + after_last)

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.udp import WORKLOAD, UdpOptions
 from unit.workloads.recorded import ends, recorded, series, whole
@@ -45,11 +45,11 @@ class TestWhatItReads:
 
     def test_is_the_receivers_rate_though_iperf3_puts_the_senders_first(self):
         assert json.loads(recorded("udp-ipv6-loss")["client"])["end"]["sum"]["bits_per_second"] > 79e6
-        assert whole(read("udp-ipv6-loss"))["delivered"] == pytest.approx(47.5e6, rel=0.01)
+        assert whole(read("udp-ipv6-loss", rate="80 Mbit/s"))["delivered"] == pytest.approx(47.5e6, rel=0.01)
 
     def test_is_the_share_that_is_missing(self):
         # 47.5 of 80 Mbit/s arrived
-        assert whole(read("udp-ipv6-loss"))["lost"] == pytest.approx(100 * (1 - 47.54 / 80), abs=0.3)
+        assert whole(read("udp-ipv6-loss", rate="80 Mbit/s"))["lost"] == pytest.approx(100 * (1 - 47.54 / 80), abs=0.3)
 
     def test_counts_what_was_lost_after_the_last_arrival(self):
         client = json.loads(recorded("udp-ipv4")["client"])
@@ -58,13 +58,13 @@ class TestWhatItReads:
         assert values["lost"] == pytest.approx(100 * 1000 / (8300 + 1000), rel=0.02)
 
     def test_is_jitter_and_disorder(self):
-        values = whole(read("udp-ipv6-loss"))
+        values = whole(read("udp-ipv6-loss", rate="80 Mbit/s"))
         assert values["jitter"] == pytest.approx(0.31, abs=0.01)
         assert values["out_of_order"] == 0
 
     @pytest.mark.parametrize("metric", ["delivered", "lost", "jitter"])
     def test_has_a_value_for_every_tenth_of_a_second(self, metric):
-        points = series(read("udp-ipv6-loss"), metric)
+        points = series(read("udp-ipv6-loss", rate="80 Mbit/s"), metric)
         assert [time for time, _ in points] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], abs=0.01)
 
     def test_is_declared(self):
@@ -79,6 +79,10 @@ class TestFailure:
     def test_of_the_path_is_told_in_the_words_of_both_sides(self):
         with pytest.raises(WorkloadFailed, match=r"Broken pipe.*idle timeout"):
             read("udp-dies")
+
+    def test_is_a_sender_that_did_not_offer_what_was_asked(self):
+        with pytest.raises(TrialVoid, match="only 100 of 200 Mbit/s"):
+            read("udp-ipv4", rate="200 Mbit/s")
 
     def test_is_a_window_without_a_datagram(self):
         server = json.loads(recorded("udp-ipv4")["server"])
