@@ -22,10 +22,14 @@ class PingOptions(Strict):
     duration: str = "2 s"
 
 
+class UdpOptions(PingOptions):
+    rate: str = "100 Mbit/s"
+
+
 VPNS = ("direct", "wireguard-go", "tinc", "nebula", "yggdrasil")
 CATALOGUE = Catalogue(
     vpns=dict.fromkeys(VPNS, Strict) | {"openvpn": OpenvpnOptions},
-    workloads={"ping": PingOptions, "tcp": PingOptions, "udp": PingOptions},
+    workloads={"ping": PingOptions, "tcp": PingOptions, "udp": UdpOptions},
 )
 FILES = Files((PACKAGED,))
 
