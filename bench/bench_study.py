@@ -1,4 +1,4 @@
-"""How much of a study's wall time lies inside measuring windows: one block of the quick study."""
+"""How much of a study's wall time lies inside measuring windows: three blocks of the quick study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARE = 0.75
 @pytest.mark.root
 def test_most_of_the_wall_time_is_measuring(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    done = run("run", "quick", "--blocks", "1", "--out", results)
+    done = run("run", "quick", "--blocks", "3", "--out", results)
     assert done.returncode in (0, 1), done.stderr
     trials = journal(results)
     entries = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
