@@ -19,9 +19,10 @@ demo: setup ## run the quick study: seven arms, three workloads, a table and a r
 
 test: setup ## check the code, then run all tests
 	@scripts/check
+	@[ ! -f crates/wire/Cargo.toml ] || PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo test --workspace --locked --quiet
 	@scripts/as-root $(BIN)/python -m pytest $(ARGS)
 
-check: setup ## format, lint, types, import order
+check: setup ## format, lint, types, import order, Rust
 	@scripts/check
 
 contract: setup ## run the contract tests of one VPN or workload: make contract VPN=tinc (empty: of all)
@@ -33,6 +34,6 @@ bench: setup ## measure the lab itself
 lock: ## write requirements.lock anew from pyproject.toml
 	@scripts/lock
 
-clean: ## remove the virtual environment and caches, keep results
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist
+clean: ## remove the virtual environment, the built emulator and caches, keep results
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist target
 	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

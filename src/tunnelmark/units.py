@@ -1,17 +1,18 @@
-"""Quantities with their units: bit rates, byte sizes and durations, read from and written as text.
+"""Quantities with their units: bit rates, byte sizes, durations and shares, read from and written as text.
 
 Rates are in bit/s with decimal prefixes (as RFC 2544 and iproute2's `mbit` have them), sizes in
-bytes with decimal (kB) or binary (KiB) prefixes, durations in seconds.
+bytes with decimal (kB) or binary (KiB) prefixes, durations in seconds, shares from 0 to 1 written in per cent.
 """
 
 from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/%]*)\s*")
 
 _RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SHARES = {"%": 0.01}
 _DURATIONS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -49,8 +50,31 @@ class Duration(float):
         """Read a duration such as `"10 ms"`; ValueError says what would be right."""
         return cls(_quantity(text, _DURATIONS, "a duration above zero such as '10 ms' or '2 s'"))
 
+    @classmethod
+    def parse_moment(cls, text: object) -> Duration:
+        """Read the time since a beginning, which may be `"0 s"`; ValueError says what would be right."""
+        return cls(_quantity(text, _DURATIONS, "a time from '0 s' on, such as '10 ms' or '2 s'", zero=True))
+
     def __str__(self) -> str:
         return clock(self) if self >= 60 else _written(float(self), {"us": 1e-6, "ms": 1e-3, "s": 1.0})
+
+
+class Share(float):
+    """A share, probability or correlation from 0 to 1."""
+
+    @classmethod
+    def parse(cls, text: object) -> Share:
+        """Read a share such as `"0.5 %"`; ValueError says what would be right.
+
+        A number without a unit is refused: 1 might be meant as 1 % or as all.
+        """
+        share = _quantity(text, _SHARES, "a share from '0 %' to '100 %', such as '0.5 %'", zero=True)
+        if share > 1:
+            raise ValueError("is more than all: it should be a share from '0 %' to '100 %'")
+        return cls(share)
+
+    def __str__(self) -> str:
+        return f"{100 * float(self):.6g} %"
 
 
 def clock(seconds: float) -> str:
@@ -63,9 +87,9 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def _quantity(text: object, units: dict[str, int] | dict[str, float], right: str) -> float:
+def _quantity(text: object, units: dict[str, int] | dict[str, float], right: str, *, zero: bool = False) -> float:
     match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
-    if match is None or float(match[1]) <= 0:
+    if match is None or (float(match[1]) <= 0 and not zero):
         raise ValueError(f"should be {right}")
     by_fold = {unit.lower(): factor for unit, factor in units.items()}
     factor = units.get(match[2]) or by_fold.get(match[2].lower())

@@ -193,3 +193,57 @@ def _shield_policy() -> None:
     Path("/mnt/work").mkdir()
     syscalls.mount("overlay", "/usr/sbin", "overlay", 0, "lowerdir=/usr/sbin,upperdir=/mnt/upper,workdir=/mnt/work")
     POLICY.unlink(missing_ok=True)
+
+
+def with_crates(
+    checkout: Checkout, cargo: str = 'mkdir -p target/release && cp "$0" target/release/tunnelmark-wire'
+) -> None:
+    """The checkout has the emulator's source, and a cargo that does this when it builds."""
+    (checkout.folder / "crates" / "wire").mkdir(parents=True)
+    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text("[package]\n")
+    (checkout.folder / "Cargo.toml").write_text('rust-version = "1.95"\n')
+    (checkout.folder / "Cargo.lock").write_text('name = "one"\nname = "two"\n')
+    checkout.program(
+        "cargo", f'[ "$1" = --version ] || {{ echo "$@" >>cargo-called; echo "   Compiling one"; {cargo}; }}'
+    )
+
+
+def test_the_emulator_is_built_once_and_again_when_its_source_changes(checkout: Checkout) -> None:
+    with_crates(checkout)
+    done = checkout.run()
+    assert "link emulator      built as target/release/tunnelmark-wire" in done.stdout, done.stderr
+    assert "link emulator      in place" in checkout.run().stdout
+    calls = checkout.folder / "cargo-called"
+    assert calls.read_text() == "build --release --locked --bin tunnelmark-wire --target-dir target\n"
+    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text("[package]\nname = 1\n")
+    assert checkout.run().returncode == 0
+    assert len(calls.read_text().splitlines()) == 2
+
+
+def test_a_build_that_fails_shows_the_end_of_what_cargo_said(checkout: Checkout) -> None:
+    with_crates(checkout, "echo 'error: no such crate' >&2; exit 101")
+    done = checkout.run()
+    assert done.returncode == 2
+    assert "no such crate" in done.stderr
+    assert "cargo needs a reachable registry" in done.stderr
+    assert not (checkout.folder / "target" / ".set-up").exists()
+
+
+def test_without_cargo_the_hint_says_what_to_install(checkout: Checkout) -> None:
+    with_crates(checkout)
+    (checkout.bin / "cargo").unlink()
+    here = {
+        program: shutil.which(program) for program in ("bash", "sed", "awk", "dirname", "mktemp", "uname", "id", "rm")
+    }
+    here |= {
+        program: shutil.which(program) for program in ("sha256sum", "grep", "cat", "env", "sh", "cut", "sort", "find")
+    }
+    for program, place in here.items():
+        if place and not (checkout.bin / program).exists():
+            (checkout.bin / program).symlink_to(place)
+    for program in ("cp", "mkdir", "chmod", "sleep", "tail", "wc", "touch"):
+        (checkout.bin / program).symlink_to(str(shutil.which(program)))
+    done = checkout.run(PATH=str(checkout.bin), CARGO_HOME=str(checkout.folder))
+    assert done.returncode == 2
+    assert "there is no cargo" in done.stderr
+    assert "Rust 1.95 or later" in done.stderr

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tunnelmark.errors import MissingPart
@@ -20,6 +22,9 @@ from vm.compare import Probes, Row
 from vm.settings import CALIBRATION, Setting
 
 SEEDS = 200  # of the model, for each setting
+KERNEL = (
+    "TUNNELMARK_VM_KERNEL"  # environment: release of the guest's kernel, where it is not the distribution's current
+)
 GUEST = Path(__file__).with_name("guest.py")
 
 needs_qemu = pytest.mark.skipif(
@@ -30,7 +35,7 @@ needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs ca
 
 @dataclass(frozen=True)
 class Measured:
-    """What netem did: the guest's kernel, the probes of each setting, how late the guest's timers were (us)."""
+    """What netem did: the guest's kernel, the probes of each setting, how late its timers are (us)."""
 
     kernel: str
     probes: Mapping[str, Probes]
@@ -44,7 +49,8 @@ def measure(settings: Sequence[Setting], folder: Path, timeout: float) -> Measur
 
     async def run() -> str:
         # The guest's clock counts instructions: what else this machine does makes no packet late.
-        async with Machine(folder, hardware=Hardware(cores=1, virtual_clock=True)) as machine:
+        hardware = Hardware(cores=1, virtual_clock=True)
+        async with Machine(folder, hardware=hardware, release=os.environ.get(KERNEL, "")) as machine:
             done = await machine.run([sys.executable, str(GUEST), str(asked), str(folder)], timeout)
             assert done.code == 0, done.stderr
             return machine.release
@@ -61,20 +67,24 @@ def measure(settings: Sequence[Setting], folder: Path, timeout: float) -> Measur
 
 
 def late_us(calibration: Probes) -> float:
-    """By how much the latest packet of a constant delay is late."""
-    return float(calibration.delays_us().max()) - CALIBRATION.stages["delay_us"]
+    """By how much packets of a constant delay are late: 999 of 1000 are less."""
+    asked = float(CALIBRATION.stages["delay_us"])
+    return float(np.quantile(calibration.delays_us(), 0.999)) - asked
 
 
 def judge(settings: Sequence[Setting], measured: Measured) -> list[Row]:
     """Compare every setting with the model."""
     program = model.build()
-    level = compare.FAMILY / compare.comparisons(settings)
     rows = []
     for setting in settings:
-        netem = measured.probes[setting.name]
-        drawn = model.decide(program, setting, netem, SEEDS)
-        rows += compare.compare(setting, netem, drawn, level, measured.late_us)
+        rows += judge_one(program, setting, measured, compare.FAMILY / compare.comparisons(settings))
     return rows
+
+
+def judge_one(program: Path, setting: Setting, measured: Measured, level: float) -> list[Row]:
+    """Compare one setting with the model; `level`: probability of a false alarm in one comparison."""
+    netem = measured.probes[setting.name]
+    return compare.compare(setting, netem, model.decide(program, setting, netem, SEEDS), level, measured.late_us)
 
 
 def report(settings: Sequence[Setting], measured: Measured, rows: Sequence[Row]) -> str:
@@ -83,5 +93,5 @@ def report(settings: Sequence[Setting], measured: Measured, rows: Sequence[Row])
     return (
         f"\nnetem of Linux {measured.kernel} beside the model: {settings[-1].count} probes a setting, {SEEDS} seeds of the "
         f"model, {number} comparisons at {compare.FAMILY / number:.1e} each (together {compare.FAMILY:.0%}); "
-        f"the guest's timers are late by {measured.late_us:.1f} us at most\n\n{compare.table(rows)}"
+        f"the guest's timers are late by less than {measured.late_us:.1f} us in 999 of 1000 packets\n\n{compare.table(rows)}"
     )

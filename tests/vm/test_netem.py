@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from vm.agreement import Measured, judge, measure, needs_cargo, needs_qemu, report
+from vm import compare, model
+from vm.agreement import Measured, judge, judge_one, measure, needs_cargo, needs_qemu, report
 from vm.compare import Row
 from vm.settings import SETTINGS
 
@@ -42,3 +45,25 @@ def test_the_table_is_printed(measured: Measured, rows: Sequence[Row], capsys: p
 @pytest.mark.parametrize("name", [setting.name for setting in SETTINGS])
 def test_netem_and_the_model_agree(name: str, by_setting: Mapping[str, Sequence[Row]]) -> None:
     assert [row for row in by_setting[name] if not row.agrees] == []
+
+
+# About what 10,000 probes can tell apart: somewhat smaller errors in the model would pass.
+WRONG = [
+    ("delay", {"delay_us": 10_030}),
+    ("loss", {"loss": {"kind": "independent", "probability": 0.03}}),
+    ("loss-correlated-25", {"loss": {"kind": "independent", "probability": 0.1, "correlation": 0.2}}),
+    ("loss-gilbert-elliott", {"loss": {"kind": "gilbert_elliott", "p": 0.01, "r": 0.22, "h": 0.3, "k": 0.999}}),
+    ("duplicate-correlated", {"duplication": {"probability": 0.3, "correlation": 0.3}}),
+    ("reorder-gap", {"reordering": {"probability": 0.5, "gap": 4}}),
+    ("uniform", {"jitter": {"jitter_us": 3200}}),
+    ("pareto", {"jitter": {"jitter_us": 4000, "distribution": "paretonormal"}}),
+    ("rate-full-queue", {"rate": {"rate_bps": 20_000_000, "overhead_bytes": -14}}),
+]
+
+
+@pytest.mark.parametrize(("name", "stages"), WRONG, ids=[name for name, _ in WRONG])
+def test_a_model_that_is_slightly_wrong_is_found(name: str, stages: dict[str, Any], measured: Measured) -> None:
+    right = next(setting for setting in SETTINGS if setting.name == name)
+    wrong = replace(right, stages=right.stages | stages)
+    rows = judge_one(model.build(), wrong, measured, compare.FAMILY / compare.comparisons(SETTINGS))
+    assert [row.figure for row in rows if not row.agrees] != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tunnelmark.analyse import proofs
 from tunnelmark.analyse.ceilings import DIRECT_FILLS, DIRECT_OVERFLOWS, is_throughput, offered_load
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
@@ -9,7 +10,8 @@ from tunnelmark.units import Rate
 
 def gates(analysis: Analysis) -> tuple[Gate, ...]:
     """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
-    return (_same(analysis), _succeeded(analysis), _link_filled(analysis))
+    proved = proofs.gate(analysis.results)
+    return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([proved] if proved else []))
 
 
 def _same(analysis: Analysis) -> Gate:
@@ -33,8 +35,9 @@ def _succeeded(analysis: Analysis) -> Gate:
 def _link_filled(analysis: Analysis) -> Gate:
     name = "direct fills the link"
     plan = analysis.results.plan
-    if all(profile.rate is None for profile in plan.profiles):
-        return Gate(name, True, "no rate is shaped")
+    shaped = {profile.name for profile in plan.profiles if profile.rate is not None and not profile.impaired}
+    if not shaped:
+        return Gate(name, True, "no link only has a rate, which one stream could fill")
     greedy = [
         use.name
         for use in plan.workloads
@@ -42,7 +45,9 @@ def _link_filled(analysis: Analysis) -> Gate:
     ]
     if not greedy:
         return Gate(name, True, "no workload asks for all that the link gives")
-    shares = [share for share in analysis.link_shares if share.setting.workload in greedy]
+    shares = [
+        share for share in analysis.link_shares if share.setting.workload in greedy and share.setting.profile in shaped
+    ]
     if not shares:
         return Gate(name, False, f"direct has no result by {', '.join(greedy)}, so the link's ceiling is not known")
     said = [

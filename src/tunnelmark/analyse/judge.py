@@ -21,6 +21,7 @@ from tunnelmark.analyse.model import (
     Verdict,
 )
 from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
+from tunnelmark.analyse.proofs import voided
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.same import judge_twins, noise
 from tunnelmark.analyse.wall import disturbances, wall_time
@@ -32,6 +33,7 @@ DIRECT = "direct"
 
 def judge(results: Results) -> Analysis:
     """Everything that can be said about these results, finished or not; the same results give the same analysis."""
+    results = voided(results)
     plan = results.plan
     reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
     metrics = {f"{use.name}/{metric.name}": metric for use in plan.workloads for metric in use.metrics}

@@ -22,6 +22,7 @@ _COMMANDS = {
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, workloads, profiles, topologies or studies."),
+    "prove-link": ("tunnelmark.cli.prove", "prove_link", "Measure what a link does, beside what its profile asks."),
     "doctor": ("tunnelmark.cli.doctor", "doctor", "Say whether this machine can run a lab, and what is missing."),
     "lab": ("tunnelmark.cli.lab", "lab", "Bring a lab up to play in by hand."),
     "new": ("tunnelmark.cli.new", "new", "Start a new VPN driver."),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from tunnelmark.lab.lab import describe
+from tunnelmark.lab.backends import describe
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.run.loop import BETWEEN, Kit
 from tunnelmark.run.outcome import Attempt
@@ -91,7 +91,8 @@ class Live:
         self._ran += 1
         self._left -= traffic
         if attempt.outcome == "ok":
-            self._outside += max(took - traffic, 0.0)
+            settling = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning: no rule for the rest
+            self._outside += max(took - traffic - settling, 0.0)
             self._between = self._outside / self._ran
         self._bar.update(self._task, completed=self._count, left=self._time_left())
         if attempt.failure is not None:

@@ -11,7 +11,8 @@ import click
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli import names, progress
+from tunnelmark.analyse.proofs import unproved
+from tunnelmark.cli import links, names, progress
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show
 from tunnelmark.errors import MissingPart, UsageError
@@ -120,7 +121,7 @@ async def _measure(plan: Plan, kit: Kit, folder: Path, resuming: bool, console: 
     begun, started = time.monotonic(), time.time()
     async with Keeper() as keeper:
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
-            found = keeper.record | await facts(lab)
+            found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
         parts = [registry.vpn_part(kit.drivers[arm.vpn]) for arm in plan.study.arms if kit.missing(arm) is None]
         now = environment.capture(dict.fromkeys(parts), lab=found)
         if resuming:
@@ -130,6 +131,7 @@ async def _measure(plan: Plan, kit: Kit, folder: Path, resuming: bool, console: 
         with Journal(folder / JOURNAL) as journal:
             journal.append({"begun": started})
             done = store.discard_unfinished(folder)
+            proofs = await links.prove(plan, keeper, folder, journal, "before", console)
             with progress.Live(console, plan, kit, done) as watcher:
                 await carry_out(
                     plan,
@@ -140,7 +142,9 @@ async def _measure(plan: Plan, kit: Kit, folder: Path, resuming: bool, console: 
                     ready=lambda: store.require_space(folder),
                     keep=lambda attempt, workload: store.keep(journal, attempt, workload),
                     watcher=watcher,
+                    unproved=unproved(proofs),
                 )
+            await links.prove(plan, keeper, folder, journal, "after", console)
             journal.append({"wall": time.monotonic() - begun})
 
 
@@ -148,6 +152,7 @@ def _require(plan: Plan, kit: Kit, console: Console) -> None:
     """MissingPart for what no arm could do without; a warning for each arm that cannot take part."""
     for use in plan.study.workloads:
         kit.require(use)
+    links.require(plan.study.profiles)
     if not _TUN.exists() and any(arm.vpn != "direct" for arm in plan.study.arms):
         raise MissingPart(
             f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"

@@ -8,12 +8,15 @@ meaningless between sessions, but does not apply inside a CPU group (sched(7)).
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 _V2_WEIGHT = "10000"  # largest cpu.weight
 _V1_SHARES = "262144"  # largest cpu.shares
+_REALTIME = (850_000, 400_000, 200_000)
+"""Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +75,29 @@ class Group:
                 (folder / "cpu.weight").write_text(_V2_WEIGHT)
             else:
                 (folder / "cpu.shares").write_text(_V1_SHARES)
+                self._allow_realtime(folder)
 
     @property
     def top(self) -> Path | None:
         """The top folder in the v2 hierarchy: the place for BPF programs."""
         return self._hierarchies.unified / self.folders[0].name if self._hierarchies.unified else None
 
-    def leaf(self, name: str) -> None:
-        """Make a leaf in every hierarchy."""
+    def leaf(self, name: str, *, realtime: bool = False) -> None:
+        """Make a leaf in every hierarchy; `realtime` lets its processes have real-time priority, where that can be."""
         for folder in self.folders:
             (folder / name).mkdir()
+            if realtime:
+                self._allow_realtime(folder / name)
+
+    @staticmethod
+    def _allow_realtime(folder: Path) -> None:
+        """Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group)."""
+        budget = folder / "cpu.rt_runtime_us"
+        if budget.exists():
+            for microseconds in _REALTIME:
+                with contextlib.suppress(OSError):  # the group above has not so much left
+                    budget.write_text(str(microseconds))
+                    return
 
     def join(self, name: str) -> None:
         """Move the calling process into a leaf."""

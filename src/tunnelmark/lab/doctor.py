@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import cgroups, machine, probes
+from tunnelmark.lab import cgroups, machine, probes, wire
 from tunnelmark.lab.programs import TOOLS, Part, how_to_install, part_version
 
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21  # <linux/capability.h>
@@ -58,6 +58,7 @@ class Findings:
     probes: Mapping[str, str]
     parts: Sequence[tuple[Part, str | None]]
     tools: frozenset[str]  # names of the parts that are tools
+    emulator: str = ""  # why the link emulator cannot be used, empty: it can
 
 
 def examine(vpns: Sequence[Part] = (), results: Path | None = None) -> tuple[Check, ...]:
@@ -89,6 +90,7 @@ def look(vpns: Sequence[Part], results: Path) -> Findings:
         probes=probes.run(),
         parts=[(part, _version(part)) for part in (*TOOLS, *vpns)],
         tools=frozenset(tool.name for tool in TOOLS),
+        emulator=_emulator(),
     )
 
 
@@ -175,15 +177,24 @@ def _parts(found: Findings) -> list[Check]:
             continue
         state: State = "missing" if part.essential else "warn"
         checks.append(Check(group, part.name, state, "not installed", how_to_install(part.packages)))
-    return checks
+    value = "not built" if found.emulator else "usable"
+    return [_advice("tools", wire.PROGRAM, not found.emulator, value, found.emulator), *checks]
 
 
 def _check(group: Literal["machine", "kernel"], name: str, works: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if works else "missing", value, "" if works else hint)
 
 
-def _advice(group: Literal["machine", "kernel"], name: str, good: bool, value: str, hint: str) -> Check:
+def _advice(group: Literal["machine", "kernel", "tools"], name: str, good: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if good else "warn", value, "" if good else hint)
+
+
+def _emulator() -> str:
+    try:
+        wire.program()
+    except MissingPart as missing:
+        return missing.hint
+    return ""
 
 
 def _version(part: Part) -> str | None:

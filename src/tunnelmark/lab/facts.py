@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab.lab import HOST_SYSCTLS, Lab, describe
+from tunnelmark.lab.backends import describe
+from tunnelmark.lab.lab import HOST_SYSCTLS, Lab
 
 READ_BACK = (
     *HOST_SYSCTLS,

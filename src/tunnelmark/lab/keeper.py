@@ -90,7 +90,7 @@ class Keeper:
         self._labs[request["lab"]] = lab
         births = []
         for node, fd in zip(nodes, fds, strict=True):
-            self._group.leaf(self._leaf(request["lab"], node["name"]))
+            self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=node["name"] == lab.middle)
             births.append(self._bear(request["lab"], node, fd))
         refused: dict[str, Any] = {}
         for node, birth in zip(nodes, births, strict=True):
@@ -108,7 +108,7 @@ class Keeper:
             for node in nodes
             if node["name"] != lab.middle
         ]
-        underlay.build(lab.agents[lab.middle], hosts, [underlay.Wire(**wire) for wire in request["wires"]])
+        underlay.build(lab.agents[lab.middle], hosts, [underlay.Wire.read(wire) for wire in request["wires"]])
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

@@ -14,21 +14,19 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import cgroups, channel, janitor, underlay
+from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
+from tunnelmark.lab.wire import Emulator
 from tunnelmark.plan.model import Profile, Topology
-from tunnelmark.units import Rate, Size
 
 MIDDLE = "middle"
 """Name of the node that all links run through; no topology may use it."""
-
-UNDERLAY = IPv4Network("10.50.0.0/16")
-"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
 
 HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: nobody else is on these links
@@ -108,23 +106,29 @@ class Keeper:
         await self.request("check")
 
     @asynccontextmanager
-    async def lab(self, topology: Topology, profile: Profile) -> AsyncIterator[Lab]:
-        """A lab for the length of the block; LabError if it cannot be made."""
-        lab = await self.up(topology, profile)
+    async def lab(
+        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None
+    ) -> AsyncIterator[Lab]:
+        """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
+        lab = await self.up(topology, profile, seed=seed, raw=raw)
         try:
             yield lab
         finally:
             await lab.down()
 
-    async def up(self, topology: Topology, profile: Profile) -> Lab:
-        """Make a lab: all nodes, all links, all addresses; it stands until its `down`."""
+    async def up(self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None) -> Lab:
+        """Make a lab: all nodes, all links, all addresses; it stands until its `down`.
+
+        `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
+        programs print.
+        """
         begun = time.monotonic()
         self._labs += 1
         name = f"lab{self._labs}"
         names = (*topology.nodes, MIDDLE)
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
-        wires = _wires(topology, profile)
+        wires = wires_of(topology, profile)
         cores = own_cores(topology.nodes, sorted(os.sched_getaffinity(0)))
         try:
             answer = await self.request(
@@ -137,6 +141,7 @@ class Keeper:
                 wires=[wire.plain() for wire in wires],
             )
             await asyncio.wait_for(asyncio.gather(*(node.hello() for node in nodes.values())), _PATIENCE)
+            emulators = await _emulate(nodes[MIDDLE], wires, profile, seed, raw)
         except BaseException:
             for node in nodes.values():
                 node.close()
@@ -145,7 +150,7 @@ class Keeper:
             for _, theirs in pairs:
                 theirs.close()
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, cores, wires, timings, answer["refused"])
+        return Lab(self, name, topology, profile, nodes, cores, wires, emulators, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
@@ -197,11 +202,13 @@ class Lab:
         nodes: dict[str, Node],
         cores: dict[str, list[int]],
         wires: Sequence[underlay.Wire],
+        emulators: Sequence[Emulator],
         timings: Timings,
         refused: dict[str, list[str]],
     ) -> None:
         self._keeper = keeper
         self._wires = wires
+        self._emulators = emulators
         self.name = name
         self.topology = topology
         self.profile = profile
@@ -228,22 +235,39 @@ class Lab:
         ports = (await self._keeper.request("count", lab=self.name))["ports"]
         return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
 
+    async def zero(self) -> None:
+        """Begin the time of emulated links anew: their blackouts and schedules count from now."""
+        for emulator in self._emulators:
+            await emulator.zero()
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        """What the emulator of each link says of itself up to now; empty where the kernel carries the links."""
+        return [await emulator.report() for emulator in self._emulators]
+
     async def down(self) -> float:
         """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        for emulator in self._emulators:
+            emulator.close()
         for node in (*self.nodes.values(), self.middle):
             node.close()
         answer = await self._keeper.request("down", lab=self.name)
         return float(answer["timings"]["end"])
 
 
-def _wires(topology: Topology, profile: Profile) -> list[underlay.Wire]:
-    rate = int(profile.rate) if profile.rate is not None else None
-    queue = int(profile.queue) if profile.queue is not None else None
-    wires = []
-    for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
-        addresses = {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes}
-        wires.append(underlay.Wire(f"link{number}", addresses, rate, queue))
-    return wires
+async def _emulate(
+    middle: Node, wires: Sequence[underlay.Wire], profile: Profile, seed: int, raw: Path | None
+) -> list[Emulator]:
+    """Have every emulated link carried; none is, where the kernel carries them."""
+    emulators: list[Emulator] = []
+    try:
+        for number, wire in enumerate(wires):
+            if wire.emulated:
+                emulators.append(await Emulator.start(middle, wire, number, profile, seed=seed, raw=raw))
+    except BaseException:
+        for emulator in emulators:
+            emulator.close()
+        raise
+    return emulators
 
 
 def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]]:
@@ -256,14 +280,6 @@ def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]
         node: [cores[(place * share + offset) % len(cores)] for offset in range(share)]
         for place, node in enumerate(nodes)
     }
-
-
-def describe(profile: Profile) -> str:
-    """How a profile's link is made, in words for the record."""
-    if profile.rate is None:
-        return "veth pairs, no shaper"
-    wire = underlay.Wire("", {}, int(profile.rate), int(profile.queue or 0))
-    return f"tbf rate {Rate(profile.rate)}, burst {wire.burst} B, limit {Size(profile.queue or 0)}, each direction"
 
 
 def sweep() -> None:

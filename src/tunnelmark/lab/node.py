@@ -116,23 +116,21 @@ class Node:
         *,
         stdout: Path | IO[bytes] | None = None,
         stderr: Path | IO[bytes] | None = None,
-        stdin: str = "",
+        stdin: str | IO[bytes] = "",
         env: Mapping[str, str] | None = None,
     ) -> Process:
         """Start a program; its output goes to files on the command's side (None: discarded).
 
-        `stderr` None with a `stdout` joins both. LabError if the program cannot be started.
+        `stderr` None with a `stdout` joins both; `stdin` is a text, or an open file such as the end of a pipe.
+        LabError if the program cannot be started.
         """
-        with _opened(stdout) as out, tempfile.TemporaryFile() as into:
-            into.write(stdin.encode())
-            into.seek(0)
-            with _opened(stderr if stderr is not None else out) as err:
-                answer = await self.request(
-                    "spawn",
-                    [into.fileno(), out.fileno(), err.fileno()],
-                    argv=[str(word) for word in argv],
-                    env=ENVIRONMENT | dict(env or {}),
-                )
+        with _opened(stdout) as out, _filled(stdin) as into, _opened(stderr if stderr is not None else out) as err:
+            answer = await self.request(
+                "spawn",
+                [into.fileno(), out.fileno(), err.fileno()],
+                argv=[str(word) for word in argv],
+                env=ENVIRONMENT | dict(env or {}),
+            )
         return Process(self, answer["pid"], self._exits[answer["pid"]])
 
     async def run(self, argv: Sequence[str], *, timeout: float = 10.0, stdin: str = "") -> Completed:
@@ -221,6 +219,17 @@ def _opened(file: Path | IO[bytes] | None) -> IO[bytes]:
     if isinstance(file, Path):
         return file.open("ab")
     return os.fdopen(os.dup(file.fileno()), "ab")
+
+
+def _filled(stdin: str | IO[bytes]) -> IO[bytes]:
+    if not isinstance(stdin, str):
+        return os.fdopen(os.dup(stdin.fileno()), "rb", buffering=0)
+    file = os.memfd_create("stdin")
+    data = stdin.encode()
+    while data:
+        data = data[os.write(file, data) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return os.fdopen(file, "rb")
 
 
 def _content(file: IO[bytes]) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyroute2 import Ethtool, IPRoute
@@ -36,25 +36,65 @@ OFFLOADS: Mapping[str, bool] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
-    """A link as the middle node builds it: address of each node on it, rate in bit/s, queue in bytes."""
+class Shaper:
+    """A token bucket in front of a node: rate in bit/s, and a tail-drop queue in bytes."""
 
-    name: str
-    addresses: Mapping[str, str]  # node -> address/prefix length
-    rate: int | None
-    queue: int | None
+    rate: int
+    queue: int
 
     @property
     def burst(self) -> int:
-        """The shaper's bucket in bytes: 250 us of the rate, at least two full packets.
+        """The bucket in bytes: 250 us of the rate, at least two full packets.
 
         A wake-up late by less than that costs no rate; a longer bucket would let bursts through.
         """
-        return max(2 * 1600, (self.rate or 0) // 8 // 4000)
+        return max(2 * 1600, self.rate // 8 // 4000)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
+
+    `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
+    `super_packets`: the nodes hand over what they have, else wire packets. `netem` are tc's words, for the
+    node's port on the middle node or, with `netem_on_sender`, for the node's own interface.
+    """
+
+    name: str
+    addresses: Mapping[str, str]  # node -> address/prefix length, the link's first node first
+    shapers: Mapping[str, Shaper] = field(default_factory=dict)
+    netem: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    netem_on_sender: bool = False
+    emulated: bool = False
+    super_packets: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As a JSON object."""
         return asdict(self)
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Wire:
+        """What `plain` has written."""
+        shapers = {node: Shaper(**shaper) for node, shaper in plain["shapers"].items()}
+        return cls(**{**plain, "shapers": shapers})
+
+    def netem_here(self, node: str) -> bool:
+        """Whether netem stands on the middle node's port to a node."""
+        return node in self.netem and not self.netem_on_sender
+
+    def ports(self, number: int) -> dict[str, str]:
+        """The middle node's port of each node on the link of that number."""
+        return {name: f"{name[:12]}.{number}" for name in self.addresses}
+
+    def doors(self, number: int) -> dict[str, str]:
+        """Where the emulator takes and gives the packets of each node: its port, or what stands before its shaper."""
+        if not self.shapers:
+            return self.ports(number)
+        return {name: f"{name[:9]}.{number}e" for name in self.addresses}
+
+    def macs(self, number: int) -> dict[str, str]:
+        """The Ethernet address of each node on the link of that number."""
+        return {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(self.addresses, start=1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +108,98 @@ class End:
 
 def build(middle: int, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
     """Join end hosts by wires that run through the middle node (its agent's PID)."""
-    joined: dict[str, list[tuple[str, str]]] = {host.name: [] for host in hosts}
+    joined: dict[str, list[_Joint]] = {host.name: [] for host in hosts}
     pids = {host.name: host.pid for host in hosts}
     with _inside(middle) as route:
         for number, wire in enumerate(wires):
-            ports = {name: f"{name[:12]}.{number}" for name in wire.addresses}
-            macs = {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(ports, start=1)}
-            for name, address in wire.addresses.items():
+            ports, macs = wire.ports(number), wire.macs(number)
+            for name in wire.addresses:
                 interface = f"eth{len(joined[name])}"
                 peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name]}
                 route.link("add", ifname=ports[name], kind="veth", peer=peer)
                 index = _index(route, ports[name])
-                if wire.rate is not None:
-                    route.tc("add", "tbf", index, 0x10000, rate=wire.rate // 8, burst=wire.burst, limit=wire.queue)
+                if (shaper := wire.shapers.get(name)) is not None and not wire.netem_here(name):
+                    bucket = {"rate": shaper.rate // 8, "burst": shaper.burst, "limit": shaper.queue}
+                    route.tc("add", "tbf", index, 0x10000, **bucket)
                 route.link("set", index=index, state="up")
-                joined[name].append((interface, address))
-            script = "\n".join(line for name in ports for line in _copying(name, ports, macs))
-            subprocess.run(["tc", "-batch", "-"], input=script.encode(), check=True, capture_output=True)
+                joined[name].append(_Joint(interface, wire, number))
+            _tc([line for name in ports for line in _netem(name, ports[name], wire)])
+            if not wire.emulated:
+                _tc([line for name in ports for line in _copying(name, ports, macs)])
+            elif wire.shapers:
+                _shape_behind(route, wire, number)
     for host in hosts:
         with _inside(host.pid) as route:
             route.link("set", index=_index(route, "lo"), state="up")
-            for interface, address in joined[host.name]:
-                _set_offloads(interface)
-                _receive_on(interface, host)
-                index = _index(route, interface)
-                ip, _, prefix = address.partition("/")
-                route.addr("add", index=index, address=ip, prefixlen=int(prefix))
-                route.link("set", index=index, state="up")
+            for joint in joined[host.name]:
+                _connect(route, host, joint)
+
+
+def _shape_behind(route: IPRoute, wire: Wire, number: int) -> None:
+    """Have what the emulator gives out pass the shapers of the ports: it sends past queue disciplines.
+
+    A veth pair stands between each port and the emulator, and packets are copied from one to the other.
+    """
+    for name, port in wire.ports(number).items():
+        door, inner = wire.doors(number)[name], f"{name[:9]}.{number}m"
+        route.link("add", ifname=door, kind="veth", peer={"ifname": inner})
+        for interface in (door, inner):
+            route.link("set", index=_index(route, interface), state="up")
+        _tc(
+            [
+                line
+                for here, there in ((port, inner), (inner, port))
+                for line in _copying(here, {here: here, there: there}, {})
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """An end host's interface on a link."""
+
+    interface: str
+    wire: Wire
+    number: int
+
+
+def _connect(route: IPRoute, host: End, joint: _Joint) -> None:
+    """Give an end host's interface its settings and its address, inside the host's network."""
+    wire = joint.wire
+    _set_offloads(joint.interface, super_packets=wire.super_packets)
+    _receive_on(joint.interface, host)
+    index = _index(route, joint.interface)
+    ip, _, prefix = wire.addresses[host.name].partition("/")
+    route.addr("add", index=index, address=ip, prefixlen=int(prefix))
+    route.link("set", index=index, state="up")
+    if wire.netem_on_sender and host.name in wire.netem:
+        _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *wire.netem[host.name]])])
+    if wire.emulated or wire.netem:
+        # A lost ARP request costs a second, which no path of routers has: the link stands for the whole path.
+        for name, mac in wire.macs(joint.number).items():
+            if name != host.name:
+                address = wire.addresses[name].partition("/")[0]
+                route.neigh("add", dst=address, lladdr=mac, ifindex=index, state="permanent")
+
+
+def _netem(name: str, port: str, wire: Wire) -> list[str]:
+    """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node."""
+    if not wire.netem_here(name):
+        return []
+    lines = [" ".join(["qdisc add dev", port, "root handle 1: netem", *wire.netem[name]])]
+    if (shaper := wire.shapers.get(name)) is not None:
+        bucket = f"rate {shaper.rate}bit burst {shaper.burst} limit {shaper.queue}"
+        lines.append(f"qdisc add dev {port} parent 1:1 handle 10: tbf {bucket}")
+    return lines
+
+
+def _tc(lines: Sequence[str]) -> None:
+    """Carry tc commands out; OSError with what tc said if it refuses one."""
+    if not lines:
+        return
+    done = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines).encode(), check=False, capture_output=True)
+    if done.returncode != 0:
+        raise OSError(f"tc refused: {done.stderr.decode(errors='replace').strip()}")
 
 
 def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> list[str]:
@@ -154,12 +259,12 @@ def _receive_on(interface: str, host: End) -> None:
             file.write(",".join(reversed(words)))
 
 
-def _set_offloads(interface: str) -> None:
+def _set_offloads(interface: str, *, super_packets: bool) -> None:
     with Ethtool() as ethtool:
         features = ethtool.get_features(interface)
         for name, on in OFFLOADS.items():
             if name in features.features:
-                features.features[name].enable = on
+                features.features[name].enable = on or super_packets
         ethtool.set_features(interface, features)
 
 

@@ -9,6 +9,7 @@ from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import DIRECT
+from tunnelmark.plan.profiles import JOIN
 
 
 def comparison(
@@ -33,7 +34,7 @@ def comparison(
         raise UsageError("there is no workload to compare with", hint="see `tunnelmark list workloads`")
     _check("VPN", arms, catalogue.vpns)
     _check("workload", workloads, catalogue.workloads)
-    _check("profile", [profile], files.names("profile"))
+    _check("profile", profile.split(JOIN), files.names("profile"))
     _check("topology", [topology], files.names("topology"))
     tables = [
         _table(

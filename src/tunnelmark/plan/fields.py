@@ -10,11 +10,12 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, PlainValidator, StringConstraints
 
-from tunnelmark.units import Duration, Rate, Size
+from tunnelmark.units import Duration, Rate, Share, Size
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9.-]*"
 
 Name = Annotated[str, StringConstraints(strict=True, pattern=f"^{NAME_PATTERN}$")]
+ProfileName = Annotated[str, StringConstraints(strict=True, pattern=rf"^{NAME_PATTERN}(\+{NAME_PATTERN})*$")]
 
 
 def _whole_seconds(text: object) -> Duration:
@@ -34,3 +35,5 @@ RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]
 WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(_seconds)]
+MomentText = Annotated[Duration, PlainValidator(Duration.parse_moment), PlainSerializer(_seconds)]
+ShareText = Annotated[Share, PlainValidator(Share.parse), PlainSerializer(str)]

@@ -14,7 +14,8 @@ from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
 from tunnelmark.plan.model import Arm, Link, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse
-from tunnelmark.plan.schema import ArmTable, ProfileFile, StudyFile, TopologyFile, UseTable
+from tunnelmark.plan.profiles import JOIN, Source, parse_profile
+from tunnelmark.plan.schema import ArmTable, StudyFile, TopologyFile, UseTable
 
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
@@ -50,8 +51,9 @@ def parse_study(
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     profiles, topologies = [], []
     for name in table.profiles:
-        profile_text = inputs[f"{FOLDERS['profile']}/{name}.toml"] = read_text(files.find("profile", name))
-        profiles.append(parse_profile(profile_text, name, str(files.find("profile", name))))
+        sources = _sources(name, files)
+        inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
+        profiles.append(parse_profile(sources))
     for name in table.topologies:
         topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
         topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
@@ -85,25 +87,13 @@ def save_inputs(study: Study, folder: Path) -> None:
 
 
 def load_profile(name: str, files: Files) -> Profile:
-    """The profile of that name; UnknownName or PlanError if it cannot be used."""
-    path = files.find("profile", name)
-    return parse_profile(read_text(path), name, str(path))
+    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used."""
+    return parse_profile(_sources(name, files))
 
 
-def parse_profile(text: str, name: str, file: str) -> Profile:
-    """The profile that the text holds; `file` is what errors call it."""
-    table = parse(text, file, ProfileFile).profile
-    problems = Problems(file)
-    if table.rate is not None and table.queue is None:
-        problems.add(
-            ("profile", "queue"),
-            "is missing: the queue in front of a rate decides delay and loss, so it must be stated",
-            "state the queue of each direction, such as queue = '512 KiB'",
-        )
-    if table.rate is None and table.queue is not None:
-        problems.add(("profile", "rate"), "is missing: a queue without a rate never fills", "state a rate or no queue")
-    problems.raise_if_any()
-    return Profile(name, table.title, table.source, table.rate, table.queue)
+def _sources(name: str, files: Files) -> list[Source]:
+    paths = {part: files.find("profile", part) for part in name.split(JOIN)}
+    return [Source(part, str(path), read_text(path)) for part, path in paths.items()]
 
 
 def load_topology(name: str, files: Files) -> Topology:
@@ -254,8 +244,9 @@ def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> No
     _unique(names, key, problems)
     known = files.names(kind)
     for place, name in enumerate(names):
-        if name not in known:
-            problems.add((*key, place), f"there is no {kind} called {name!r}", nearest(name, known))
+        for part in name.split(JOIN) if kind == "profile" else [name]:
+            if part not in known:
+                problems.add((*key, place), f"there is no {kind} called {part!r}", nearest(part, known))
 
 
 def _unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:

@@ -7,23 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.units import Duration, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a link does to packets: its rate and the queue in front of it.
+    """What a link does to packets: `forward` to those that leave the link's first node, `back` to those that reach it.
 
-    `rate` None means as fast as the machine; `queue` is the tail-drop buffer of each direction in
-    bytes and must be stated whenever there is a rate.
+    `model`: the figures mean what they say (`stated`), or what netem makes of them. `unit`: one decision is for
+    a wire packet, or for what the sender hands over (`gso`). `backend`: what carries the link; `auto` takes
+    a kernel shaper where that is enough and else the emulator. `place`: where netem stands.
     """
 
     name: str
     title: str
     source: str
-    rate: Rate | None = None
-    queue: Size | None = None
+    forward: Direction = NOTHING
+    back: Direction = NOTHING
+    model: Literal["stated", "netem"] = "stated"
+    unit: Literal["wire", "gso"] = "wire"
+    backend: Literal["auto", "wire", "shaper", "netem"] = "auto"
+    place: Literal["middle", "sender"] = "middle"
+
+    @property
+    def rate(self) -> Rate | None:
+        """The rate forward, in which direction workloads measure; None: as fast as the machine, or not constant."""
+        return self.forward.rate
+
+    @property
+    def queue(self) -> Size | None:
+        """The tail-drop buffer in front of that rate, in bytes."""
+        return self.forward.queue
+
+    @property
+    def only_shaped(self) -> bool:
+        """Whether a kernel shaper can do all of it: rates, each with a queue in bytes, or nothing."""
+        ways = (self.forward, self.back)
+        bounded = all(way.queue is not None for way in ways if way.rate is not None)
+        return bounded and self.unit == "wire" and all(way.only_shaped for way in ways)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ class Problems:
         self._found: list[tuple[str, str, str]] = []
 
     def add(self, key: Location, problem: str, hint: str = "") -> None:
-        """Note a problem at `key`, with what would be right."""
-        self._found.append((dotted(key), problem, hint))
+        """Note a problem at `key`, with what would be right; told once, however often it is found."""
+        if (found := (dotted(key), problem, hint)) not in self._found:
+            self._found.append(found)
 
     def add_invalid(
         self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""

@@ -1,4 +1,4 @@
-"""What may stand in study, profile and topology files: their shape, field by field.
+"""What may stand in study and topology files: their shape, field by field (profiles: see `link_schema`).
 
 Each field's description completes "should be ..."; `problems` shows it as the hint. What spans
 several fields or files is checked in `load` and in `topology`.
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tunnelmark.plan.fields import DurationText, Name, RateText, SizeText
+from tunnelmark.plan.fields import DurationText, Name, ProfileName
 from tunnelmark.units import Duration
 
 _NAME = "a name of lower-case letters, digits, dots and dashes that begins with a letter or digit, such as 'my-vpn.2'"
@@ -31,7 +31,10 @@ class StudyTable(Table):
     seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
     blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
     ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
-    profiles: list[Name] = Field(min_length=1, description='a list of profile names such as ["gigabit"]')
+    profiles: list[ProfileName] = Field(
+        min_length=1,
+        description='a list of profile names such as ["gigabit"], or of several joined: "wifi-good+gigabit"',
+    )
     topologies: list[Name] = Field(min_length=1, description='a list of topology names such as ["pair"]')
 
 
@@ -58,21 +61,6 @@ class StudyFile(Table):
     study: StudyTable = Field(description="a table [study] with name, title, blocks, profiles and topologies")
     arm: list[ArmTable] = Field(min_length=1, description="one table [[arm]] or more, each with a name")
     workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
-
-
-class ProfileTable(Table):
-    """`[profile]`"""
-
-    title: str = Field(description="one line of text for people", min_length=1)
-    source: str = Field(description="where the figures come from, in a line", min_length=1)
-    rate: RateText | None = Field(default=None, description="a rate above zero such as '100 Mbit/s'")
-    queue: SizeText | None = Field(default=None, description="a size above zero such as '512 KiB'")
-
-
-class ProfileFile(Table):
-    """A profile file; the file's name is the profile's."""
-
-    profile: ProfileTable = Field(description="a table [profile] with title and source")
 
 
 class TopologyTable(Table):

@@ -7,6 +7,7 @@ Layout of a results folder:
     journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
     inputs/             the study, profile and topology files as they were
     raw/TRIAL/          what every program of that trial printed
+    raw/link.WHEN.../   what the probers printed that proved a link
     samples.parquet, trials.parquet    the journal as tables (see `schema`), written at the end
     report.md, report.html
 """
@@ -60,13 +61,17 @@ class WorkloadInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """A profile in figures: `rate` in bit/s and `queue` in bytes, None where there is none."""
+    """A profile in figures: `rate` in bit/s and `queue` in bytes (forward), None where there is none.
+
+    `impaired`: the link does more than to shape, so that nobody expects one stream to fill it.
+    """
 
     name: str
     title: str
     source: str
     rate: int | None
     queue: int | None
+    impaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,55 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkLine:
+    """One property of a link one way (`a>b`): what the profile states, what follows for the probes, what they met.
+
+    `ok` None: told, but not judged; `note` says why.
+    """
+
+    way: str
+    name: str
+    unit: str
+    stated: str
+    expected: float | None
+    low: float | None
+    high: float | None
+    achieved: float | None
+    ok: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPoint:
+    """What probes met in one stretch of time: median, least and largest delay in ms (None: none arrived), share lost."""
+
+    time: float  # seconds since the probes began
+    delay: float | None
+    least: float | None
+    largest: float | None
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkProof:
+    """One look at a link: `verdict` is `outside` when a line is out of its tolerance, and `reason` says which.
+
+    `series` is by way; `raw` are kept files.
+    """
+
+    profile: str
+    topology: str
+    when: Literal["before", "after", "alone"]
+    started: float
+    seconds: float
+    verdict: Literal["proved", "outside"]
+    reason: str
+    lines: tuple[LinkLine, ...]
+    series: Mapping[str, tuple[LinkPoint, ...]] = field(default_factory=dict)
+    raw: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One run or resumption of the study: when it began, and its wall seconds (None while it has no end)."""
 
@@ -147,6 +201,7 @@ class Results:
     environment: Mapping[str, Any]
     trials: tuple[TrialRow, ...]
     sessions: tuple[Session, ...]
+    proofs: tuple[LinkProof, ...] = ()
 
     @property
     def finished(self) -> bool:

@@ -19,7 +19,7 @@ from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
 from tunnelmark.record import results, schema
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import PlanInfo, Results, SampleRow, Session, TrialRow
+from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow
 from tunnelmark.run.outcome import Attempt
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Workload
@@ -31,6 +31,7 @@ _REPAIR = "restore the file from a copy, or read the results with the version na
 
 _PLAN = TypeAdapter(PlanInfo)
 _TRIAL = TypeAdapter(TrialRow)
+_PROOF = TypeAdapter(LinkProof)
 
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
@@ -60,10 +61,12 @@ def require_space(folder: Path) -> None:
 
 
 def discard_unfinished(folder: Path) -> set[str]:
-    """The ids of all trials that have an attempt; raw output of others, which were cut off, is removed."""
-    done = {entry["trial"]["trial"] for entry in entries(folder / results.JOURNAL) if "trial" in entry}
+    """The ids of all trials that have an attempt; raw output of what was cut off is removed."""
+    lines = list(entries(folder / results.JOURNAL))
+    done = {entry["trial"]["trial"] for entry in lines if "trial" in entry}
+    proofs = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
     for raw in (folder / results.RAW).iterdir():
-        if raw.name not in done:
+        if raw.name not in done | proofs:
             shutil.rmtree(raw)
     return done
 
@@ -84,6 +87,11 @@ def keep(journal: Journal, attempt: Attempt, workload: Workload) -> TrialRow:
     row = row_of(attempt, workload)
     journal.append({"trial": asdict(row)})
     return row
+
+
+def keep_proof(journal: Journal, proof: LinkProof) -> None:
+    """Append a look at a link to the journal."""
+    journal.append({"link": asdict(proof)})
 
 
 def load_plan(folder: Path) -> PlanInfo:
@@ -108,15 +116,17 @@ def load_environment(folder: Path) -> dict[str, Any]:
 def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
-    trials, sessions = [], []
+    trials, sessions, proofs = [], [], []
     for entry in entries(folder / results.JOURNAL):
         if "trial" in entry:
             trials.append(_TRIAL.validate_python(entry["trial"]))
+        elif "link" in entry:
+            proofs.append(_PROOF.validate_python(entry["link"]))
         elif "begun" in entry:
             sessions.append(Session(entry["begun"], None))
         elif "wall" in entry:
             sessions[-1] = Session(sessions[-1].started, entry["wall"])
-    return Results(folder, info, environment, tuple(trials), tuple(sessions))
+    return Results(folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs))
 
 
 def tables(found: Results) -> tuple[pa.Table, pa.Table]:
@@ -202,6 +212,7 @@ def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, 
                 p.source,
                 None if p.rate is None else int(p.rate),
                 None if p.queue is None else int(p.queue),
+                impaired=not p.only_shaped,
             )
             for p in study.profiles
         ),

@@ -12,12 +12,13 @@ from jinja2 import Environment as Templates
 from jinja2 import PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
-from tunnelmark.record.results import MetricInfo, TrialRow
+from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
 from tunnelmark.report import view, words
 from tunnelmark.report.environment import environment
-from tunnelmark.report.figures import effects, lab, series
+from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.units import Rate, clock
 
@@ -79,6 +80,8 @@ def render(analysis: Analysis) -> str:
         rate=Rate,
         groups=[_group(analysis, heading, settings) for heading, settings in view.groups(analysis)],
         links=[(profile, lab.link(topology, profile)) for topology in plan.topologies for profile in plan.profiles],
+        proofs=_proofs(analysis),
+        linkwords=linkwords,
         order=lab.order(analysis),
         time=lab.time(analysis.wall),
         time_spent=time_spent(analysis),
@@ -175,6 +178,14 @@ def _insides(analysis: Analysis, setting: Setting) -> list[Figure]:
         if drawing:
             figures.append(Figure(drawing, metric.title, caption))
     return figures
+
+
+def _proofs(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkProof, ...]]]:
+    """For each link its name as far as there are several, its figure if probes went through it, and all looks at it."""
+    found: dict[tuple[str, str], list[LinkProof]] = {}
+    for look in analysis.results.proofs:
+        found.setdefault((look.profile, look.topology), []).append(look)
+    return [(f"{profile}, {topology}", proof.link(looks), tuple(looks)) for (profile, topology), looks in found.items()]
 
 
 def _twins(analysis: Analysis) -> list[dict[str, str]]:

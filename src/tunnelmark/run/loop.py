@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tunnelmark.errors import MissingPart
+from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import find
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
-from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.outcome import UNPROVED, Attempt
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Workload
@@ -48,6 +49,7 @@ class Kit:
             workload.options.model_validate(trial.use.options),
             float(plan.study.ready_timeout),
             self.socket_buffer,
+            link_seed(plan.study.seed, trial.block),
         )
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
@@ -97,24 +99,36 @@ async def carry_out(
     ready: Callable[[], None],
     keep: Callable[[Attempt, Workload], object],
     watcher: Watcher,
+    unproved: Mapping[tuple[str, str], str],
 ) -> None:
     """Run every trial of the plan that is not `done` yet (by id).
 
     `ready` is called before each trial and may refuse by raising; `keep` makes an attempt safe before
-    the next trial begins. Raw output of a trial goes to `raw/ID`.
+    the next trial begins. Raw output of a trial goes to `raw/ID`. Trials of a profile and topology that
+    are `unproved` are void, for the reason given there, and not run.
     """
     absent = {arm.name: missing for arm in plan.study.arms if (missing := kit.missing(arm)) is not None}
+
+    def hindrance(trial: Trial) -> TunnelmarkError | None:
+        reason = unproved.get((trial.profile.name, trial.topology.name))
+        return TrialVoid(reason, hint=UNPROVED) if reason is not None else absent.get(trial.arm.name)
+
     todo = [trial for trial in plan.trials if trial.id not in done]
     prepared: dict[str, Prepared] = {}
     for place, trial in enumerate(todo):
         ready()
         for coming in (trial, *kit.due(todo[place:])):
-            if coming.arm.name not in absent and coming.id not in prepared:
+            if hindrance(coming) is None and coming.id not in prepared:
                 prepared[coming.id] = await prepare(keeper, coming, kit.parts(plan, coming), raw / coming.id)
         watcher.begin(trial)
-        if trial.arm.name in absent:
-            ended = refused(trial, absent[trial.arm.name])
+        if (error := hindrance(trial)) is not None:
+            ended = refused(trial, error)
         else:
             ended = await prepared.pop(trial.id).measure()
         keep(ended, kit.workloads[trial.use.workload])
         watcher.end(ended)
+
+
+def link_seed(seed: int, block: int) -> int:
+    """The seed of emulated links in a block: all arms of a block meet the same link, and each block meets another."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

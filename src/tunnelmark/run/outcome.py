@@ -16,6 +16,9 @@ PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "co
 trials ahead of its own, and settles while those are measured.
 """
 
+UNPROVED = "`tunnelmark prove-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
+"""What to do about a link that is not what its profile says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
+from tunnelmark.lab import lateness
 from tunnelmark.lab.congestion import CUBIC
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.lab.node import Process
-from tunnelmark.plan.model import Trial
+from tunnelmark.plan.model import Profile, Trial
 from tunnelmark.run import machine
 from tunnelmark.run.deploy import Tunnel, log_end, plain
 from tunnelmark.run.deploy import prepare as deployed
@@ -56,6 +57,7 @@ class Parts:
     use_options: Options
     ready_timeout: float
     socket_buffer: int
+    link_seed: int = 0  # what emulated links do to packets is the same for all arms of a block
 
 
 class Prepared:
@@ -79,7 +81,9 @@ class Prepared:
         """Lab, deployment, readiness; a failure is kept for `measure`. Settling goes on by itself."""
         self._raw.mkdir(parents=True)
         try:
-            lab = self._lab = await self._keeper.up(self._trial.topology, self._trial.profile)
+            lab = self._lab = await self._keeper.up(
+                self._trial.topology, self._trial.profile, seed=self._parts.link_seed, raw=self._raw
+            )
             self._clock.lap("lab")
             tunnel = self._tunnel = deployed(lab, self._parts.driver, self._parts.options, self._raw)
             await tunnel.start()
@@ -153,6 +157,7 @@ async def _measure(
     traffic = parts.workload.traffic(endpoints, parts.use_options)
     servers = [await _serve(lab, server, raw) for server in traffic.servers]
     clock.lap("server")
+    await lab.zero()
     before = machine.glance(lab.cpu_seconds())
     client = await _start(lab, traffic.client, raw)
     try:
@@ -160,6 +165,7 @@ async def _measure(
     finally:
         spent = clock.lap("collect")
         found["host"] = machine.between(before, machine.glance(lab.cpu_seconds()))
+    _gate_link(lab.profile, await lab.link_reports())
     outputs = {p.name: _output(raw, p).read_text(errors="replace") for p in (*traffic.servers, traffic.client)}
     code = client.exit.code if client.exit else None
     try:
@@ -229,16 +235,24 @@ async def _gate_tunnel_sockets(lab: Lab) -> None:
         raise TrialVoid(f"the VPN's own TCP uses {', '.join(sorted(used))}, not {CUBIC}", hint=_SOCKETS)
 
 
+def _gate_link(profile: Profile, reports: list[dict[str, Any]]) -> None:
+    """Void the trial if the emulator did not do what the profile says."""
+    if (said := lateness.trouble(profile, reports)) is not None:
+        raise TrialVoid(
+            said, hint="keep the machine quiet, or ask for a lower rate; its reports are in wire.middle.out"
+        )
+
+
 def _gate_workload_sockets(used: Sequence[str], wanted: str) -> None:
     if wrong := sorted(set(used) - {wanted}):
         raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
 
 
 def refused(trial: Trial, error: TunnelmarkError) -> Attempt:
-    """The attempt of a trial that could not even begin, because a part of it is missing."""
+    """The attempt of a trial that could not even begin: a part of it is missing, or its link is not what it says."""
     return Attempt(
         trial=trial,
-        outcome="failed",
+        outcome="void" if isinstance(error, TrialVoid) else "failed",
         link=f"{trial.topology.nodes[0]}>{trial.topology.nodes[-1]}",
         started=time.time(),
         phases=dict.fromkeys(PHASES, 0.0),

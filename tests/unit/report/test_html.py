@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Literal
 from urllib.parse import unquote
 
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.record.results import SampleRow
+from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof, SampleRow
 from tunnelmark.report import html
 from unit.builders import Study
 
@@ -164,3 +165,46 @@ def test_a_series_that_is_nearly_always_zero_is_drawn():
 def test_values_of_any_size_are_drawn():
     for tcp in ({"tinc": 1e-4}, {"tinc": 40.0}, {"tinc": 1.0}):
         Page(html.render(judge(replace(STUDY, tcp=tcp, noise=0.0, block_noise=0.0).results())))
+
+
+def proof(when: Literal["before", "after"], verdict: Literal["proved", "outside"], *, probes: bool = True) -> LinkProof:
+    """A look at a link with a line of each kind, and a stretch of time in which nothing arrived."""
+    lines = tuple(
+        line
+        for way in ("a>b", "b>a")
+        for line in (
+            LinkLine(way, "delay_p50", "ms", "20 ms", 20.0, 19.8, 20.2, 20.05, ok=True),
+            LinkLine(way, "loss", "%", "1 %", 1.0, 0.2, 1.8, 2.5, ok=verdict == "proved"),
+            LinkLine(way, "queue", "B", "512 KiB", 524288.0, 4e5, 6e5, 1000.0, None, "not judged: the sender was slow"),
+        )
+    )
+    points = tuple(
+        LinkPoint(step / 10, None if step == 3 else 20.0, None if step == 3 else 19.0, None if step == 3 else 25.0, 1.0)
+        for step in range(20)
+    )
+    series = {"a>b": points, "b>a": points} if probes else {}
+    raw = (f"raw/link.{when}.gigabit.pair.1/probe.a.out",)
+    return LinkProof("gigabit", "pair", when, 1.79e9, 3.0, verdict, "loss a>b: 2.5 %", lines, series, raw)
+
+
+def test_the_link_is_shown_as_it_was_beside_what_was_asked():
+    results = replace(STUDY.results(), proofs=(proof("before", "proved"), proof("after", "proved")))
+    page = html.render(judge(results))
+    Page(page)
+    assert "The link as it was: gigabit, pair" in page
+    assert "Delay and loss of the link over time: a&gt;b before: 20.05 ms" in page
+    assert "not judged: the sender was slow" in page
+    assert "raw/link.before.gigabit.pair.1/probe.a.out" in page
+
+
+def test_a_link_without_probes_has_a_table_and_no_figure():
+    page = html.render(judge(replace(STUDY.results(), proofs=(proof("before", "proved", probes=False),))))
+    Page(page)
+    assert "The link as it was" not in page
+    assert "The link gigabit, pair, property by property" in page
+
+
+def test_a_link_outside_of_its_tolerance_voids_what_ran_on_it():
+    page = html.render(judge(replace(STUDY.results(), proofs=(proof("after", "outside"),))))
+    Page(page)
+    assert "the link gigabit was not what it says (after the trials): loss a&gt;b: 2.5 %" in page

@@ -26,6 +26,12 @@ type Checked = Result<(), Invalid>;
 /// The longest time a field in microseconds may hold: ten days, far inside a `u64` of nanoseconds.
 const LONGEST_US: u64 = 10 * 86_400 * 1_000_000;
 
+/// Every ordered pair of the 64 ports that a link may have.
+const MOST_DIRECTIONS: usize = 64 * 63;
+
+/// The most that may be added to a packet or a cell, and the largest cell: beyond any framing there is.
+const MOST_BYTES: i64 = 10_000;
+
 fn refuse(field: impl Into<String>, why: impl Into<String>) -> Checked {
     Err(Invalid { field: field.into(), why: why.into() })
 }
@@ -58,6 +64,9 @@ impl Config {
         if self.directions.is_empty() {
             return refuse("directions", "a link needs at least one direction");
         }
+        if self.directions.len() > MOST_DIRECTIONS {
+            return refuse("directions", format!("a link has at most {MOST_DIRECTIONS}"));
+        }
         for (number, direction) in self.directions.iter().enumerate() {
             direction.check(&format!("directions[{number}]"))?;
         }
@@ -83,8 +92,11 @@ impl Direction {
             let at = format!("{at}.blackouts[{number}]");
             time(&at, "start_us", blackout.start_us)?;
             time(&at, "length_us", blackout.length_us)?;
-            if blackout.every_us.is_some_and(|every| every == 0 || every < blackout.length_us) {
-                return refuse(format!("{at}.every_us"), "must be longer than length_us");
+            if let Some(every) = blackout.every_us {
+                time(&at, "every_us", every)?;
+                if every == 0 || every < blackout.length_us {
+                    return refuse(format!("{at}.every_us"), "must not be shorter than length_us, and above 0");
+                }
             }
         }
         self.check_schedule(&format!("{at}.schedule"), netem)
@@ -237,6 +249,15 @@ fn check_rate(rate: &Rate, at: &str, netem: bool) -> Checked {
             return refuse(format!("{at}.target_us"), "must be above 0 and below interval_us");
         }
     }
+    for (name, bytes) in [
+        ("overhead_bytes", i64::from(rate.overhead_bytes)),
+        ("cell_bytes", i64::from(rate.cell_bytes)),
+        ("cell_overhead_bytes", i64::from(rate.cell_overhead_bytes)),
+    ] {
+        if bytes.abs() > MOST_BYTES {
+            return refuse(format!("{at}.{name}"), format!("{bytes} is beyond any framing ({MOST_BYTES} bytes)"));
+        }
+    }
     if i64::from(rate.cell_overhead_bytes) + i64::from(rate.cell_bytes) < 0 {
         return refuse(format!("{at}.cell_overhead_bytes"), "must not make a cell shorter than nothing");
     }
@@ -265,12 +286,15 @@ fn check_jitter(jitter: &Jitter, delay_us: f64, at: &str, netem: bool) -> Checke
     if !jitter.table.is_sorted() || jitter.table.iter().any(|value| !value.is_finite()) {
         return refuse(format!("{at}.table"), "must be finite numbers in ascending order");
     }
+    if jitter.table.iter().any(|value| (value * size).abs() > LONGEST_US as f64) {
+        return refuse(format!("{at}.table"), "times jitter_us must be within ten days");
+    }
     // netem lets a negative delay be none; the stated model cannot then deliver what is stated.
     let least = match jitter.distribution {
         Distribution::Uniform => -1.0,
         Distribution::Table => jitter.table[0],
-        // The minimum of the truncated pareto is 0.70 deviations below its mean (see `shape`).
-        Distribution::Pareto => -0.71,
+        // The minimum of the truncated pareto is 0.693 deviations below its mean (see `shape`).
+        Distribution::Pareto => -0.693,
         // No minimum: what falls below zero is reported as clipped.
         Distribution::Normal | Distribution::Paretonormal => 0.0,
     };

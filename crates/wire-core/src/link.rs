@@ -1,0 +1,257 @@
+//! Owns one direction of a link: packets are offered with the time, and taken when they are due.
+
+use std::collections::VecDeque;
+
+use crate::config::{Config, Invalid, Model};
+use crate::decide::{Decider, Decision};
+use crate::line::Line;
+use crate::phase::{Phase, ready};
+use crate::philox::Source;
+use crate::schedule::Timeline;
+use crate::stats::{Stats, Sums};
+
+mod netem;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It leaves.
+    Sent,
+    /// It leaves with this bit inverted, counted from the front of the frame.
+    Corrupted(u64),
+    /// It was dropped after it had been accepted, by CoDel; whoever holds it may let it go.
+    Dropped,
+}
+
+/// A packet that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When it should leave.
+    pub at: u64,
+    /// What the caller gave with it.
+    pub handle: u64,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// A packet inside the link.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    handle: u64,
+    len: u32,
+    weight: u32,
+    corrupt: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    handle: u64,
+    fate: Fate,
+}
+
+/// One direction of a link.
+///
+/// Times must not go backwards from call to call. The sequence of departures depends only on the times and
+/// lengths offered, not on how often or how late [`take`](Self::take) is called.
+#[derive(Debug)]
+pub struct Link {
+    model: Model,
+    limit: usize,
+    phases: Box<[Phase]>,
+    timeline: Timeline,
+    zero: u64,
+    number: u64,
+    decider: Decider,
+    queue: queue::Queue,
+    line: Line<Leaving>,
+    /// Due packets that netem's queue no longer counts.
+    ready: VecDeque<Departure>,
+    /// Departure of the last packet that others must not overtake.
+    order: u64,
+    stats: Stats,
+    delays: Sums,
+    loss_before: bool,
+}
+
+/// netem's default `limit`.
+const NETEM_LIMIT: u32 = 1000;
+
+impl Link {
+    /// The direction at `place` of a configuration; its zero is time 0.
+    ///
+    /// # Panics
+    /// If the configuration has no such direction.
+    pub fn new(config: &Config, place: usize) -> Result<Self, Invalid> {
+        config.check()?;
+        let direction = &config.directions[place];
+        let source = Source::new(config.seed, config.link, place as u16);
+        let (phases, machines) = ready(direction, &source);
+        Ok(Self {
+            model: direction.model,
+            limit: direction.limit_packets.unwrap_or(NETEM_LIMIT) as usize,
+            phases: phases.into(),
+            timeline: Timeline::new(direction),
+            zero: 0,
+            number: 0,
+            decider: Decider::new(source, direction.model, machines),
+            queue: queue::Queue::with_capacity(1024),
+            line: Line::with_capacity(1024),
+            ready: VecDeque::with_capacity(64),
+            order: 0,
+            stats: Stats::default(),
+            delays: Sums::default(),
+            loss_before: false,
+        })
+    }
+
+    /// Starts the time of schedule, blackouts and traces again at `now`. Packets and counts stay.
+    pub fn restart(&mut self, now: u64) {
+        self.advance(now);
+        self.zero = now;
+        self.timeline.restart();
+    }
+
+    /// Whether the wire packets of a super-packet may fare differently, now or later. If not, a super-packet
+    /// may be offered as one with the same result.
+    pub fn parts_packets(&self) -> bool {
+        self.phases.iter().any(Phase::parts)
+    }
+
+    /// Whether packets leave as they come.
+    pub fn is_transparent(&self) -> bool {
+        let through = |phase: &Phase| !phase.parts() && phase.delay_ns == 0 && !phase.down;
+        self.phases.iter().all(through) && !self.timeline.has_blackouts()
+    }
+
+    /// Offers a packet of `len` bytes and says how often its handle will come out of [`take`](Self::take):
+    /// 0 if it is dropped, 2 if it is duplicated. `weight` is how many wire packets it stands for in counts.
+    pub fn offer(&mut self, now: u64, len: u32, weight: u32, handle: u64) -> u32 {
+        self.advance(now);
+        let n = self.number;
+        self.number += 1;
+        self.stats.offered += u64::from(weight);
+        self.stats.offered_bytes += u64::from(len);
+        let packet = Packet { handle, len, weight, corrupt: None };
+        match self.model {
+            Model::Stated => self.offer_stated(now, n, packet),
+            Model::Netem => self.offer_netem(now, n, packet, false),
+        }
+    }
+
+    fn offer_stated(&mut self, now: u64, n: u64, mut packet: Packet) -> u32 {
+        let phase = &self.phases[self.timeline.phase];
+        let decision = self.decider.decide(phase, n);
+        let dark = self.dark(now);
+        self.count_loss(decision.lost, packet.weight);
+        if decision.lost {
+            return 0;
+        }
+        if dark {
+            self.stats.dropped.blackout += u64::from(packet.weight);
+            return 0;
+        }
+        packet.corrupt = decision.corrupt;
+        let mut accepted = u32::from(self.enqueue(now, packet, decision));
+        if decision.duplicated {
+            self.stats.duplicated += u64::from(packet.weight);
+            packet.corrupt = None;
+            accepted += u32::from(self.enqueue(now, packet, decision));
+        }
+        accepted
+    }
+
+    fn count_loss(&mut self, lost: bool, weight: u32) {
+        if lost {
+            self.stats.dropped.loss += u64::from(weight);
+            self.stats.loss_runs += u64::from(!self.loss_before);
+        }
+        self.loss_before = lost;
+    }
+
+    fn dark(&self, now: u64) -> bool {
+        self.phases[self.timeline.phase].down || self.timeline.dark(now - self.zero)
+    }
+
+    /// Through serialisation at `now`: the delay, and departure.
+    fn delay(&mut self, now: u64, packet: Packet, decision: Decision) {
+        let keep_order = self.phases[self.timeline.phase].keep_order;
+        let mut at = now;
+        if decision.reordered {
+            self.stats.reordered += u64::from(packet.weight);
+        } else {
+            if decision.delay_ns < 0 {
+                self.stats.clipped += u64::from(packet.weight);
+            }
+            at += decision.delay_ns.max(0) as u64;
+            if keep_order {
+                if at < self.order {
+                    self.stats.held += u64::from(packet.weight);
+                    at = self.order;
+                }
+                self.order = at;
+            }
+        }
+        self.delays.add(at - now);
+        self.leave(at, packet);
+    }
+
+    fn leave(&mut self, at: u64, packet: Packet) {
+        self.stats.sent += u64::from(packet.weight);
+        self.stats.sent_bytes += u64::from(packet.len);
+        let skip = self.phases[self.timeline.phase].corruption.map_or(0, |(_, skip)| skip);
+        let fate = match packet.corrupt {
+            Some(random) if packet.len > skip => {
+                self.stats.corrupted += 1;
+                let bits = u64::from(packet.len - skip) * 8;
+                Fate::Corrupted(u64::from(skip) * 8 + ((u128::from(random) * u128::from(bits)) >> 32) as u64)
+            }
+            _ => Fate::Sent,
+        };
+        self.line.push(at, Leaving { handle: packet.handle, fate });
+    }
+
+    /// When [`take`](Self::take) may next have something, if ever. It may come back empty-handed.
+    pub fn next_departure(&self) -> Option<u64> {
+        if let Some(first) = self.ready.front() {
+            return Some(first.at);
+        }
+        let queued = self.queue.next_departure().map(|at| at.min(self.zero.saturating_add(self.timeline.next)));
+        match (self.line.first(), queued) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The next packet that is due.
+    pub fn take(&mut self, now: u64) -> Option<Departure> {
+        self.advance(now);
+        if let Some(departure) = self.ready.pop_front() {
+            return Some(departure);
+        }
+        self.line.pop(now).map(|(at, leaving)| Departure { at, handle: leaving.handle, fate: leaving.fate })
+    }
+
+    /// Bytes that wait for serialisation.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    /// Packets inside, in transmission and delayed ones included.
+    pub fn inside(&self) -> usize {
+        self.queue.len() + self.line.len() + self.ready.len()
+    }
+
+    /// What was realised so far.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            delay_us: self.delays.moments(),
+            queued_us: self.queue.waits.moments(),
+            queue_peak_bytes: self.queue.peak,
+            decisions: self.decider.log,
+            ..self.stats.clone()
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Owns the loss models: independent, Gilbert-Elliott, netem's four states, a recorded pattern.
+
+use crate::chance::{Chance, netem_u32};
+use crate::config::{Loss as Settings, Model};
+use crate::philox::{Purpose, Source};
+
+/// Whether packets are lost, one after another.
+#[derive(Clone, Debug)]
+pub(crate) enum Loss {
+    Independent(Chance),
+    GilbertElliott { p: u32, r: u32, h: u32, lost_in_good: u32, bad: bool },
+    FourState { p13: u32, p31: u32, p32: u32, p23: u32, p14: u32, state: State },
+    Pattern { pattern: Box<[u8]>, repeat: bool },
+}
+
+/// States of netem's four-state model by its own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    TxInGap,
+    TxInBurst,
+    LostInBurst,
+    LostInGap,
+}
+
+impl Loss {
+    pub(crate) fn new(settings: &Settings, model: Model, source: &Source) -> Self {
+        match settings {
+            Settings::Independent { probability, correlation } => {
+                Self::Independent(Chance::new(model, *probability, *correlation, source, Purpose::Loss))
+            }
+            Settings::GilbertElliott { p, r, h, k } => Self::GilbertElliott {
+                p: netem_u32(*p),
+                r: netem_u32(r.unwrap_or(1.0 - p)),
+                h: netem_u32(*h),
+                lost_in_good: netem_u32(1.0 - k),
+                bad: false,
+            },
+            Settings::FourState { p13, p31, p32, p23, p14 } => Self::FourState {
+                p13: netem_u32(*p13),
+                p31: netem_u32(p31.unwrap_or(1.0 - p13)),
+                p32: netem_u32(*p32),
+                p23: netem_u32(*p23),
+                p14: netem_u32(*p14),
+                state: State::TxInGap,
+            },
+            Settings::Pattern { pattern, repeat } => {
+                Self::Pattern { pattern: pattern.bytes().map(|mark| mark - b'0').collect(), repeat: *repeat }
+            }
+        }
+    }
+
+    /// Whether packet `n` is lost, given its random words.
+    ///
+    /// The two state models are netem's `loss_gilb_ell` and `loss_4state` in both models: their 32-bit
+    /// comparisons are off by 2^-32 at most.
+    #[inline]
+    pub(crate) fn loses(&mut self, n: u64, words: [u32; 4]) -> bool {
+        match self {
+            Self::Independent(chance) => chance.strikes(words[0]),
+            Self::GilbertElliott { p, r, h, lost_in_good, bad } => {
+                if *bad {
+                    *bad = words[0] >= *r;
+                    words[1] > *h
+                } else {
+                    *bad = words[0] < *p;
+                    words[1] < *lost_in_good
+                }
+            }
+            Self::FourState { p13, p31, p32, p23, p14, state } => {
+                let random = words[0];
+                match state {
+                    State::TxInGap => {
+                        let both = p13.wrapping_add(*p14);
+                        if random < *p14 {
+                            *state = State::LostInGap;
+                            true
+                        } else if *p14 < random && random < both {
+                            *state = State::LostInBurst;
+                            true
+                        } else {
+                            false
+                        }
+                    }
+                    State::TxInBurst => {
+                        let lost = random < *p23;
+                        if lost {
+                            *state = State::LostInBurst;
+                        }
+                        lost
+                    }
+                    State::LostInBurst => {
+                        let both = p31.wrapping_add(*p32);
+                        if random < *p32 {
+                            *state = State::TxInBurst;
+                            false
+                        } else if *p32 < random && random < both {
+                            *state = State::TxInGap;
+                            false
+                        } else {
+                            // Equality with a bound delivers without a change of state, as in netem.
+                            both < random
+                        }
+                    }
+                    State::LostInGap => {
+                        *state = State::TxInGap;
+                        false
+                    }
+                }
+            }
+            Self::Pattern { pattern, repeat } => {
+                let length = pattern.len() as u64;
+                if *repeat { pattern[(n % length) as usize] == 1 } else { n < length && pattern[n as usize] == 1 }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Owns the command line.
+
+/// What the command line says.
+#[derive(Debug, PartialEq)]
+pub struct Args {
+    pub config: String,
+    pub check: bool,
+    pub ports: Vec<PortArg>,
+    pub macs: Vec<(String, [u8; 6])>,
+    pub memory_mib: usize,
+    pub spin_us: u64,
+    pub spin_share: f64,
+    pub join_us: u64,
+    pub priority: i32,
+    pub napi: bool,
+}
+
+/// A port.
+#[derive(Debug, PartialEq)]
+pub struct PortArg {
+    pub name: String,
+    /// None: an interface of that name exists here. Else a TAP device is made.
+    pub tap: Option<TapArg>,
+}
+
+/// Where the interface of a TAP device goes.
+#[derive(Debug, PartialEq)]
+pub struct TapArg {
+    pub place: Place,
+    pub interface: String,
+}
+
+/// A network namespace.
+#[derive(Debug, PartialEq)]
+pub enum Place {
+    Process(u32),
+    Descriptor(i32),
+}
+
+pub const USAGE: &str =
+    "usage: tunnelmark-wire --config FILE (--port NAME | --tap NAME=PID:IFACE)... [--mac NAME=ADDRESS]...
+       [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--no-napi] [--check]
+see docs/wire.md";
+
+impl Args {
+    pub fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut args = Self {
+            config: String::new(),
+            check: false,
+            ports: vec![],
+            macs: vec![],
+            memory_mib: 256,
+            spin_us: 80,
+            spin_share: 0.2,
+            join_us: 100,
+            priority: 10,
+            napi: true,
+        };
+        let mut words = words.peekable();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            match word.as_str() {
+                "--check" => args.check = true,
+                "--no-napi" => args.napi = false,
+                "--config" => args.config = value()?,
+                "--port" => args.ports.push(PortArg { name: value()?, tap: None }),
+                "--tap" => args.ports.push(tap(&value()?)?),
+                "--mac" => args.macs.push(mac(&value()?)?),
+                "--memory-mib" => args.memory_mib = number(&word, &value()?)?,
+                "--spin-us" => args.spin_us = number(&word, &value()?)?,
+                "--spin-share" => args.spin_share = number(&word, &value()?)?,
+                "--join-us" => args.join_us = number(&word, &value()?)?,
+                "--priority" => args.priority = number(&word, &value()?)?,
+                _ => return Err(format!("{word} is unknown\n{USAGE}")),
+            }
+        }
+        if args.config.is_empty() {
+            return Err(format!("--config is missing\n{USAGE}"));
+        }
+        if !args.check && !(2..=64).contains(&args.ports.len()) {
+            return Err(format!("a link has 2 to 64 ports, not {}", args.ports.len()));
+        }
+        for (place, port) in args.ports.iter().enumerate() {
+            if args.ports[..place].iter().any(|other| other.name == port.name) {
+                return Err(format!("there are two ports called {}", port.name));
+            }
+        }
+        Ok(args)
+    }
+}
+
+fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{option}: {text} is no number that fits"))
+}
+
+fn tap(text: &str) -> Result<PortArg, String> {
+    let wrong = || format!("--tap {text}: must be NAME=PID:IFACE or NAME=fd:N:IFACE");
+    let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+    let (place, interface) = rest.rsplit_once(':').ok_or_else(wrong)?;
+    let place = match place.strip_prefix("fd:") {
+        Some(descriptor) => Place::Descriptor(descriptor.parse().map_err(|_| wrong())?),
+        None => Place::Process(place.parse().map_err(|_| wrong())?),
+    };
+    // IFNAMSIZ counts the final 0.
+    if name.is_empty() || interface.is_empty() || interface.len() > 15 {
+        return Err(wrong());
+    }
+    Ok(PortArg { name: name.into(), tap: Some(TapArg { place, interface: interface.into() }) })
+}
+
+fn mac(text: &str) -> Result<(String, [u8; 6]), String> {
+    let parse = || {
+        let (name, address) = text.split_once('=')?;
+        let bytes: Vec<u8> =
+            address.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect::<Result<_, _>>().ok()?;
+        Some((name.to_string(), bytes.try_into().ok()?))
+    };
+    parse().ok_or_else(|| format!("--mac {text}: must be NAME=02:00:00:00:00:01"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, String> {
+        Args::parse(line.split_whitespace().map(str::to_string))
+    }
+
+    #[test]
+    fn a_full_command_line() {
+        let args =
+            parse("--config c --port a.0 --tap b.0=12:eth0 --tap c.0=fd:3:eth1 --mac a.0=02:0:0:0:0:ff").unwrap();
+        assert_eq!(args.ports[0], PortArg { name: "a.0".into(), tap: None });
+        let tap = args.ports[2].tap.as_ref().unwrap();
+        assert_eq!((&tap.place, tap.interface.as_str()), (&Place::Descriptor(3), "eth1"));
+        assert_eq!(args.macs, [("a.0".to_string(), [2, 0, 0, 0, 0, 255])]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, part) in [
+            ("--port a", "--config"),
+            ("--config c --port a", "2 to 64"),
+            ("--config c --port a --port a", "two ports"),
+            ("--config c --tap a=x:eth0", "--tap a=x:eth0"),
+            ("--config c --spin-us x", "--spin-us"),
+            ("--config", "needs a value"),
+            ("--wrong", "unknown"),
+        ] {
+            let found = parse(line).unwrap_err();
+            assert!(found.contains(part), "{found}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Owns what is common to ports: a batch of received packets, and packets on their way out.
+
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::{AsRawFd, RawFd};
+
+use crate::netlink::{Counters, Netlink};
+use crate::packet::Packet;
+use crate::pool::Pool;
+use crate::tap::Tap;
+use crate::vnet::{HEADER, HEADS, Vnet};
+
+/// Packets in one batch.
+pub const BATCH: usize = 32;
+/// Room for a header and the longest frame.
+const ROOM: usize = HEADER + (68 << 10);
+
+/// Packets received together.
+pub struct Batch {
+    pub buffers: Vec<Box<[u8]>>,
+    pub lens: [usize; BATCH],
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Self { buffers: (0..BATCH).map(|_| vec![0; ROOM].into()).collect(), lens: [0; BATCH] }
+    }
+
+    /// Packet `number` as it crossed the port: its header and its frame.
+    pub fn raw(&self, number: usize) -> &[u8] {
+        &self.buffers[number][..self.lens[number]]
+    }
+}
+
+/// A packet on its way out: headers of its own (or none) and a part of a held frame.
+pub struct Outgoing {
+    pub vnet: [u8; HEADER],
+    pub head: [u8; HEADS],
+    pub head_len: usize,
+    pub slot: u32,
+    pub body: std::ops::Range<usize>,
+    /// Departures of the slot that this is.
+    pub users: u32,
+}
+
+impl Outgoing {
+    /// The whole held frame.
+    pub fn whole(vnet: Vnet, slot: u32, len: usize) -> Self {
+        Self { vnet: vnet.bytes(), head: [0; HEADS], head_len: 0, slot, body: 0..len, users: 1 }
+    }
+
+    /// The three places from which it is written.
+    pub fn places<'a>(&'a self, pool: &'a Pool) -> [&'a [u8]; 3] {
+        [&self.vnet, &self.head[..self.head_len], &pool.get(self.slot).frame()[self.body.clone()]]
+    }
+}
+
+/// How packets cross.
+pub enum Device {
+    Packet(Packet),
+    Tap(Tap),
+}
+
+/// A port of the link.
+pub struct Port {
+    pub name: String,
+    pub device: Device,
+    /// Asked for counters, in the namespace of the interface.
+    netlink: Netlink,
+    interface: String,
+    start: Counters,
+    /// Packets that the kernel would not take.
+    pub refused: u64,
+}
+
+/// What went wrong at a port so far, all of it unplanned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Faults {
+    /// Dropped by the interface on transmission: towards the link for a TAP, towards the node for a veth.
+    pub tx_dropped: u64,
+    /// Dropped by the interface on reception.
+    pub rx_dropped: u64,
+    /// Dropped because the packet socket's buffer was full.
+    pub socket_dropped: u64,
+    /// Refused by the kernel when they were sent.
+    pub refused: u64,
+}
+
+impl Port {
+    pub fn new(name: String, device: Device, mut netlink: Netlink, interface: String) -> Result<Self> {
+        let start = netlink.counters(&interface)?;
+        Ok(Self { name, device, netlink, interface, start, refused: 0 })
+    }
+
+    pub fn fd(&self) -> RawFd {
+        match &self.device {
+            Device::Packet(packet) => packet.fd.as_raw_fd(),
+            Device::Tap(tap) => tap.fd.as_raw_fd(),
+        }
+    }
+
+    /// Packets that wait to be received; 0 if there are none.
+    pub fn receive(&mut self, batch: &mut Batch) -> Result<usize> {
+        let got = match &mut self.device {
+            Device::Packet(packet) => packet.receive(batch),
+            Device::Tap(tap) => tap.receive(batch),
+        };
+        match got {
+            // The interface is down, or a signal came: there is nothing for now.
+            Err(error) if nothing(&error) => Ok(0),
+            // EBADFD: the device is gone, with its namespace.
+            Err(error) => Err(Error::new(error.kind(), format!("port {}: {error}", self.name))),
+            got => got,
+        }
+    }
+
+    /// Sends received packets on as they are.
+    pub fn forward(&mut self, batch: &Batch, numbers: &[usize]) {
+        for chunk in numbers.chunks(BATCH) {
+            let mut places = [[&[][..]; 3]; BATCH];
+            for (place, &number) in places.iter_mut().zip(chunk) {
+                place[0] = batch.raw(number);
+            }
+            self.send(&places[..chunk.len()]);
+        }
+    }
+
+    /// Sends packets.
+    pub fn send(&mut self, packets: &[[&[u8]; 3]]) {
+        self.refused += match &mut self.device {
+            Device::Packet(packet) => packet.send(packets),
+            Device::Tap(tap) => tap.send(packets),
+        };
+    }
+
+    /// What went wrong so far.
+    pub fn faults(&mut self) -> Faults {
+        let socket_dropped = match &mut self.device {
+            Device::Packet(packet) => packet.dropped(),
+            Device::Tap(_) => 0,
+        };
+        let now = self.netlink.counters(&self.interface).unwrap_or(self.start);
+        Faults {
+            tx_dropped: now.tx_dropped.saturating_sub(self.start.tx_dropped),
+            rx_dropped: now.rx_dropped.saturating_sub(self.start.rx_dropped),
+            socket_dropped,
+            refused: self.refused,
+        }
+    }
+}
+
+fn nothing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NetworkDown)
+}

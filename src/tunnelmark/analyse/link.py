@@ -1,0 +1,266 @@
+"""Judges a link: what probes met is held against simulated runs of the profile, line by line, with tolerances. Pure.
+
+A line is in tolerance when it lies within what the profile's own chance does to a row of so many packets at these
+moments (a Monte Carlo test, Barnard 1963), widened by what the instrument adds (`linkstats.PROPERTIES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tunnelmark.analyse import linkwords
+from tunnelmark.analyse.linkmodel import Fates, simulate
+from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
+from tunnelmark.lab import lateness
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof
+from tunnelmark.run.prove import HEADERS, PROBES, SIZE, TRAIN, Flow, Observation
+
+SPREADS = 4.5
+"""Standard deviations of simulated runs that a line may be off: of some forty lines in the proofs of a study, less
+than one in a thousand studies should be void by chance."""
+
+RATE_SHARE = 0.02
+"""A rate may be off by this share: what a bucket lets through at once is that much of a short train."""
+
+QUEUE_SHARE = 0.12
+"""A queue may be off by this share, besides the packets that are in transmission and in a batch."""
+
+FILLS = 1.1
+"""A train must have been sent this much faster than the rate, or its queue did not fill."""
+
+_RUNS = (40, 300)  # simulated runs, at least and at most
+_DRAWS = 600_000  # packets in all runs together
+_POINTS = 60  # of a series over time
+_HEADER = 28  # bytes of IP and UDP headers: a bit inverted there loses the probe
+
+
+def judge(
+    profile: Profile, seen: Observation, when: Literal["before", "after", "alone"], raw: tuple[str, ...] = ()
+) -> LinkProof:
+    """What a look at a link says about it."""
+    lines: list[LinkLine] = []
+    series: dict[str, tuple[LinkPoint, ...]] = {}
+    for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
+        way = f"{flow.source}>{flow.target}"
+        if flow.pace is not None:
+            row = replace(row_of(flow, seen.zero), floor=_floor(direction))
+            lines += _probes(way, profile, direction, row)
+            series[way] = _series(row)
+        lines += _train(way, profile, direction, flow)
+    lines += emulator_lines(profile, seen.reports)
+    outside = [line for line in lines if line.ok is False]
+    return LinkProof(
+        profile=seen.profile,
+        topology=seen.topology,
+        when=when,
+        started=seen.started,
+        seconds=seen.seconds,
+        verdict="outside" if outside else "proved",
+        reason="; ".join(linkwords.outside(line) for line in outside),
+        lines=tuple(lines),
+        series=series,
+        raw=raw,
+    )
+
+
+def row_of(flow: Flow, zero: int) -> Row:
+    """The probes of a flow in the order in which they were sent; the first arrival of each counts, the rest are copies."""
+    assert flow.pace is not None
+    count = flow.pace.count
+    records = flow.phase(PROBES)
+    records = records[np.argsort(records["received"], kind="stable")]
+    numbers, first, copies = np.unique(records["number"], return_index=True, return_counts=True)
+    kept = numbers < count  # a number that a corrupted bit has changed belongs to no probe
+    numbers, first, copies = numbers[kept], first[kept], copies[kept]
+    due = flow.start + np.arange(count) * round(flow.pace.interval * 1e9)
+    sent = (due - zero) / 1e9
+    delay = np.full(count, np.nan)
+    lost = np.ones(count, dtype=bool)
+    duplicated, corrupted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    whole = records["flags"][first] == 0
+    sent[numbers[whole]] = (records["sent"][first][whole] - zero) / 1e9
+    sent = np.maximum.accumulate(sent)  # a lost probe was not sent before an earlier one, however late that was
+    # The moment of sending stands in the probe; in a corrupted one it may be what was corrupted.
+    delay[numbers[whole]] = (records["received"][first][whole] - zero) / 1e9 - sent[numbers[whole]]
+    lost[numbers] = False
+    duplicated[numbers] = copies > 1
+    corrupted[numbers] = ~whole
+    return Row(sent, lost, duplicated, corrupted, delay)
+
+
+def _floor(direction: Direction) -> float:
+    """Half of the delay, where packets may skip it; without a jitter as long as that, it tells them apart."""
+    return float(direction.delay or 0.0) / 2 if direction.reordering is not None else 0.0
+
+
+def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Iterator[LinkLine]:
+    runs = int(np.clip(_DRAWS // max(len(row.sent), 1), *_RUNS))
+    own_rate = direction.rate is not None and not (
+        profile.only_shaped or (profile.model == "netem" and direction.queue)
+    )
+    serial = 8 * (SIZE + HEADERS) / direction.rate if own_rate and direction.rate else 0.0
+    fates = simulate(direction, profile.model, row.sent, runs=runs, seed=1, serial=serial)
+    rows = [_simulated(fates, run, row) for run in range(runs)]
+    _lose_headers(rows)
+    found, expected = statistics(row), [statistics(each) for each in rows]
+    judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
+    for each in PROPERTIES:
+        values = np.array([run[each.name] for run in expected])
+        stated = linkwords.stated(direction, each.name)
+        if _worth(each, direction, found[each.name]):
+            yield _line(way, each, stated, values, found[each.name], judged, len(row.sent))
+    yield _shape(way, direction, row, rows)
+
+
+def _simulated(fates: Fates, run: int, row: Row) -> Row:
+    lost = fates.lost[run]
+    delay = np.where(lost | fates.corrupted[run], np.nan, fates.delay[run])
+    return Row(row.sent, lost, fates.duplicated[run] & ~lost, fates.corrupted[run] & ~lost, delay, row.floor)
+
+
+def _lose_headers(rows: list[Row]) -> None:
+    """A corrupted probe whose bit is in its IP or UDP header never reaches the prober."""
+    random = np.random.default_rng(2)
+    share = _HEADER / (SIZE + _HEADER)
+    for row in rows:
+        if row.corrupted.any():
+            gone = row.corrupted & (random.random(len(row.lost)) < share)
+            row.lost[gone], row.corrupted[gone], row.delay[gone] = True, False, np.nan
+
+
+def _worth(each: Property, direction: Direction, found: float) -> bool:
+    """Whether there is something to say: correlated noise of the instrument, or bursts of no losses, say nothing."""
+    if each.name == "skipped" and direction.reordering is None:
+        return False
+    return not np.isnan(found) and (each.name != "delay_lag1" or direction.jitter is not None)
+
+
+def _line(
+    way: str, each: Property, stated: str, values: npt.NDArray[np.float64], achieved: float, judged: bool, count: int
+) -> LinkLine:
+    known = values[~np.isnan(values)]
+    if not len(known) or not judged:
+        note = "not judged: the profile says nothing of it" if judged else "not judged: it depends on the trace"
+        return LinkLine(way, each.name, each.unit, stated, None, None, None, achieved, None, note)
+    middle = float(known.mean())
+    # Rare events come one by one: two packets more or fewer are always chance.
+    grain = 200.0 / count if each.unit == "%" else (1.0 if each.unit == "packets" else 0.0)
+    room = SPREADS * float(known.std()) + grain + max(each.slack, each.share * abs(middle))
+    low, high = middle - room, middle + room
+    if each.unit:
+        low = max(low, 0.0)
+    else:
+        high = min(high, 1.0)
+    return LinkLine(way, each.name, each.unit, stated, middle, low, high, achieved, low <= achieved <= high)
+
+
+def _shape(way: str, direction: Direction, row: Row, rows: list[Row]) -> LinkLine:
+    """The largest difference between the distribution functions of delays, met and simulated."""
+    name, stated = "distribution", linkwords.stated(direction, "distribution")
+    met = row.delay[~np.isnan(row.delay)]
+    every = [each.delay[~np.isnan(each.delay)] for each in rows]
+    pooled = np.concatenate(every) if every else np.array([])
+    if not len(met) or not len(pooled) or pooled.std() < 50e-6:
+        note = "not judged: the delay does not vary"
+        return LinkLine(way, name, "", stated, None, None, None, None, None, note)
+    pooled = np.sort(pooled)[:: max(len(pooled) // 20_000, 1)]
+    chance = np.array([distance(each, pooled) for each in every[:60]])
+    # What a shift by the instrument's own delay does to a distribution function.
+    moved = float(
+        (
+            np.searchsorted(pooled, pooled + 50e-6, side="right") / len(pooled) - np.arange(len(pooled)) / len(pooled)
+        ).max()
+    )
+    high = float(chance.mean()) + SPREADS * float(chance.std()) + moved
+    found = distance(met, pooled)
+    return LinkLine(
+        way,
+        name,
+        "",
+        stated,
+        float(chance.mean()),
+        0.0,
+        high,
+        found,
+        found <= high,
+        "largest difference of distribution functions",
+    )
+
+
+def _series(row: Row) -> tuple[LinkPoint, ...]:
+    begin = float(row.sent[0]) if len(row.sent) else 0.0
+    points = []
+    for chosen in np.array_split(np.arange(len(row.sent)), min(_POINTS, len(row.sent)) or 1):
+        if not len(chosen):
+            continue
+        delay = 1e3 * row.delay[chosen][~np.isnan(row.delay[chosen])]
+        middle, least, largest = np.quantile(delay, (0.5, 0, 1)) if len(delay) else (None, None, None)
+        loss = 100 * float(row.lost[chosen].mean())
+        points.append(LinkPoint(float(row.sent[chosen[0]]) - begin, middle, least, largest, loss))
+    return tuple(points)
+
+
+def _train(way: str, profile: Profile, direction: Direction, flow: Flow) -> Iterator[LinkLine]:
+    if flow.train is None or direction.rate is None:
+        return
+    frame = 8 * (flow.train.size + HEADERS)
+    records = flow.phase(TRAIN)
+    arrived = np.sort(records["received"]) / 1e9
+    skipped = len(arrived) // 5  # the bucket's burst, and what came while the queue filled
+    arrived = arrived[skipped:]
+    rate, stated = float(direction.rate), str(direction.rate)
+    room = RATE_SHARE * rate
+    if len(arrived) < 20:
+        note = f"only {len(arrived) + skipped} of {flow.train.count} packets arrived"
+        yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, None, False, note)
+        return
+    found = frame * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
+    span = float(arrived[-1] - arrived[0])
+    if direction.jitter is not None:  # the first and the last packet have each their own
+        room += rate * min(6 * direction.jitter.size / span, 0.5)
+    losing = 1 - len(records) / flow.train.count
+    ok: bool | None = abs(found - rate) <= room
+    note = ""
+    if found < rate - room and flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
+        ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
+    yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
+    yield from _queue(way, direction, flow, records, found)
+
+
+def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
+    if direction.queue is None or flow.train is None:
+        return
+    size, stated = float(direction.queue), str(direction.queue)
+    delays = (records["received"] - records["sent"]) / 1e9
+    found = (float(np.quantile(delays, 0.98)) - float(direction.delay or 0.0)) * rate / 8
+    frame = flow.train.size + HEADERS
+    jitter = 3 * direction.jitter.size * rate / 8 if direction.jitter else 0.0
+    room = QUEUE_SHARE * size + (2 + flow.train.batch) * frame + jitter
+    ok: bool | None = abs(found - size) <= room
+    note = ""
+    if flow.train_rate < FILLS * rate:
+        ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s and filled no queue"
+    elif jitter > QUEUE_SHARE * size:
+        ok, note = None, "not judged: the jitter holds packets longer than the queue"
+    elif direction.codel is not None or direction.reordering is not None:
+        ok, note = None, "not judged: packets leave it early"
+    yield LinkLine(way, "queue", "B", stated, size, size - room, size + room, found, ok, note)
+
+
+def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> Iterator[LinkLine]:
+    """What the emulator says of itself: how late packets left, and what was dropped that no profile asked for."""
+    for report in reports:
+        for each in report["directions"]:
+            late, bound = float(each["lateness_us"]["p99"]), lateness.bound(profile)
+            note = f"99 % of departures; at worst {each['lateness_us']['max'] / 1e3:.2f} ms"
+            way = each["name"].replace(" to ", ">")
+            yield LinkLine(way, "late", "us", "", 0.0, 0.0, bound, late, late <= bound, note)
+        if lost := lateness.unplanned(report):
+            yield LinkLine("all", "unplanned", "packets", "", 0.0, 0.0, 0.0, float(lost), False)

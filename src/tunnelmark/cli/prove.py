@@ -1,0 +1,89 @@
+"""The command `prove-link`: sends probes through a bare link and prints what the profile asks beside what they met."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark.cli import names, output
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.record.results import LinkLine, LinkProof
+
+_STYLES = {True: "green", False: "bold red", None: "dim"}
+_WORDS = {True: "ok", False: "outside", None: "-"}
+
+
+@click.command("prove-link")
+@click.argument("profile", type=names.PROFILE)
+@click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Whose first link is proved.")
+@click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
+@click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def prove_link(
+    profile: str, topology: str, probes: int, rate: float, seed: int, out: Path | None, as_json: bool
+) -> int:
+    """Prove the link of PROFILE (several may be joined: wifi-good+gigabit).
+
+    Probes go both ways through a fresh lab without a VPN; a train of full packets then fills the queue of each rate.
+    Each line has what the profile states, what follows from it for these probes, and what they met. Exit code 1 when
+    a line is outside of its tolerance.
+    """
+    if probes < 100 or rate <= 0:
+        raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
+    files = Files.standard()
+    what = load_topology(topology, files), load_profile(profile, files)
+    if out is not None:
+        proof = asyncio.run(_prove(*what, probes, rate, seed, out))
+    else:
+        with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as folder:
+            proof = asyncio.run(_prove(*what, probes, rate, seed, Path(folder)))
+    if as_json:
+        output.as_json(asdict(proof))
+    else:
+        show(proof, what[1])
+    return 0 if proof.verdict == "proved" else 1
+
+
+async def _prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
+    from tunnelmark.analyse import link
+    from tunnelmark.lab.lab import Keeper
+    from tunnelmark.run.prove import observe, pace_of
+
+    async with Keeper() as keeper:
+        seen = await observe(keeper, topology, profile, pace_of(profile, probes, 1 / rate), raw, seed=seed)
+    return link.judge(profile, seen, "alone")
+
+
+def show(proof: LinkProof, profile: Profile) -> None:
+    """Print a proof as a table a direction, and the verdict."""
+    from tunnelmark.lab.backends import describe
+
+    console = Console(highlight=False)
+    console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
+    console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
+    for way in dict.fromkeys(line.way for line in proof.lines):
+        rows = [_row(line) for line in proof.lines if line.way == way]
+        output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
+    if proof.verdict == "proved":
+        console.print("\n[green]proved[/]: every line is inside of its tolerance")
+    else:
+        console.print(Text.assemble(("\noutside", "bold red"), f": {proof.reason}"), soft_wrap=True)
+
+
+def _row(line: LinkLine) -> tuple[str | Text, ...]:
+    from tunnelmark.analyse import linkwords
+
+    figures = (linkwords.value(line, number) for number in (line.expected, line.low, line.high, line.achieved))
+    verdict = Text(_WORDS[line.ok], style=_STYLES[line.ok])
+    return (linkwords.TITLES[line.name], line.stated, *figures, verdict, line.note)

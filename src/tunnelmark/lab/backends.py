@@ -1,0 +1,81 @@
+"""Chooses what carries a profile's links: kernel shapers and copying, the emulator, or netem; and says it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from tunnelmark.lab.underlay import Shaper
+from tunnelmark.plan.impairments import Chance, Direction, FourState, GilbertElliott, Jitter, Reordering
+from tunnelmark.plan.model import Profile
+from tunnelmark.units import Rate, Size
+
+Backend = Literal["shaper", "wire", "netem"]
+
+
+def backend_of(profile: Profile) -> Backend:
+    """What carries the links of this profile: a kernel shaper where that is enough, else the emulator."""
+    if profile.backend != "auto":
+        return profile.backend
+    return "shaper" if profile.only_shaped else "wire"
+
+
+def by_target(profile: Profile, nodes: Sequence[str]) -> Mapping[str, Direction]:
+    """What happens to packets on their way to each node of a link: `back` to its first node, `forward` to the others."""
+    return {node: profile.forward if place else profile.back for place, node in enumerate(nodes)}
+
+
+def shaper_of(profile: Profile, direction: Direction) -> Shaper | None:
+    """The kernel shaper in front of a node, if there is one.
+
+    In netem's model a rate with a queue in bytes is a shaper behind netem, as a network card or a `tbf` would be;
+    a rate alone is netem's own.
+    """
+    if direction.rate is None or direction.queue is None:
+        return None
+    if profile.model != "netem" and backend_of(profile) != "shaper":
+        return None
+    return Shaper(int(direction.rate), int(direction.queue))
+
+
+def describe(profile: Profile) -> str:
+    """How a profile's link is made, in words for the record."""
+    carrier = {
+        "shaper": "",
+        "wire": f"tunnelmark-wire, model {profile.model}, unit {profile.unit}: ",
+        "netem": f"netem on the {profile.place}, unit {profile.unit}: ",
+    }[backend_of(profile)]
+    forward, back = (_way(profile, way) for way in (profile.forward, profile.back))
+    if forward == back:
+        return carrier + (f"{forward}, each direction" if forward else "veth pairs, no shaper")
+    return f"{carrier}forward {forward or 'nothing'}; back {back or 'nothing'}"
+
+
+def _way(profile: Profile, way: Direction) -> str:
+    parts = []
+    stages = way.stages()
+    if (shaper := shaper_of(profile, way)) is not None:
+        parts.append(f"tbf rate {Rate(shaper.rate)}, burst {shaper.burst} B, limit {Size(shaper.queue)}")
+        stages = {name: value for name, value in stages.items() if name not in ("rate", "queue")}
+    return ", ".join(
+        [*parts, *(f"{name.replace('_', ' ')} {_figure(value)}".strip() for name, value in stages.items())]
+    )
+
+
+def _figure(value: object) -> str:
+    match value:
+        case Jitter(size, distribution):
+            return f"{size} {distribution}{_correlated(value)}"
+        case Chance(probability) | Reordering(probability):
+            return f"{probability}{_correlated(value)}"
+        case GilbertElliott(p, r):
+            return f"in bursts (Gilbert-Elliott, p {p}, r {r})"
+        case FourState():
+            return "in bursts (four states)"
+        case int() | float():
+            return str(value)
+    return ""
+
+
+def _correlated(value: Jitter | Chance | Reordering) -> str:
+    return f" correlated {value.correlation}" if value.correlation else ""

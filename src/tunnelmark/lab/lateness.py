@@ -1,0 +1,46 @@
+"""Says whether the emulator kept up: how late packets left, and what was dropped though no profile asked for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tunnelmark.plan.model import Profile
+
+LATE_P99 = 1000.0
+"""Microseconds by which 99 % of departures may be late, or the emulator does not do what the profile says.
+
+On a quiet machine it is 100 us. Where other work takes the cores it is milliseconds, and then the link has another
+delay than its profile.
+"""
+
+LATE_SHARE = 0.05
+"""The same as a share of the delay, where that is more."""
+
+
+def bound(profile: Profile) -> float:
+    """The microseconds by which 99 % of departures may be late."""
+    return max(LATE_P99, *(1e6 * LATE_SHARE * (way.delay or 0.0) for way in (profile.forward, profile.back)))
+
+
+def unplanned(report: Mapping[str, Any]) -> int:
+    """The packets that the emulator or its ports dropped though no profile asked for it, since it was started."""
+    faults = ("tx_dropped", "rx_dropped", "socket_dropped", "refused")
+    ports = sum(int(port.get(fault, 0)) for port in report["ports"] for fault in faults)
+    inside = sum(int(each["dropped"].get(name, 0)) for each in report["directions"] for name in ("memory", "oversize"))
+    return ports + inside
+
+
+def trouble(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> str | None:
+    """What the emulators did wrong since they were started, by their latest reports; None: nothing."""
+    for report in reports:
+        if dropped := unplanned(report):
+            return f"the emulator dropped {dropped} packets unasked"
+        for each in report["directions"]:
+            late = each["lateness_us"]
+            if late["count"] and late["p99"] > bound(profile):
+                return (
+                    f"one in a hundred packets {each['name']} left the emulator more than {late['p99'] / 1e3:.2f} ms late, "
+                    f"beyond its bound of {bound(profile) / 1e3:.2f} ms"
+                )
+    return None

@@ -1,0 +1,36 @@
+"""Plans a lab's links: the addresses on them, and what carries them, from a topology and a profile. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+from tunnelmark.lab import backends, netem
+from tunnelmark.lab.underlay import Wire
+from tunnelmark.plan.model import Profile, Topology
+
+UNDERLAY = IPv4Network("10.50.0.0/16")
+"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
+
+
+def wires_of(topology: Topology, profile: Profile) -> list[Wire]:
+    """Each link as the middle node builds it."""
+    backend = backends.backend_of(profile)
+    on_sender = profile.place == "sender"
+    wires = []
+    for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
+        ways = backends.by_target(profile, link.nodes)
+        shapers = {node: backends.shaper_of(profile, way) for node, way in ways.items()}
+        if on_sender:  # what leaves the first node is forward
+            ways = {node: profile.back if place else profile.forward for place, node in enumerate(link.nodes)}
+        wires.append(
+            Wire(
+                f"link{number}",
+                {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes},
+                {node: shaper for node, shaper in shapers.items() if shaper is not None},
+                {node: netem.arguments(way) for node, way in ways.items()} if backend == "netem" else {},
+                netem_on_sender=on_sender,
+                emulated=backend == "wire",
+                super_packets=profile.unit == "gso",
+            )
+        )
+    return wires

@@ -1,0 +1,135 @@
+"""Sends and receives UDP probes on a node, with the kernel's receive stamps; run as a program of its own, standard library only.
+
+    python -I -S prober.py PLAN      where PLAN is a JSON object:
+        bind        [address, port] to receive on
+        until       when to stop receiving
+        phases      list of {to: [address, port], start, count, interval, size, batch}, in order of `start`;
+                    `size` in bytes of UDP payload, `batch` in packets a system call
+
+Times are in nanoseconds from a zero, which is the first line of standard input (nanoseconds of CLOCK_REALTIME): it is
+written when all nodes are bound. Standard output gets a record (RECORD) for each packet received; standard error one JSON object at the end: for each
+phase what was sent, in which time, and how late at worst. All nodes of a lab share one clock, so the difference of
+two stamps is the one-way delay. The receive stamp is the kernel's (SO_TIMESTAMPNS): how late this program reads
+does not matter. A sender that is late sends at once and states when it really sent.
+
+irtt measures the same in one direction and back, but stamps in user space, prints no record of duplicates and of
+corruption, and cannot fill a queue.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+import sys
+import time
+import zlib
+from typing import Any
+
+RECORD = struct.Struct("<IHHqq")
+"""One packet received: number, phase, flags, when it was sent and received (nanoseconds of CLOCK_REALTIME)."""
+
+CORRUPTED = 1
+"""Flag of a record: the packet's content is not what was sent."""
+
+HEADER = struct.Struct("<IIHHq")
+"""Of a probe: checksum of the rest (0 where batches are sent: none), number, phase, nothing, when it is sent."""
+
+LEAST = HEADER.size
+MOST = 1472  # bytes of UDP payload in a full Ethernet frame
+
+_SO_NO_CHECK, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 11, 32, 33, 35  # <asm-generic/socket.h>
+_SOL_UDP, _UDP_SEGMENT = 17, 103  # <linux/udp.h>
+_TIMESPEC = struct.Struct("@ll")
+_BUFFER = 64 << 20
+_EARLY = 0.0003  # seconds before a moment at which sleeping ends and spinning begins
+
+
+class Prober:
+    """Carries one plan out: sends at the planned moments and reads what has come whenever there is time."""
+
+    def __init__(self, plan: dict[str, Any], out: Any) -> None:
+        self._plan = plan
+        self._out = out
+        self._receive = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._receive.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+        self._receive.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._receive.setblocking(False)
+        self._receive.bind(tuple(plan["bind"]))
+        self._zero = 0
+
+    def run(self, zero: int) -> dict[str, Any]:
+        """All phases, then the wait for what is still on its way."""
+        self._zero = zero
+        sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
+        while (left := zero + self._plan["until"] - time.time_ns()) > 0:
+            select.select((self._receive,), (), (), min(left / 1e9, 0.05))
+            self._read()
+        return {"phases": sent}
+
+    def _send(self, number: int, phase: dict[str, Any]) -> dict[str, Any]:
+        batch = phase["batch"]
+        size = phase["size"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER)
+            if batch > 1:
+                sock.setsockopt(_SOL_UDP, _UDP_SEGMENT, size)
+            else:  # without a checksum, or the kernel would drop a corrupted probe before we see it
+                sock.setsockopt(socket.SOL_SOCKET, _SO_NO_CHECK, 1)
+            sock.connect(tuple(phase["to"]))
+            filling = bytes(index & 255 for index in range(size - LEAST))
+            packets = bytearray((bytes(LEAST) + filling) * batch)
+            view = memoryview(packets)
+            latest, first, now = 0, 0, 0
+            for begin in range(0, phase["count"], batch):
+                due = self._zero + phase["start"] + begin * phase["interval"]
+                self._wait(due)
+                now = time.time_ns()
+                many = min(batch, phase["count"] - begin)
+                for offset in range(many):
+                    HEADER.pack_into(packets, offset * size, 0, begin + offset, number, 0, now)
+                if batch == 1:
+                    packets[:4] = zlib.crc32(view[4:]).to_bytes(4, "little")
+                try:
+                    sock.send(view[: many * size])
+                except OSError:  # the link is down or the far end not there yet: counted as lost
+                    continue
+                first = first or now
+                latest = max(latest, now - due)
+            return {"sent": phase["count"], "seconds": (now - first) / 1e9, "latest": latest / 1e9}
+
+    def _wait(self, due: int) -> None:
+        """Until a moment; what has come meanwhile is read."""
+        while (left := due - time.time_ns()) > 0:
+            if left > 1e9 * _EARLY and select.select((self._receive,), (), (), left / 1e9 - _EARLY)[0]:
+                self._read(200)
+            # else spin: a sleep would end too late
+
+    def _read(self, most: int = 1 << 30) -> None:
+        for _ in range(most):
+            try:
+                data, ancillary, _, _ = self._receive.recvmsg(2048, 64)
+            except BlockingIOError:
+                return
+            except OSError:  # an ICMP error of an earlier packet
+                continue
+            seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
+            if len(data) < LEAST:
+                continue
+            checksum, number, phase, _, sent = HEADER.unpack_from(data)
+            flags = CORRUPTED if checksum and zlib.crc32(data[4:]) != checksum else 0
+            self._out.write(RECORD.pack(number, phase, flags, sent, seconds * 10**9 + nanoseconds))
+
+
+def main() -> None:
+    """Carry out the plan given as argument."""
+    plan = json.loads(sys.argv[1])
+    with open(sys.stdout.fileno(), "wb", buffering=1 << 20, closefd=False) as out:
+        prober = Prober(plan, out)
+        said = prober.run(int(sys.stdin.readline()))
+    sys.stderr.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

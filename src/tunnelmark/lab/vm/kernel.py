@@ -1,0 +1,138 @@
+"""Owns the guest's kernel: Debian's package, fetched and unpacked into the user's cache, never installed."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import lzma
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.programs import find
+from tunnelmark.lab.vm import modules
+
+_META = "linux-image-amd64"  # depends on the distribution's current kernel
+_FETCH_TIMEOUT = 900  # seconds for 70 to 100 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel outside of /boot: its release, its image, and the folder of its modules with a modules.dep."""
+
+    release: str
+    image: Path
+    modules: Path
+
+    def load(self, names: Iterable[str]) -> Mapping[str, bytes]:
+        """These modules and what they need: file name -> content, uncompressed, in the order of loading.
+
+        Raises MissingPart for a module that this kernel does not have.
+        """
+        builtin = (self.modules / "modules.builtin").read_text().split()
+        dependencies = modules.parse((self.modules / "modules.dep").read_text())
+        return {
+            f"{modules.name(path)}.ko": _uncompressed(self.modules / path)
+            for path in modules.closure(names, dependencies, builtin)
+        }
+
+
+def cache_folder() -> Path:
+    """Where kernels are kept: `tunnelmark/kernels` in the user's cache (XDG_CACHE_HOME)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says that a relative path is to be ignored.
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "tunnelmark" / "kernels"
+
+
+async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
+    """The kernel of that release (`6.1.0-40-amd64`), or the distribution's current one, from the cache or the archive.
+
+    Raises MissingPart when it is not cached and apt cannot bring it.
+    """
+    if platform.machine() != "x86_64":
+        raise MissingPart(
+            f"the virtual machine is made for x86_64, and this is {platform.machine()}",
+            hint="use a machine whose own kernel has what you need (tunnelmark doctor says what it has)",
+        )
+    cache = cache or cache_folder()
+    release = release or _release(await _output(["apt-cache", "depends", _META]))
+    folder = cache / release
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / ".lock").open("w") as lock:
+            # Two runs at once: one fetches, the other waits and finds it there.
+            await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                await _fetch(release, cache, folder)
+    return Kernel(release, folder / "boot" / f"vmlinuz-{release}", folder / "lib" / "modules" / release)
+
+
+def _release(depends: str) -> str:
+    """The release in what `apt-cache depends` says of the package that names the current kernel."""
+    found = re.search(r"Depends: linux-image-(\d\S+)", depends)
+    if found is None:
+        raise MissingPart(f"apt knows no package {_META}", hint="run apt-get update; Debian and its kin have it")
+    return found[1]
+
+
+async def _fetch(release: str, cache: Path, folder: Path) -> None:
+    """Download, unpack and index, in a folder beside the final one that is renamed when all is well."""
+    work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache))
+    try:
+        # Root's cache is not open to apt's own user, which it would otherwise complain about.
+        download = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", f"linux-image-{release}"]
+        await _output(download, cwd=work)
+        package = next(work.glob("*.deb"))
+        await _output(["dpkg-deb", "-x", str(package), str(work / "root")])
+        package.unlink()
+        if (newer := work / "root" / "usr" / "lib" / "modules").exists():  # since Debian 13
+            (work / "root" / "lib").mkdir(exist_ok=True)
+            newer.rename(work / "root" / "lib" / "modules")
+        if not (work / "root" / "lib" / "modules" / release / "modules.dep").exists():  # made when installed
+            await _output(["busybox", "depmod", "-b", str(work / "root"), release])
+        (work / "root").rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+_PACKAGES = {"apt-cache": ["apt"], "apt-get": ["apt"], "dpkg-deb": ["dpkg"], "busybox": ["busybox-static"]}
+
+
+async def _output(argv: Sequence[str], cwd: Path | None = None) -> str:
+    """What a command prints; MissingPart when it fails or takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        find(argv[0], _PACKAGES[argv[0]]),
+        *argv[1:],
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), _FETCH_TIMEOUT)
+        problem = err.decode(errors="replace").strip().rpartition("\n")[2]
+    except TimeoutError:
+        out, problem = b"", f"it took more than {_FETCH_TIMEOUT} s"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise MissingPart(
+            f"no kernel for the virtual machine: {' '.join(argv)}: {problem}",
+            hint="run apt-get update, and see that the machine reaches its package archive",
+        )
+    return out.decode(errors="replace")
+
+
+def _uncompressed(module: Path) -> bytes:
+    """A module's content; found under its name or, as Debian 13 ships it, compressed."""
+    content = module.read_bytes()
+    return lzma.decompress(content) if module.suffix == ".xz" else content

@@ -1,0 +1,137 @@
+"""Runs the emulator `tunnelmark-wire` on the middle node: finds it, starts it, sends it commands, reads what it reports.
+
+One process carries one link. It prints JSON lines (docs/wire.md), which are kept as raw output; it ends with its
+standard input, which the command holds open, or with its node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.errors import LabError, MissingPart
+from tunnelmark.lab.emulation import configuration
+from tunnelmark.lab.node import Node, Process
+from tunnelmark.lab.programs import search_path
+from tunnelmark.lab.underlay import Wire
+from tunnelmark.plan.model import Profile
+
+PROGRAM = "tunnelmark-wire"
+VARIABLE = "TUNNELMARK_WIRE"
+BUILT = Path(__file__).resolve().parents[3] / "target" / "release" / PROGRAM
+"""Where set-up builds it in a checkout."""
+
+_PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
+_POLL = 0.002  # seconds between two looks at its output
+_HINT = "what it printed stands in wire.middle.out and wire.middle.err beside the trial's raw output"
+
+
+def program() -> Path:
+    """The emulator: what TUNNELMARK_WIRE names, else what set-up has built, else PATH; MissingPart if there is none."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        if os.access(named, os.X_OK) and os.path.isfile(named):
+            return Path(named)
+        raise MissingPart(f"{VARIABLE} names {named}, which is no program", hint="correct or unset it")
+    if os.access(BUILT, os.X_OK):
+        return BUILT
+    if (found := shutil.which(PROGRAM, path=search_path())) is not None:
+        return Path(found)
+    raise MissingPart(
+        f"{PROGRAM}, which carries every link with more than a rate, is not built",
+        hint=f"`make setup` builds it with cargo; or name it: {VARIABLE}=/path/to/{PROGRAM}",
+    )
+
+
+class Emulator:
+    """The emulator of one link while it runs."""
+
+    def __init__(self, process: Process, commands: int, output: Path, complaints: Path, scratch: Path | None) -> None:
+        self._process = process
+        self._commands = commands
+        self._output = output
+        self._complaints = complaints
+        self._scratch = scratch
+
+    @classmethod
+    async def start(
+        cls, middle: Node, wire: Wire, number: int, profile: Profile, *, seed: int, raw: Path | None
+    ) -> Emulator:
+        """Have the link carried from now on; what is printed goes to the folder `raw` (None: a scratch folder).
+
+        LabError if it refuses its configuration or is not ready in time.
+        """
+        scratch = None if raw else Path(tempfile.mkdtemp(prefix="tunnelmark-wire-"))
+        folder = raw or scratch
+        assert folder is not None
+        name = "wire" if number == 0 else f"wire{number}"
+        output, complaints = folder / f"{name}.middle.out", folder / f"{name}.middle.err"
+        ports = wire.doors(number)
+        argv = [str(program()), "--config", "-"]
+        for node, mac in wire.macs(number).items():
+            argv += ["--port", ports[node], "--mac", f"{ports[node]}={mac}"]
+        theirs, ours = os.pipe2(os.O_CLOEXEC)
+        with open(theirs, "rb", buffering=0) as commands:
+            process = await middle.spawn(argv, stdout=output, stderr=complaints, stdin=commands)
+        emulator = cls(process, ours, output, complaints, scratch)
+        try:
+            await emulator._say(json.dumps(configuration(profile, ports, seed=seed, link=number)))
+            await emulator._until(lambda lines: any("ready" in line for line in lines))
+        except BaseException:
+            emulator.close()
+            raise
+        return emulator
+
+    async def zero(self) -> None:
+        """Begin the link's time anew: blackouts and schedules count from now."""
+        await self._say("zero")
+
+    async def report(self) -> dict[str, Any]:
+        """What the emulator has done up to now, as it says (docs/wire.md, reports)."""
+        before = len(self._reports(self._lines()))
+        await self._say("report")
+        lines = await self._until(lambda lines: len(self._reports(lines)) > before)
+        return self._reports(lines)[-1]
+
+    def close(self) -> None:
+        """Let the emulator end."""
+        with contextlib.suppress(OSError):
+            os.close(self._commands)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @staticmethod
+    def _reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [line["report"] for line in lines if "report" in line]
+
+    async def _say(self, line: str) -> None:
+        def write() -> None:  # in a thread: a long configuration fills the pipe until it is read
+            data = line.encode() + b"\n"
+            while data:
+                data = data[os.write(self._commands, data) :]
+
+        with contextlib.suppress(BrokenPipeError):  # it has ended; whoever waits for its answer finds out why
+            await asyncio.to_thread(write)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        content = self._output.read_bytes() if self._output.exists() else b""
+        return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if line.strip()]
+
+    async def _until(self, holds: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + _PATIENCE
+        while not holds(lines := self._lines()):
+            if self._process.exit is not None:
+                said = self._complaints.read_text(errors="replace").strip()
+                raise LabError(f"{PROGRAM} ended with code {self._process.exit.code}: {said}", hint=_HINT)
+            if time.monotonic() > deadline:
+                raise LabError(f"{PROGRAM} did not answer within {_PATIENCE:g} s", hint=_HINT)
+            await asyncio.sleep(_POLL)
+        return lines

@@ -1,0 +1,170 @@
+"""What may stand in a profile file: its shape, field by field.
+
+Each field's description completes "should be ..."; `problems` shows it as the hint. What spans several
+fields is checked in `link_checks`. A stage with one figure may be written as that figure: `loss = "1 %"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from tunnelmark.plan.fields import DurationText, MomentText, RateText, ShareText, SizeText
+from tunnelmark.plan.impairments import Distribution
+from tunnelmark.plan.schema import Table
+from tunnelmark.units import Share
+
+_SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
+_DURATION = "a duration above zero such as '10 ms'"
+_MOMENT = "a time from '0 s' on, such as '10 s'"
+_LONGER = "a table with `{}`, or that alone as text"
+
+
+def _alone(key: str) -> Callable[[object], object]:
+    """Reads a text as the table in which it stands under `key`."""
+    return lambda value: {key: value} if isinstance(value, str) else value
+
+
+class ChanceTable(Table):
+    """`duplication`, `corruption`"""
+
+    probability: ShareText = Field(description=_SHARE)
+    correlation: ShareText = Field(default=Share(0), description=_SHARE)
+
+
+class ReorderingTable(ChanceTable):
+    """`reordering`"""
+
+    gap: int = Field(default=1, ge=1, description="a whole number from 1 on; 1: every packet may be reordered")
+
+
+class JitterTable(Table):
+    """`jitter`"""
+
+    size: DurationText = Field(description=_DURATION)
+    distribution: Distribution = Field(default="uniform", description="'uniform', 'normal', 'pareto' or 'paretonormal'")
+    correlation: ShareText = Field(default=Share(0), description=_SHARE)
+    keep_order: bool | None = Field(default=None, description="true or false")
+
+
+class LossTable(Table):
+    """`loss`: which keys belong to which kind is checked in `link_checks`."""
+
+    kind: Literal["independent", "gilbert-elliott", "state4", "pattern"] = Field(
+        default="independent", description="'independent', 'gilbert-elliott', 'state4' or 'pattern'"
+    )
+    probability: ShareText | None = Field(default=None, description=_SHARE)
+    correlation: ShareText | None = Field(default=None, description=_SHARE)
+    p: ShareText | None = Field(default=None, description=_SHARE)
+    r: ShareText | None = Field(default=None, description=_SHARE)
+    h: ShareText | None = Field(default=None, description=_SHARE)
+    k: ShareText | None = Field(default=None, description=_SHARE)
+    p13: ShareText | None = Field(default=None, description=_SHARE)
+    p31: ShareText | None = Field(default=None, description=_SHARE)
+    p32: ShareText | None = Field(default=None, description=_SHARE)
+    p23: ShareText | None = Field(default=None, description=_SHARE)
+    p14: ShareText | None = Field(default=None, description=_SHARE)
+    pattern: str | None = Field(default=None, pattern="^[01]+$", description="a text of 0 (delivered) and 1 (lost)")
+    repeat: bool | None = Field(default=None, description="true or false")
+
+
+class CodelTable(Table):
+    """`codel`"""
+
+    target: DurationText | None = Field(default=None, description="a duration such as '5 ms'")
+    interval: DurationText | None = Field(default=None, description="a duration such as '100 ms'")
+
+
+class TraceTable(Table):
+    """`rate_trace`"""
+
+    at_ms: list[int] = Field(
+        min_length=1, description="a list of whole milliseconds, ascending, as in a Mahimahi trace"
+    )
+    bytes: int = Field(default=1514, ge=1, description="the bytes that one opportunity carries, such as 1514")
+
+
+class BlackoutTable(Table):
+    """One of `blackouts`"""
+
+    start: MomentText = Field(description=_MOMENT)
+    length: DurationText = Field(description=_DURATION)
+    every: DurationText | None = Field(default=None, description=_DURATION)
+
+
+class StagesTable(Table):
+    """What a direction does to packets at a time."""
+
+    delay: DurationText | None = Field(default=None, description=_DURATION)
+    jitter: Annotated[JitterTable | None, BeforeValidator(_alone("size"))] = Field(
+        default=None, description=_LONGER.format("size")
+    )
+    loss: Annotated[LossTable | None, BeforeValidator(_alone("probability"))] = Field(
+        default=None, description=_LONGER.format("probability")
+    )
+    duplication: Annotated[ChanceTable | None, BeforeValidator(_alone("probability"))] = Field(
+        default=None, description=_LONGER.format("probability")
+    )
+    corruption: Annotated[ChanceTable | None, BeforeValidator(_alone("probability"))] = Field(
+        default=None, description=_LONGER.format("probability")
+    )
+    reordering: Annotated[ReorderingTable | None, BeforeValidator(_alone("probability"))] = Field(
+        default=None, description=_LONGER.format("probability")
+    )
+    rate: RateText | None = Field(default=None, description="a rate above zero such as '100 Mbit/s'")
+    rate_trace: TraceTable | None = Field(default=None, description="a table with `at_ms`")
+    queue: SizeText | None = Field(default=None, description="a size above zero such as '512 KiB'")
+    queue_packets: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on")
+    codel: CodelTable | None = Field(default=None, description="a table, empty for RFC 8289's 5 ms and 100 ms")
+    overhead: int | None = Field(default=None, description="whole bytes that are added to each packet's length")
+
+
+class StepTable(Table):
+    """One of a schedule's `steps`"""
+
+    at: MomentText = Field(description=_MOMENT)
+    set: StagesTable | None = Field(default=None, description="a table of stages that are replaced")
+    clear: list[str] = Field(default_factory=list, description='a list of stages such as ["loss", "rate"]')
+    down: bool | None = Field(default=None, description="true or false")
+
+
+class ScheduleTable(Table):
+    """`schedule`"""
+
+    steps: list[StepTable] = Field(min_length=1, description="a list of tables with `at`")
+    repeat: DurationText | None = Field(default=None, description=_DURATION)
+
+
+class DirectionTable(StagesTable):
+    """`[profile.forward]`, `[profile.back]`"""
+
+    limit: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on, such as 1000")
+    blackouts: list[BlackoutTable] | None = Field(default=None, description="a list of tables with start and length")
+    schedule: ScheduleTable | None = Field(default=None, description="a table with `steps`")
+
+
+class ProfileTable(DirectionTable):
+    """`[profile]`: what stands here itself holds for both directions."""
+
+    title: str = Field(description="one line of text for people", min_length=1)
+    source: str = Field(description="where the figures come from, in a line", min_length=1)
+    model: Literal["stated", "netem"] | None = Field(default=None, description="'stated' or 'netem'")
+    unit: Literal["wire", "gso"] | None = Field(default=None, description="'wire' or 'gso'")
+    backend: Literal["auto", "wire", "shaper", "netem"] | None = Field(
+        default=None, description="'auto', 'wire', 'shaper' or 'netem'"
+    )
+    place: Literal["middle", "sender"] | None = Field(default=None, description="'middle' or 'sender'")
+    forward: DirectionTable | None = Field(
+        default=None, description="a table of what holds for packets that leave the link's first node"
+    )
+    back: DirectionTable | None = Field(
+        default=None, description="a table of what holds for packets to the link's first node"
+    )
+
+
+class ProfileFile(Table):
+    """A profile file; the file's name is the profile's."""
+
+    profile: ProfileTable = Field(description="a table [profile] with title and source")

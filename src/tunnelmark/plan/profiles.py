@@ -1,0 +1,214 @@
+"""Makes profiles from their files: joins several into one, refuses keys that conflict and links that cannot be.
+
+`wifi-good+gigabit` is everything that both state; nothing may be stated twice with different figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.errors import PlanError
+from tunnelmark.plan.impairments import (
+    Blackout,
+    Chance,
+    Codel,
+    Direction,
+    Jitter,
+    Reordering,
+    Schedule,
+    Step,
+    Trace,
+)
+from tunnelmark.plan.link_checks import Model, Where, check, loss_of
+from tunnelmark.plan.link_schema import (
+    DirectionTable,
+    JitterTable,
+    LossTable,
+    ProfileFile,
+    ProfileTable,
+    ScheduleTable,
+    StagesTable,
+)
+from tunnelmark.plan.model import Profile
+from tunnelmark.plan.problems import Location, Problems, dotted, parse
+
+JOIN = "+"
+"""Stands between the names of profiles that are one together."""
+
+_WHOLE = ("model", "unit", "backend", "place")
+_WORDS = {"forward", "back", "title", "source", *_WHOLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A profile file: the profile's name, what errors call the file, and its text."""
+
+    name: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A value, the part that states it, and where."""
+
+    value: Any
+    part: Source
+    key: Location
+
+
+def parse_profile(sources: Sequence[Source]) -> Profile:
+    """The profile that the sources state together; PlanError says which key cannot be, or is stated twice."""
+    tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]
+    whole: dict[str, _Stated] = {}
+    ways: dict[str, dict[str, _Stated]] = {"forward": {}, "back": {}}
+    for source, table in tables:
+        for name in _WHOLE:
+            if (value := getattr(table, name)) is not None:
+                _state(whole, name, _Stated(value, source, ("profile", name)))
+        for way, stated in ways.items():
+            for name, found in _stages(table, way, source).items():
+                _state(stated, name, found)
+    name = JOIN.join(source.name for source in sources)
+    problems = Problems(sources[0].file if len(sources) == 1 else name)
+    given = {key: stated.value for key, stated in whole.items()}
+    model: Model = given.get("model", "stated")
+    profile = Profile(
+        name,
+        "; ".join(table.title for _, table in tables),
+        "; ".join(table.source for _, table in tables),
+        _direction(ways["forward"], model, problems),
+        _direction(ways["back"], model, problems),
+        **given,
+    )
+    _backend(profile, problems)
+    problems.raise_if_any()
+    return profile
+
+
+def _stages(table: ProfileTable, way: str, source: Source) -> dict[str, _Stated]:
+    """What a file states for one direction, whether for both or for that alone."""
+    found = {name: _Stated(value, source, ("profile", name)) for name, value in _given(table).items()}
+    own: DirectionTable | None = getattr(table, way)
+    for name, value in _given(own).items() if own else ():
+        _state(found, name, _Stated(value, source, ("profile", way, name)))
+    return found
+
+
+def _given(table: StagesTable) -> dict[str, Any]:
+    names = (name for name in type(table).model_fields if name not in _WORDS)
+    return {name: getattr(table, name) for name in names if getattr(table, name) is not None}
+
+
+def _state(stated: dict[str, _Stated], name: str, new: _Stated) -> None:
+    """Add what a part states; PlanError if another says otherwise."""
+    old = stated.setdefault(name, new)
+    if old.value == new.value:
+        return
+    if old.part is new.part:
+        raise PlanError(
+            new.part.file,
+            dotted(new.key),
+            f"{dotted(old.key)} states it too, for both directions",
+            hint="state it once for both, or once in each direction",
+        )
+    raise PlanError(
+        new.part.file,
+        dotted(new.key),
+        f"{old.part.name!r} states {name} too, and otherwise",
+        hint=f"join profiles that state different things, or write one that says what {name} should be",
+    )
+
+
+def _direction(stated: Mapping[str, _Stated], model: Model, problems: Problems) -> Direction:
+    def where(*keys: int | str) -> Location:
+        first = stated.get(str(keys[0]))
+        return (*(first.key if first else ("profile", keys[0])), *keys[1:])
+
+    values = {name: found.value for name, found in stated.items()}
+    made = _converted(values, model, where, problems)
+    if (schedule := values.get("schedule")) is not None:
+        made["schedule"] = _schedule(schedule, model, where, problems)
+    if (blackouts := values.get("blackouts")) is not None:
+        made["blackouts"] = tuple(Blackout(each.start, each.length, each.every) for each in blackouts)
+    direction = Direction(**made)
+    check(direction, model, where, problems)
+    return direction
+
+
+def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: Problems) -> dict[str, Any]:
+    """The stages as frozen data; a loss that cannot be is left out with the problem noted."""
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        match name:
+            case "jitter":
+                made[name] = _jitter(value, model)
+            case "loss":
+                made[name] = _loss(value, where, problems)
+            case "duplication" | "corruption":
+                made[name] = Chance(value.probability, value.correlation)
+            case "reordering":
+                made[name] = Reordering(value.probability, value.correlation, value.gap)
+            case "codel":
+                stated = {key: getattr(value, key) for key in ("target", "interval") if getattr(value, key) is not None}
+                made[name] = Codel(**stated)
+            case "rate_trace":
+                made[name] = Trace(tuple(value.at_ms), value.bytes)
+            case "blackouts" | "schedule":
+                continue
+            case _:
+                made[name] = value
+    return made
+
+
+def _jitter(table: JitterTable, model: Model) -> Jitter:
+    kept = table.keep_order if table.keep_order is not None else model == "stated"
+    return Jitter(table.size, table.distribution, table.correlation, kept)
+
+
+def _loss(table: LossTable, where: Where, problems: Problems) -> Any:
+    given = {name: value for name in type(table).model_fields if (value := getattr(table, name)) is not None}
+    del given["kind"]
+    return loss_of(table.kind, given, where, problems)
+
+
+def _schedule(table: ScheduleTable, model: Model, where: Where, problems: Problems) -> Schedule:
+    steps = []
+    for place, step in enumerate(table.steps):
+
+        def inside(*keys: int | str, place: int = place) -> Location:
+            return where("schedule", "steps", place, "set", *keys)
+
+        given = _given(step.set) if step.set else {}
+        changed = Direction(**_converted(given, model, inside, problems))
+        steps.append(Step(step.at, changed, tuple(step.clear), step.down))
+    return Schedule(tuple(steps), table.repeat)
+
+
+def _backend(profile: Profile, problems: Problems) -> None:
+    """Note what the backend that is asked for cannot do."""
+    directions = (profile.forward, profile.back)
+    if profile.backend == "shaper" and not profile.only_shaped:
+        more = sorted({name for way in directions for name in way.stages()} - {"rate", "queue"})
+        what = ", ".join(more) or "unit = 'gso', or netem's own rate"
+        problems.add(
+            ("profile", "backend"), f"a kernel shaper has a rate and a queue in bytes, not {what}", "use 'auto'"
+        )
+    if profile.backend == "netem":
+        if profile.model != "netem":
+            problems.add(
+                ("profile", "model"),
+                "netem can deliver only its own model",
+                "state model = 'netem', or backend = 'auto' for what is stated",
+            )
+        for name in ("blackouts", "schedule"):
+            if any(getattr(way, name) for way in directions):
+                problems.add(("profile", name), f"netem has no {name}", "use backend = 'auto'")
+    if profile.place == "sender" and profile.backend != "netem":
+        problems.add(
+            ("profile", "place"),
+            "only netem can stand on the sender",
+            "state backend = 'netem', or unit = 'gso' for its decisions on the middle node",
+        )

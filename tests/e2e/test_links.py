@@ -1,0 +1,67 @@
+"""A study on an emulated link: the link is proved before and after, kept raw, and shown; resuming looks again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import journal, run, small_study
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import wire
+
+pytestmark = pytest.mark.root
+
+
+def proofs(results: Path) -> list[dict]:
+    lines = (results / "journal.jsonl").read_text().splitlines()
+    return [entry["link"] for entry in map(json.loads, lines) if "link" in entry]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of one block of pings over bad Wi-Fi."""
+    try:
+        wire.program()
+    except MissingPart as missing:
+        pytest.skip(missing.hint)
+    folder = tmp_path_factory.mktemp("links")
+    done = run("run", small_study(folder, profile="wifi-bad+gigabit"), "--out", folder / "results")
+    assert done.returncode in (0, 1), done.stderr + done.stdout
+    return folder / "results"
+
+
+def test_the_link_is_proved_before_and_after(results: Path):
+    assert [proof["when"] for proof in proofs(results)] == ["before", "after"]
+    for proof in proofs(results):
+        names = {line["name"] for line in proof["lines"]}
+        assert {"delay_mean", "loss", "burst", "distribution", "rate", "late"} <= names
+        assert {Path(file).name for file in proof["raw"]} >= {"probe.a.out", "probe.b.out", "wire.middle.out"}
+        assert all((results / file).is_file() for file in proof["raw"])
+
+
+def test_trials_meet_the_link_and_keep_what_its_emulator_says(results: Path):
+    for trial in journal(results):
+        if trial["reason"] == "trial-void":  # the machine was too busy for the link
+            continue
+        assert any(file.endswith("wire.middle.out") for file in trial["raw"])
+        if trial["outcome"] == "ok":
+            (rtt,) = (s["value"] for s in trial["samples"] if s["metric"] == "rtt_median" and s["time"] is None)
+            assert 13 < rtt < 40
+
+
+def test_environment_and_report_say_what_carried_it(results: Path):
+    lab = json.loads((results / "environment.json").read_text())["lab"]
+    assert lab["shaper"]["wifi-bad+gigabit"].startswith("tunnelmark-wire, model stated")
+    assert len(lab["emulator"]["sha256"]) == 64
+    assert "The link as it was: wifi-bad+gigabit, pair" in (results / "report.html").read_text()
+    assert {file.name for file in (results / "inputs" / "profiles").iterdir()} == {"wifi-bad.toml", "gigabit.toml"}
+
+
+def test_going_on_looks_again_and_keeps_the_first_looks(results: Path):
+    before = proofs(results)
+    done = run("run", "--resume", results)
+    assert done.returncode in (0, 1), done.stderr
+    assert len(proofs(results)) == len(before) + 2
+    assert all((results / file).is_file() for proof in proofs(results) for file in proof["raw"])

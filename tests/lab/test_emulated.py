@@ -1,0 +1,155 @@
+"""Emulated links in real labs do what their profile says, and are told when they do not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.labs import PAIR, TRIO, in_lab
+from tunnelmark.analyse.link import judge
+from tunnelmark.errors import LabError, MissingPart
+from tunnelmark.lab import wire
+from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.run.prove import observe, pace_of
+from tunnelmark.units import Duration, Rate, Share, Size
+
+pytestmark = pytest.mark.root
+
+NOISE = ("delay_mean", "delay_p99", "delay_sd", "late", "distribution")
+"""What other work on the machine moves; its own tests measure it on a quiet one."""
+
+
+@pytest.fixture(autouse=True)
+def built():
+    try:
+        wire.program()
+    except MissingPart as missing:
+        pytest.skip(missing.hint)
+
+
+def profile(way: Direction, back: Direction | None = None, **more) -> Profile:
+    return Profile("made", "T", "S", way, way if back is None else back, **more)
+
+
+def prove(made: Profile, raw: Path, count: int = 1500) -> LinkProof:
+    async def run() -> LinkProof:
+        async with Keeper() as keeper:
+            return judge(made, await observe(keeper, PAIR, made, pace_of(made, count, 0.001), raw, seed=5), "alone")
+
+    return asyncio.run(run())
+
+
+def outside(proof: LinkProof) -> list[LinkLine]:
+    return [line for line in proof.lines if line.ok is False and line.name not in NOISE]
+
+
+def achieved(proof: LinkProof, way: str, name: str) -> float:
+    found = next(line.achieved for line in proof.lines if (line.way, line.name) == (way, name))
+    assert found is not None
+    return found
+
+
+def test_each_direction_has_its_own_delay_and_loss(tmp_path: Path):
+    made = profile(Direction(delay=Duration(0.02)), Direction(delay=Duration(0.005), loss=Chance(Share(0.05))))
+    proof = prove(made, tmp_path)
+    assert outside(proof) == []
+    assert achieved(proof, "a>b", "delay_p50") == pytest.approx(20, abs=0.3)
+    assert achieved(proof, "b>a", "delay_p50") == pytest.approx(5, abs=0.3)
+    assert achieved(proof, "a>b", "loss") == 0
+    assert 2 < achieved(proof, "b>a", "loss") < 9
+    assert (tmp_path / "wire.middle.out").read_text().startswith('{"ready"')
+
+
+def test_jitter_bursts_copies_corruption_and_reordering(tmp_path: Path):
+    way = Direction(
+        delay=Duration(0.02),
+        jitter=Jitter(Duration(0.002), "normal", Share(0.5), keep_order=False),
+        loss=GilbertElliott(Share(0.02), Share(0.25)),
+        duplication=Chance(Share(0.05)),
+        corruption=Chance(Share(0.05)),
+        reordering=Reordering(Share(0.05)),
+    )
+    proof = prove(profile(way), tmp_path, 2500)
+    assert outside(proof) == []
+    assert achieved(proof, "a>b", "skipped") == pytest.approx(5, abs=2.5)
+    assert achieved(proof, "a>b", "delay_lag1") == pytest.approx(0.5, abs=0.15)
+
+
+def test_an_emulated_rate_and_its_queue(tmp_path: Path):
+    way = Direction(delay=Duration(0.01), rate=Rate(20_000_000), queue=Size(65536))
+    proof = prove(profile(way), tmp_path, 200)
+    assert outside(proof) == []
+    assert achieved(proof, "a>b", "rate") == pytest.approx(20e6, rel=0.03)
+    assert achieved(proof, "a>b", "queue") == pytest.approx(65536, rel=0.2)
+
+
+def test_netems_model_with_a_shaper_behind_it(tmp_path: Path):
+    way = Direction(
+        delay=Duration(0.004),
+        jitter=Jitter(Duration(0.002), keep_order=False),
+        rate=Rate(20_000_000),
+        queue=Size(65536),
+    )
+    proof = prove(profile(way, model="netem"), tmp_path, 500)
+    assert outside(proof) == []
+    assert achieved(proof, "a>b", "rate") == pytest.approx(20e6, rel=0.1)
+
+
+def test_three_nodes_on_an_emulated_switch():
+    async def body(lab: Lab) -> list[float]:
+        delays = []
+        for source, target in (("a", "b"), ("b", "c"), ("c", "a")):
+            address = str(lab.address(target))
+            done = await lab.nodes[source].run(["ping", "-n", "-q", "-c5", "-i0.02", address])
+            delays.append(float(done.stdout.rpartition("=")[2].split("/")[0]))
+        return delays
+
+    back = Direction(delay=Duration(0.02))
+    # To the first node is back: b and c answer each other without it.
+    there, across, here = in_lab(body, TRIO, profile(Direction(delay=Duration(0.01)), back))
+    assert there == pytest.approx(30, abs=1)
+    assert across == pytest.approx(20, abs=1)
+    assert here == pytest.approx(30, abs=1)
+
+
+@pytest.mark.parametrize(("unit", "on"), [("gso", "on"), ("wire", "off")])
+def test_super_packets_stay_whole_where_the_sender_decides(unit, on):
+    async def body(lab: Lab) -> str:
+        return (await lab.nodes["a"].run(["ethtool", "-k", "eth0"])).stdout
+
+    made = Profile("made", "T", "S", Direction(delay=Duration(0.001)), unit=unit)
+    assert f"tcp-segmentation-offload: {on}" in in_lab(body, profile=made)
+
+
+def test_a_link_seldom_asks_for_an_address():
+    """A lost ARP request would cost a second that no path of routers has."""
+
+    async def body(lab: Lab) -> str:
+        return (await lab.nodes["a"].run(["ip", "neigh"])).stdout
+
+    assert "PERMANENT" in in_lab(body, profile=profile(Direction(loss=Chance(Share(0.5)))))
+
+
+def test_an_emulator_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object, **__: object) -> dict:
+        return {"directions": []}
+
+    monkeypatch.setattr(wire, "configuration", broken)
+    with pytest.raises(LabError) as caught:
+        in_lab(lambda lab: lab.nodes["a"].run(["true"]), profile=profile(Direction(delay=Duration(0.001))))
+    assert "directions" in caught.value.message
+
+
+def test_reports_say_what_happened():
+    async def body(lab: Lab) -> list[dict]:
+        await lab.zero()
+        await lab.nodes["a"].run(["ping", "-n", "-q", "-c10", "-i0.01", str(lab.address("b"))])
+        return await lab.link_reports()
+
+    (report,) = in_lab(body, profile=profile(Direction(delay=Duration(0.001))))
+    assert sum(direction["packets"] for direction in report["directions"]) >= 20

@@ -1,0 +1,208 @@
+"""A link is proved when probes met what follows from its profile, and outside when they did not; trials follow it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tunnelmark.analyse import gates, judge
+from tunnelmark.analyse.link import judge as judge_link
+from tunnelmark.analyse.link import row_of
+from tunnelmark.analyse.linkmodel import Floats, simulate
+from tunnelmark.analyse.proofs import unproved, voided
+from tunnelmark.lab.prober import CORRUPTED
+from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkProof, Session
+from tunnelmark.run.prove import HEADERS, RECORDS, Flow, Observation, Pace, Train
+from tunnelmark.units import Duration, Rate, Share, Size
+from unit.builders import Study
+
+COUNT, INTERVAL = 2000, 0.001
+ZERO = 1_790_000_000_000_000_000
+
+WAY = Direction(
+    delay=Duration(0.02),
+    jitter=Jitter(Duration(0.001), "normal", Share(0.3), keep_order=False),
+    loss=GilbertElliott(Share(0.01), Share(0.3)),
+    duplication=Chance(Share(0.03)),
+    reordering=Reordering(Share(0.02)),
+)
+
+
+def flow(way: Direction, source: str, seed: int, *, late: float = 0.0, records=None) -> Flow:
+    """What probes would meet on a link that does exactly what the direction says, and `late` seconds more."""
+    times: Floats = INTERVAL * np.arange(COUNT, dtype=np.float64) + 0.1
+    fates = simulate(way, "stated", times, runs=1, seed=seed)
+    rows = []
+    for number in np.flatnonzero(~fates.lost[0]):
+        sent = ZERO + round(1e9 * times[number])
+        for _ in range(1 + fates.duplicated[0, number]):
+            rows.append((number, 0, 0, sent, sent + round(1e9 * (fates.delay[0, number] + late)) + 5000))
+    found = np.array(rows, RECORDS) if records is None else records
+    target = "b" if source == "a" else "a"
+    return Flow(source, target, ZERO + round(1e8), Pace(COUNT, INTERVAL), None, 0, 0.0, 0.0, found)
+
+
+def observation(forward: Flow, back: Flow, reports=()) -> Observation:
+    return Observation("p", "pair", forward, back, ZERO, reports, 1.79e9, 3.0)
+
+
+def profile(way: Direction) -> Profile:
+    return Profile("p", "T", "S", way, way)
+
+
+def report(p99: float = 50.0, **faults: int) -> dict:
+    return {
+        "directions": [
+            {"name": "a to b", "lateness_us": {"count": 9, "p99": p99, "max": p99}, "dropped": {"memory": 0, "loss": 5}}
+        ],
+        "ports": [{"name": "a.0", **faults}],
+    }
+
+
+def lines(proof: LinkProof, way: str = "a>b") -> dict:
+    return {line.name: line for line in proof.lines if line.way == way}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_link_that_does_what_it_says_is_proved(seed):
+    seen = observation(flow(WAY, "a", 10 + seed), flow(WAY, "b", 20 + seed), (report(),))
+    proof = judge_link(profile(WAY), seen, "alone")
+    assert proof.verdict == "proved", proof.reason
+    found = lines(proof)
+    assert found["delay_mean"].achieved == pytest.approx(19.6, abs=0.3)
+    assert found["skipped"].expected == pytest.approx(2, abs=0.2)
+    assert found["delay_sd"].expected == pytest.approx(1, abs=0.1)
+    assert found["delay_lag1"].expected == pytest.approx(0.3, abs=0.02)
+    assert found["loss"].expected == pytest.approx(3.2, abs=0.4)
+    assert found["delay_lag1"].stated == "30 %"
+    assert len(proof.series["a>b"]) > 10
+
+
+@pytest.mark.parametrize(
+    ("truth", "outside"),
+    [
+        (replace(WAY, delay=Duration(0.023)), "delay_mean"),
+        (replace(WAY, loss=GilbertElliott(Share(0.04), Share(0.3))), "loss"),
+        (replace(WAY, loss=GilbertElliott(Share(0.001), Share(0.03))), "burst"),
+        (replace(WAY, duplication=None), "duplicated"),
+        (replace(WAY, reordering=None), "skipped"),
+        (replace(WAY, jitter=Jitter(Duration(0.003), "normal", keep_order=False)), "delay_sd"),
+        (replace(WAY, jitter=Jitter(Duration(0.001), "normal", Share(0.9), keep_order=False)), "delay_lag1"),
+    ],
+)
+def test_a_link_that_does_something_else_is_outside(truth, outside):
+    proof = judge_link(profile(WAY), observation(flow(truth, "a", 1), flow(WAY, "b", 2)), "alone")
+    if outside != "burst":  # which loses less as well, and that is in itself enough
+        assert lines(proof)[outside].ok is False
+    assert proof.verdict == "outside"
+    assert "a>b" in proof.reason
+
+
+def test_a_late_emulator_and_unplanned_drops_are_outside():
+    good = flow(WAY, "a", 1), flow(WAY, "b", 2)
+    late = judge_link(profile(WAY), observation(*good, (report(p99=5000.0),)), "alone")
+    assert "emulator, lateness a>b: 5000 us" in late.reason
+    dropped = judge_link(profile(WAY), observation(*good, (report(tx_dropped=3),)), "alone")
+    assert "unplanned drops all: 3" in dropped.reason
+
+
+def test_copies_corrupted_and_unknown_probes_are_told_apart():
+    sent = ZERO + round(1e8)
+    records = np.array(
+        [
+            (0, 0, 0, sent, sent + 10),
+            (0, 0, 0, sent, sent + 20),
+            (2, 0, CORRUPTED, 77, sent + 2_000_000 + 10),
+            (9_999_999, 0, CORRUPTED, 0, sent),
+            (3, 1, 0, sent, sent + 10),
+        ],
+        RECORDS,
+    )
+    row = row_of(flow(WAY, "a", 1, records=records), ZERO)
+    assert row.lost[:4].tolist() == [False, True, False, True]
+    assert row.duplicated[0]
+    assert row.corrupted.sum() == 1
+    assert row.delay[0] == pytest.approx(1e-8, abs=1e-9)
+    assert np.isnan(row.delay[2])  # its stamp may be what was corrupted
+
+
+def train(rate: float, queue: int, sent_rate: float, count: int = 2000) -> Flow:
+    """A train through a shaper of that rate and queue, tail drop."""
+    frame = 1472 + HEADERS
+    out, rows = 0.0, []
+    for number in range(count):
+        now = number * 8 * frame / sent_rate
+        if (max(out - now, 0.0)) * rate / 8 > queue:
+            continue
+        out = max(out, now) + 8 * frame / rate
+        rows.append((number, 1, 0, ZERO + round(1e9 * now), ZERO + round(1e9 * out)))
+    plan = Train(count, 8 * frame / sent_rate, 1472, 1)
+    return Flow("a", "b", ZERO, None, plan, ZERO, sent_rate, 0.0, np.array(rows, RECORDS))
+
+
+SHAPED = profile(Direction(rate=Rate(10**8), queue=Size(100_000)))
+
+
+def test_a_train_measures_rate_and_queue():
+    good = train(1e8, 100_000, 3e8)
+    proof = judge_link(SHAPED, observation(good, replace(good, source="b", target="a")), "before")
+    found = lines(proof)
+    assert proof.verdict == "proved", proof.reason
+    assert found["rate"].achieved == pytest.approx(1e8, rel=0.01)
+    assert found["queue"].achieved == pytest.approx(1e5, rel=0.06)
+
+
+@pytest.mark.parametrize(("rate", "queue", "outside"), [(9e7, 100_000, "rate"), (1e8, 50_000, "queue")])
+def test_another_rate_or_queue_is_outside(rate, queue, outside):
+    proof = judge_link(SHAPED, observation(train(rate, queue, 3e8), train(1e8, 100_000, 3e8)), "before")
+    assert [line.name for line in proof.lines if line.ok is False] == [outside]
+
+
+def test_what_a_sender_cannot_fill_is_not_judged():
+    slow = train(1e8, 100_000, 9e7)
+    found = lines(judge_link(SHAPED, observation(slow, slow), "before"))
+    assert (found["rate"].ok, found["queue"].ok) == (None, None)
+    assert "90 Mbit/s" in found["rate"].note
+
+
+class TestAStudy:
+    def results(self, verdict, started_after: float, when="before"):
+        results = Study(blocks=2).results()
+        first = results.trials[0].started
+        results = replace(results, sessions=(Session(first - 10, 20.0), Session(first + 1e6, None)))
+        proof = LinkProof("gigabit", "pair", when, first + started_after, 1.0, verdict, "rate a>b: 1", ())
+        return replace(results, proofs=(proof,))
+
+    def test_is_void_where_its_link_was_outside(self):
+        results = self.results("outside", -5)
+        assert {row.outcome for row in voided(results).trials} == {"void"}
+        assert "the link gigabit was not what it says (before the trials): rate a>b: 1" in str(
+            voided(results).trials[0].message
+        )
+        assert voided(results).trials[0].hint
+        analysis = judge(results)
+        assert len(analysis.failures) == len(results.trials)
+        assert not gates(analysis)[-1].passed
+        assert unproved(results.proofs) == {
+            ("gigabit", "pair"): "the link gigabit was not what it says (before the trials): rate a>b: 1"
+        }
+
+    def test_is_void_by_what_was_found_afterwards_too(self):
+        assert {row.outcome for row in voided(self.results("outside", 1000, "after")).trials} == {"void"}
+
+    def test_of_another_session_is_not(self):
+        assert {row.outcome for row in voided(self.results("outside", 1e6 + 5)).trials} == {"ok"}
+
+    def test_is_not_void_where_its_link_was_proved(self):
+        results = self.results("proved", -5)
+        assert voided(results) is results
+        gate = gates(judge(results))[-1]
+        assert (gate.name, gate.passed) == ("the link is what it says", True)
+        assert unproved(results.proofs) == {}
+
+    def test_whose_link_nobody_looked_at_has_no_such_gate(self):
+        assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))
