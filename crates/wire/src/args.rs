@@ -39,7 +39,7 @@ pub enum Place {
 
 pub const USAGE: &str =
     "usage: tunnelmark-wire --config FILE (--port NAME | --tap NAME=PID:IFACE)... [--mac NAME=ADDRESS]...
-       [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--no-napi] [--check]
+       [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--napi] [--check]
 see docs/wire.md";
 
 impl Args {
@@ -51,17 +51,17 @@ impl Args {
             macs: vec![],
             memory_mib: 256,
             spin_us: 80,
-            spin_share: 0.2,
+            spin_share: 0.1,
             join_us: 100,
             priority: 10,
-            napi: true,
+            napi: false,
         };
         let mut words = words.peekable();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--check" => args.check = true,
-                "--no-napi" => args.napi = false,
+                "--napi" => args.napi = true,
                 "--config" => args.config = value()?,
                 "--port" => args.ports.push(PortArg { name: value()?, tap: None }),
                 "--tap" => args.ports.push(tap(&value()?)?),

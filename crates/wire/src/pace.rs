@@ -15,7 +15,7 @@ const IDLE: f64 = 0.07;
 const DEBT: f64 = 60_000.0;
 /// The load is measured over windows of this length; above this share packets are coalesced.
 const WINDOW: u64 = 5_000_000;
-const LOADED: f64 = 2.0;
+const LOADED: f64 = 0.6;
 /// Coalescing sleeps this long: with the wake-up, packets are up to 60 us late.
 const COALESCE: u64 = 30_000;
 /// The budget for spinning is filled up to this much.

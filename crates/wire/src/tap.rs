@@ -26,6 +26,9 @@ pub struct Tap {
 
 impl Tap {
     /// Makes a device and moves its interface; returns a netlink socket in that namespace too.
+    ///
+    /// With NAPI the receiver's protocols run in a softirq behind whatever else is pending on this core, which
+    /// holds the next packet up; without, they run in the call that writes.
     pub fn open(to: BorrowedFd<'_>, interface: &str, mac: Option<[u8; 6]>, napi: bool) -> Result<(Self, Netlink)> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         let fd = OwnedFd::from(file);

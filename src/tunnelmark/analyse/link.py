@@ -150,8 +150,8 @@ def _line(
         note = "not judged: the profile says nothing of it" if judged else "not judged: it depends on the trace"
         return LinkLine(way, each.name, each.unit, stated, None, None, None, achieved, None, note)
     middle = float(known.mean())
-    # Rare events come one by one: two packets more or fewer are always chance.
-    grain = 200.0 / count if each.unit == "%" else (1.0 if each.unit == "packets" else 0.0)
+    # Rare events come one by one: two packets more or fewer are always chance, and so is the length of a few bursts.
+    grain = {"%": 200.0 / count, "packets": min(600.0 / count, 1.0)}.get(each.unit, 0.0)
     room = SPREADS * float(known.std()) + grain + max(each.slack, each.share * abs(middle))
     low, high = middle - room, middle + room
     if each.unit:

@@ -9,10 +9,12 @@ import click
 from tunnelmark import registry
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.programs import find, how_to_install, part_version
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 
+_CARRIERS = {"shaper": "the kernel", "wire": "tunnelmark-wire", "netem": "the kernel's netem"}
 _JSON = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 
 
@@ -94,13 +96,21 @@ def profiles(json_: bool) -> None:
     loaded = [load_profile(name, files) for name in files.names("profile")]
     if json_:
         as_json(
-            [{"name": p.name, "title": p.title, "source": p.source, "rate": p.rate, "queue": p.queue} for p in loaded]
+            [
+                {
+                    "name": p.name,
+                    "title": p.title,
+                    "source": p.source,
+                    "rate": p.rate,
+                    "queue": p.queue,
+                    "link": describe(p),
+                }
+                for p in loaded
+            ]
         )
         return
-    table(
-        ("profile", "title", "rate", "queue"),
-        [(p.name, p.title, str(p.rate or "unlimited"), str(p.queue or "-")) for p in loaded],
-    )
+    table(("profile", "title", "carried by"), [(p.name, p.title, _CARRIERS[backend_of(p)]) for p in loaded])
+    click.echo("\nseveral are joined by +, such as wifi-good+gigabit")
 
 
 @list_.command()

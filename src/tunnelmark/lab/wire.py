@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab.emulation import configuration
@@ -54,26 +54,22 @@ def program() -> Path:
 class Emulator:
     """The emulator of one link while it runs."""
 
-    def __init__(self, process: Process, commands: int, output: Path, complaints: Path, scratch: Path | None) -> None:
+    def __init__(self, process: Process, commands: int, output: IO[bytes], complaints: IO[bytes]) -> None:
         self._process = process
         self._commands = commands
         self._output = output
         self._complaints = complaints
-        self._scratch = scratch
 
     @classmethod
     async def start(
         cls, middle: Node, wire: Wire, number: int, profile: Profile, *, seed: int, raw: Path | None
     ) -> Emulator:
-        """Have the link carried from now on; what is printed goes to the folder `raw` (None: a scratch folder).
+        """Have the link carried from now on; what is printed goes to the folder `raw` (None: is not kept).
 
         LabError if it refuses its configuration or is not ready in time.
         """
-        scratch = None if raw else Path(tempfile.mkdtemp(prefix="tunnelmark-wire-"))
-        folder = raw or scratch
-        assert folder is not None
         name = "wire" if number == 0 else f"wire{number}"
-        output, complaints = folder / f"{name}.middle.out", folder / f"{name}.middle.err"
+        output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
         ports = wire.doors(number)
         argv = [str(program()), "--config", "-"]
         for node, mac in wire.macs(number).items():
@@ -81,7 +77,7 @@ class Emulator:
         theirs, ours = os.pipe2(os.O_CLOEXEC)
         with open(theirs, "rb", buffering=0) as commands:
             process = await middle.spawn(argv, stdout=output, stderr=complaints, stdin=commands)
-        emulator = cls(process, ours, output, complaints, scratch)
+        emulator = cls(process, ours, output, complaints)
         try:
             await emulator._say(json.dumps(configuration(profile, ports, seed=seed, link=number)))
             await emulator._until(lambda lines: any("ready" in line for line in lines))
@@ -105,8 +101,8 @@ class Emulator:
         """Let the emulator end."""
         with contextlib.suppress(OSError):
             os.close(self._commands)
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._output.close()
+        self._complaints.close()
 
     @staticmethod
     def _reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -122,16 +118,26 @@ class Emulator:
             await asyncio.to_thread(write)
 
     def _lines(self) -> list[dict[str, Any]]:
-        content = self._output.read_bytes() if self._output.exists() else b""
+        content = _content(self._output)
         return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if line.strip()]
 
     async def _until(self, holds: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
         deadline = time.monotonic() + _PATIENCE
         while not holds(lines := self._lines()):
             if self._process.exit is not None:
-                said = self._complaints.read_text(errors="replace").strip()
+                said = _content(self._complaints).decode(errors="replace").strip()
                 raise LabError(f"{PROGRAM} ended with code {self._process.exit.code}: {said}", hint=_HINT)
             if time.monotonic() > deadline:
                 raise LabError(f"{PROGRAM} did not answer within {_PATIENCE:g} s", hint=_HINT)
             await asyncio.sleep(_POLL)
         return lines
+
+
+def _file(folder: Path | None, name: str) -> IO[bytes]:
+    # Without a folder nothing may be left, however the command ends: a file without a name goes with it.
+    return (folder / name).open("w+b") if folder else tempfile.TemporaryFile()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    """All of a file to which the emulator writes through the same open file, so its place must not be moved."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
