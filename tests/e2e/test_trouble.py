@@ -113,7 +113,7 @@ def test_a_daemon_that_cannot_start_shows_its_own_words(tmp_path: Path):
 
 
 def test_a_full_disk_stops_the_study_and_loses_nothing(tmp_path: Path):
-    """A file system of 18 MiB: after some trials less than the spare is free. With room again, --resume completes."""
+    """A file system of 20 MiB: after some trials less than the spare is free. With room again, --resume completes."""
     study = small_study(tmp_path, blocks=2)
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -124,9 +124,9 @@ def test_a_full_disk_stops_the_study_and_loses_nothing(tmp_path: Path):
     again = inside.replace(f"run {study} --out {disk / 'results'}", f"run --resume {disk / 'results'}")
     script = f"""
         set -u
-        mount -t tmpfs -o size=18m tmpfs {disk}
+        mount -t tmpfs -o size=20m tmpfs {disk}
         head -c 800k /dev/urandom > {disk}/other
-        ( while [ $(find {disk} -path '*raw/*' -name '*.out' | wc -l) -lt 2 ]; do sleep 0.1; done; head -c 1m /dev/zero > {disk}/more ) &
+        ( until grep -qs '"trial"' {disk}/results/journal.jsonl; do sleep 0.1; done; head -c 3m /dev/zero > {disk}/more ) &
         {inside}; echo first $?
         grep -c '"trial"' {disk}/results/journal.jsonl
         mount -o remount,size=64m {disk}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tunnelmark import registry
-from tunnelmark.plan.model import Arm, Link, Profile, Topology, Trial, Use
-from tunnelmark.run.loop import Kit
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.plan.model import Arm, Link, Plan, Profile, Study, Topology, Trial, Use
+from tunnelmark.run.loop import Kit, carry_out
+from tunnelmark.run.outcome import Attempt
+from tunnelmark.units import Duration
 
 PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
 PROFILE = Profile("unshaped", "no shaper", "test")
@@ -48,3 +54,46 @@ def test_others_are_prepared_at_their_turn():
 
 def test_nothing_is_due_after_the_last_trial():
     assert list(kit(8.0).due(trials("tinc"))) == []
+
+
+class Silent:
+    """A watcher that counts."""
+
+    def __init__(self) -> None:
+        self.ended: list[Attempt] = []
+
+    def begin(self, trial: Trial) -> None:
+        pass
+
+    def end(self, attempt: Attempt) -> None:
+        self.ended.append(attempt)
+
+
+def test_trials_on_an_unproved_link_are_void_and_not_run(tmp_path: Path):
+    todo = trials("direct", "tinc")
+    study = Study("s", "S", "", 1, 1, Duration(1), (), (PROFILE,), (PAIR,), (), "")
+    kept: list[Attempt] = []
+    watcher = Silent()
+    never_used = cast(Keeper, None)
+    asyncio.run(
+        carry_out(
+            Plan(study, tuple(todo)),
+            kit(0.0),
+            never_used,
+            tmp_path,
+            done=(),
+            ready=lambda: None,
+            keep=lambda attempt, _: kept.append(attempt),
+            watcher=watcher,
+            unproved={("unshaped", "pair"): "the link unshaped was not what it says"},
+        )
+    )
+    assert kept == watcher.ended
+    for attempt in kept:
+        assert attempt.outcome == "void"
+        assert attempt.failure is not None
+        assert (attempt.failure.kind, attempt.failure.message) == (
+            "trial-void",
+            "the link unshaped was not what it says",
+        )
+        assert "prove-link" in attempt.failure.hint
