@@ -26,7 +26,7 @@ class Host:
             networks=frozenset(_links("net")),
             interfaces=frozenset(os.listdir("/sys/class/net")),
             mounts=frozenset(Path("/proc/self/mounts").read_text().splitlines()),
-            groups=frozenset(str(group) for group in Path("/sys/fs/cgroup").rglob("tunnelmark-*")),
+            groups=frozenset(_groups()),
             sysctls=tuple(
                 Path("/proc/sys/net/ipv4", name).read_text()
                 for name in ("tcp_congestion_control", "tcp_allowed_congestion_control", "ip_forward")
@@ -65,6 +65,12 @@ def _processes() -> list[str]:
         if elsewhere or "tunnelmark.lab" in command or "janitor.py" in command:
             found.append(f"{folder.name} {command}")
     return found
+
+
+def _groups() -> list[str]:
+    """Control groups of labs at the top of every hierarchy; not deeper, where folders vanish while one looks."""
+    mounts = [Path("/sys/fs/cgroup"), *(folder for folder in Path("/sys/fs/cgroup").iterdir() if folder.is_dir())]
+    return [str(group) for mount in mounts for group in mount.glob("tunnelmark-*")]
 
 
 def _links(kind: str) -> list[str]:

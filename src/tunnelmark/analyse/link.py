@@ -96,8 +96,10 @@ def row_of(flow: Flow, zero: int) -> Row:
 
 
 def _floor(direction: Direction) -> float:
-    """Half of the delay, where packets may skip it; without a jitter as long as that, it tells them apart."""
-    return float(direction.delay or 0.0) / 2 if direction.reordering is not None else 0.0
+    """Half of the delay, where packets may skip it and no jitter reaches so far down: it tells them apart."""
+    delay, jitter = float(direction.delay or 0.0), direction.jitter
+    reach = 0.0 if jitter is None else jitter.size * (1.0 if jitter.distribution == "uniform" else 4.0)
+    return delay / 2 if direction.reordering is not None and reach < delay / 2 else 0.0
 
 
 def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Iterator[LinkLine]:
@@ -137,7 +139,7 @@ def _lose_headers(rows: list[Row]) -> None:
 
 def _worth(each: Property, direction: Direction, found: float) -> bool:
     """Whether there is something to say: correlated noise of the instrument, or bursts of no losses, say nothing."""
-    if each.name == "skipped" and direction.reordering is None:
+    if each.name == "skipped" and not _floor(direction):
         return False
     return not np.isnan(found) and (each.name != "delay_lag1" or direction.jitter is not None)
 

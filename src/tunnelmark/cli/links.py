@@ -10,7 +10,8 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.lab import wire
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import probes, wire
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import sha256
@@ -25,9 +26,15 @@ _PROBES, _INTERVAL = 1500, 0.001  # each way, and seconds between two: a short l
 
 
 def require(profiles: Iterable[Profile]) -> None:
-    """MissingPart if a profile needs the emulator and it is not there."""
-    if any(backend_of(profile) == "wire" for profile in profiles):
+    """MissingPart if a profile needs the emulator, or the kernel's netem, and it is not there."""
+    needed = {backend_of(profile) for profile in profiles}
+    if "wire" in needed:
         wire.program()
+    if "netem" in needed and (why := probes.run()["netem"]):
+        raise MissingPart(
+            f"this kernel has no netem ({why})",
+            hint="modprobe sch_netem; or leave the backend out: model = 'netem' is enough",
+        )
 
 
 def record(profiles: Iterable[Profile]) -> dict[str, Any]:
