@@ -35,6 +35,7 @@ QUEUE_SHARE = 0.12
 FILLS = 1.1
 """A train must have been sent this much faster than the rate, or its queue did not fill."""
 
+_UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
 _POINTS = 60  # of a series over time
@@ -232,8 +233,16 @@ def _train(way: str, profile: Profile, direction: Direction, flow: Flow) -> Iter
     note = ""
     if found < rate - room and flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
         ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
+    elif found < rate - room and _ran_empty(direction, records[skipped:], frame / rate):
+        ok, note = None, "not judged: the queue ran empty, so the sender paused and the link had nothing to send"
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
     yield from _queue(way, direction, flow, records, found)
+
+
+def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:
+    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire."""
+    waited = (records["received"] - records["sent"]) / 1e9 - float(direction.delay or 0.0)
+    return bool(np.min(waited) < 2 * serial + _UNQUEUED)
 
 
 def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
