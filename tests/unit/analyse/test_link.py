@@ -130,12 +130,12 @@ def test_copies_corrupted_and_unknown_probes_are_told_apart():
     assert np.isnan(row.delay[2])  # its stamp may be what was corrupted
 
 
-def train(rate: float, queue: int, sent_rate: float, count: int = 2000) -> Flow:
-    """A train through a shaper of that rate and queue, tail drop."""
+def train(rate: float, queue: int, sent_rate: float, count: int = 2000, pause: float = 0.0) -> Flow:
+    """A train through a shaper of that rate and queue, tail drop; in its middle the sender pauses for some seconds."""
     frame = 1472 + HEADERS
     out, rows = 0.0, []
     for number in range(count):
-        now = number * 8 * frame / sent_rate
+        now = number * 8 * frame / sent_rate + (pause if number > count // 2 else 0.0)
         if (max(out - now, 0.0)) * rate / 8 > queue:
             continue
         out = max(out, now) + 8 * frame / rate
@@ -167,6 +167,15 @@ def test_what_a_sender_cannot_fill_is_not_judged():
     found = lines(judge_link(SHAPED, observation(slow, slow), "before"))
     assert (found["rate"].ok, found["queue"].ok) == (None, None)
     assert "90 Mbit/s" in found["rate"].note
+
+
+def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate():
+    paused, good = train(1e8, 100_000, 3e8, pause=0.02), train(1e8, 100_000, 3e8)
+    found = judge_link(SHAPED, observation(paused, good), "before")
+    assert found.verdict == "proved", found.reason
+    rate = next(line for line in found.lines if line.name == "rate")  # the first: of the train that paused
+    assert rate.ok is None
+    assert "ran empty" in rate.note
 
 
 class TestAStudy:
