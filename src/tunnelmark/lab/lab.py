@@ -60,19 +60,14 @@ class Keeper:
         self._next = 1
         self._labs = 0
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._group = cgroups.Group(cgroups.find(), self._name)
         self.record: dict[str, Any] = {}
-
-    @property
-    def unified(self) -> Path | None:
-        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
-        hierarchy = cgroups.find().unified
-        return hierarchy / self._name if hierarchy else None
 
     async def __aenter__(self) -> Keeper:
         if os.geteuid() != 0:
             raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
         sweep()
-        folders = cgroups.Group(cgroups.find(), self._name).folders
+        folders = self._group.folders
         life, self._life = os.pipe2(os.O_CLOEXEC)
         self._sock, theirs = channel.pair()
         self._janitor = await _start(
@@ -100,6 +95,11 @@ class Keeper:
         await self._process.wait()
         os.close(self._life)
         await self._janitor.wait()
+
+    @property
+    def unified(self) -> Path | None:
+        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+        return self._group.top
 
     async def check(self) -> None:
         """LabError if the keeper is gone, and every lab with it."""
@@ -284,7 +284,8 @@ def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]
 
 def sweep() -> None:
     """Remove control groups of commands that died together with their janitor."""
-    for mount in {cgroups.find().unified, cgroups.find().cpu} - {None}:
+    found = cgroups.find()
+    for mount in {found.unified, found.cpu} - {None}:
         for folder in mount.glob("tunnelmark-*-*") if mount else ():
             if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
                 janitor.remove(str(folder))

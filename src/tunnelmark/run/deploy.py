@@ -20,7 +20,10 @@ from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Command, Condition, Daemon, Deployment, Driver, Host, Mesh, Options, Settled, Step
 
 FOLDER = PurePosixPath("/run/tunnelmark")
-"""Where a deployment's files stand on each node; the operator's desk is on the middle node."""
+"""Where a deployment's files stand on each node."""
+
+DESK = FOLDER / "desk"
+"""The operator's desk, on the middle node."""
 
 _STEP_TIMEOUT = 20.0  # seconds a set-up command or a daemon's own condition may take
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
@@ -35,7 +38,7 @@ def mesh_of(lab: Lab) -> Mesh:
         Host(name, lab.address(name), FOLDER, IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"))
         for place, name in enumerate(lab.nodes, start=1)
     )
-    return Mesh(hosts, FOLDER / "desk")
+    return Mesh(hosts, DESK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,11 @@ class Tunnel:
 
     async def start(self) -> None:
         """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
-        middle = self._lab.middle
-        desk = FOLDER / "desk"
         if self._deployment.desk:
-            await middle.write(str(desk / ".keep"), "")
+            await self._lab.middle.write(str(DESK / ".keep"), "")
         for argv in self._deployment.desk:
-            await self._command(Command("", argv), ["sh", "-c", 'cd "$0" && exec "$@"', str(desk), *argv])
-        await asyncio.gather(*(self._place(file, desk) for file in self._deployment.files))
+            await self._command(Command("", argv), ["sh", "-c", 'cd "$0" && exec "$@"', str(DESK), *argv])
+        await asyncio.gather(*(self._place(file) for file in self._deployment.files))
         for phase in self._deployment.phases:
             await _together(self._step(step) for step in phase)
 
@@ -152,8 +153,8 @@ class Tunnel:
         for phase in self._deployment.phases:
             await _together(self._step(step) for step in phase if step.node == node)
 
-    async def _place(self, file: base.File, desk: PurePosixPath) -> None:
-        content = await self._lab.middle.read(str(desk / file.from_desk)) if file.from_desk else file.content
+    async def _place(self, file: base.File) -> None:
+        content = await self._lab.middle.read(str(DESK / file.from_desk)) if file.from_desk else file.content
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 
     async def _step(self, step: Step) -> None:
