@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check contract bench lock clean
+.PHONY: help setup peers demo test check contract bench lock clean
 
 BIN := .venv/bin
 VPN ?=
@@ -17,7 +17,10 @@ setup: ## install what is missing: Debian packages, a virtual environment, the p
 demo: setup ## run the quick study: seven arms, three workloads, a table and a report
 	@scripts/as-root $(BIN)/tunnelmark run quick $(ARGS)
 
-test: setup ## check the code, then run all tests
+peers: setup ## install the VPNs that are built soon, for the tests (tunnelmark peers install --all for the rest)
+	@$(BIN)/tunnelmark peers install --quick
+
+test: peers ## check the code, then run all tests
 	@scripts/check
 	@[ ! -f crates/wire/Cargo.toml ] || PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo test --workspace --locked --quiet
 	@scripts/as-root $(BIN)/python -m pytest $(ARGS)

@@ -10,19 +10,26 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import json
 import os
 import pkgutil
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.lab import folders
 from tunnelmark.lab.programs import Part
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.files import PATH_VARIABLE
-from tunnelmark.vpns.base import Driver
+from tunnelmark.plan.files import PACKAGED, PATH_VARIABLE, Files
+from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.vpns.features import Fact
+from tunnelmark.vpns.matrix import Row, RowFile, rows
 from tunnelmark.workloads.base import Workload
 
 _Kind = TypeVar("_Kind", Driver, Workload)
@@ -50,6 +57,51 @@ def vpn(name: str) -> Driver:
         raise UnknownName("VPN", name, vpns()) from None
 
 
+def arms() -> Mapping[str, tuple[Driver, Mapping[str, object]]]:
+    """Every arm that has a name: each VPN as shipped, followed by its variants with their options.
+
+    UsageError if two VPNs use one name.
+    """
+    found: dict[str, tuple[Driver, Mapping[str, object]]] = {}
+    for driver in vpns().values():
+        named: dict[str, Mapping[str, object]] = {driver.name: {}, **driver.variants}
+        for name, options in named.items():
+            if name in found or (name in vpns() and name != driver.name):
+                raise UsageError(f"two VPNs have an arm called {name!r}", hint=f"rename the variant of {driver.name}")
+            found[name] = (driver, options)
+    return MappingProxyType(found)
+
+
+def arm(name: str) -> tuple[Driver, Options]:
+    """The VPN and the checked options of a named arm; UnknownName holds the nearest ones."""
+    known = arms()
+    if name not in known:
+        raise UnknownName("VPN", name, known)
+    driver, options = known[name]
+    return driver, driver.options.model_validate(options)
+
+
+def matrix() -> tuple[Row, ...]:
+    """The feature matrix: every VPN with a driver, then those without; what was measured here stands before what is shipped."""
+    files: dict[str, RowFile] = {}
+    for file in sorted(path for folder in Files.standard().folders for path in (folder / "matrix").glob("*.toml")):
+        try:
+            files[file.stem] = RowFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        except (tomllib.TOMLDecodeError, ValidationError) as error:
+            raise UsageError(f"{file} is no row of the matrix: {error}", hint="see docs/matrix.md") from error
+    measured: dict[str, dict[str, Fact]] = {}
+    for path in (PACKAGED / "matrix" / "measured.json", measured_file()):
+        if path.is_file():
+            for name, cells in json.loads(path.read_text(encoding="utf-8")).items():
+                measured[name] = {key: Fact(**cell) for key, cell in cells.items()}
+    return rows(vpns(), files, measured)
+
+
+def measured_file() -> Path:
+    """Where `tunnelmark matrix --measure` keeps what it saw on this machine (XDG base directories)."""
+    return folders.data("measured.json")
+
+
 def workload(name: str) -> Workload:
     """The workload of that name; UnknownName holds the nearest ones."""
     try:
@@ -62,13 +114,20 @@ def catalogue() -> Catalogue:
     """The names and options of all VPNs and workloads, against which a plan file is checked."""
     return Catalogue(
         vpns={name: driver.options for name, driver in vpns().items()},
+        variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
+        ipv6=frozenset(name for name, driver in vpns().items() if driver.ipv6),
         workloads={name: kind.options for name, kind in workloads().items()},
     )
 
 
-def vpn_part(driver: Driver) -> Part:
-    """What is to be installed for a VPN."""
-    return Part(driver.name, driver.programs, driver.packages, driver.version, driver.version_pattern)
+def vpn_part(driver: Driver, options: Options | None = None) -> Part:
+    """What is to be installed for a VPN with these options (None: as shipped)."""
+    return driver.part(driver.options() if options is None else options)
+
+
+def parts() -> dict[str, Part]:
+    """What is to be installed for each named arm."""
+    return {name: driver.part(driver.options.model_validate(options)) for name, (driver, options) in arms().items()}
 
 
 def workload_part(kind: Workload) -> Part:
@@ -101,7 +160,7 @@ def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
     """Where a module comes from, and the module: the package's own by name, then extra files by path."""
     package = importlib.import_module(f"tunnelmark.{stage}")
     for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
-        if name not in ("base", "scaffold"):
+        if name not in ("base", "features", "matrix", "scaffold") and not name.startswith("_"):
             yield f"tunnelmark.{stage}.{name}", importlib.import_module(f"tunnelmark.{stage}.{name}")
     for folder in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
         base = Path(folder).expanduser()

@@ -12,6 +12,7 @@ import pytest
 from contract.trio import READY, TRIO, UNSHAPED, Together, installed
 from tunnelmark.errors import TrialError
 from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab.programs import Part
 from tunnelmark.run.deploy import Tunnel, deploy, log_end
 from tunnelmark.vpns.base import Driver
 
@@ -20,6 +21,20 @@ _MEASURED = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_MEASURED] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--arm", action="append", default=[], help="test this arm of the VPNs only; repeatable")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--arm", default=[])
+    if not wanted:
+        return
+    arms = [getattr(getattr(item, "callspec", None), "params", {}).get("arm") for item in items]
+    chosen = [item for item, arm in zip(items, arms, strict=True) if getattr(arm, "name", None) in wanted]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -44,7 +59,7 @@ def run() -> Iterator[Callable[[Any], Any]]:
 
 @pytest.fixture(scope="module")
 def keeper(run: Callable[[Any], Any]) -> Iterator[Keeper]:
-    installed("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"))
+    installed(Part("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"), ()))
     keeper = Keeper()
     run(keeper.__aenter__())
     yield keeper
@@ -56,13 +71,15 @@ def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Togeth
     """Makes fresh labs with a VPN; where the VPN does not come up, the error shows the end of its logs."""
 
     @asynccontextmanager
-    async def lab_and_tunnel(driver: Driver, **options: Any) -> AsyncIterator[tuple[Lab, Tunnel]]:
+    async def lab_and_tunnel(
+        driver: Driver, *, ipv6: bool = False, **options: Any
+    ) -> AsyncIterator[tuple[Lab, Tunnel]]:
         logs = tmp_path_factory.mktemp(driver.name)
         chosen = driver.options(**options)
         try:
             async with (
-                keeper.lab(TRIO, UNSHAPED) as lab,
-                deploy(lab, driver, chosen, logs=logs, ready_timeout=READY) as tunnel,
+                keeper.lab(TRIO, UNSHAPED, ipv6=ipv6) as lab,
+                deploy(lab, driver, chosen, logs=logs, ready_timeout=READY + driver.starting, ipv6=ipv6) as tunnel,
             ):
                 yield lab, tunnel
         except TrialError as error:

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
 from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.programs import Part
+from tunnelmark.peers.standing import absent, recipe_for
+from tunnelmark.peers.toolchains import obstacle
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.run.deploy import Tunnel
+from tunnelmark.vpns.base import Driver
 
 NODES = ("a", "b", "c")
 TRIO = Topology("trio", "Three nodes on one switch", NODES, (Link("switch", NODES),))
 UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")
 READY = 30.0  # seconds that a mesh may take to answer everywhere, also after a restart
 
+
+@dataclass(frozen=True, slots=True)
+class NamedArm:
+    """A VPN with the options of one of its arms."""
+
+    name: str
+    driver: Driver
+    options: Mapping[str, Any]
+
+    @property
+    def part(self) -> Part:
+        """What must be installed for it."""
+        return self.driver.part(self.driver.options(**self.options))
+
+
 Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, Tunnel]]]
 """Called with a driver and options: a fresh trio on which the VPN answers everywhere, for the length of a block."""
 
 
-def installed(name: str, needed: Sequence[str], packages: Sequence[str] = ()) -> None:
-    """Skip the test where a program is missing; in CI, where all must be there, fail it."""
+def installed(part: Part) -> None:
+    """Skip the test where something is missing, with the reason; in CI fail it if CI should have installed it."""
     try:
-        for program in needed:
-            programs.find(program, packages)
+        programs.require(replace(part, kernel=()))
     except MissingPart as missing:
-        text = f"{name}: {missing.message}; {missing.hint}"
-        if os.environ.get("CI") == "true":
+        recipe = recipe_for(part)
+        text = absent(part, recipe, missing) if recipe else f"{part.name}: {missing.message}; {missing.hint}"
+        promised = recipe is None or (recipe.peer.ci and not obstacle(recipe)[0])
+        if os.environ.get("CI") == "true" and promised:
             pytest.fail(text)
         pytest.skip(text)
+    try:
+        programs.require(part)
+    except MissingPart as missing:  # nobody can install a kernel here
+        pytest.skip(f"{part.name}: {missing.message}; {missing.hint}")

@@ -24,7 +24,7 @@ def deploy(mesh, options):
     phases = tuple(tuple({change} for step in phase) for phase in deployment.phases)
     return replace(deployment, phases=phases)
 
-DRIVER = replace(wireguard_go.DRIVER, name="{name}", deploy=deploy, programs={programs!r})
+DRIVER = replace(wireguard_go.DRIVER, name="{name}", deploy=deploy, programs={programs!r}, variants={{}}, builds={{}})
 """
 
 

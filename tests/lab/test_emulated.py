@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_netems_model_with_a_shaper_behind_it(tmp_path: Path):
     assert achieved(proof, "a>b", "rate") == pytest.approx(20e6, rel=0.1)
 
 
+def test_the_trains_of_both_ways_arrive_at_a_rate_that_few_senders_reach(tmp_path: Path):
+    way = Direction(
+        delay=Duration(0.002),
+        jitter=Jitter(Duration(0.002), keep_order=False),
+        loss=Chance(Share(0.0025)),
+        rate=Rate(10**9),
+        queue=Size(524_288),
+    )
+    proof = prove(profile(way, model="netem"), tmp_path, 300)
+    assert outside(proof) == []
+    for way_name in ("a>b", "b>a"):
+        assert achieved(proof, way_name, "rate") > 1e8
+
+
 def test_three_nodes_on_an_emulated_switch():
     async def body(lab: Lab) -> list[float]:
         delays = []
@@ -124,6 +139,31 @@ def test_super_packets_stay_whole_where_the_sender_decides(unit, on):
 
     made = Profile("made", "T", "S", Direction(delay=Duration(0.001)), unit=unit)
     assert f"tcp-segmentation-offload: {on}" in in_lab(body, profile=made)
+
+
+@pytest.mark.parametrize(("unit", "datapath", "offload"), [("gso", "af_packet", "on"), ("wire", "af_xdp", "off")])
+def test_frames_cross_by_xdp_and_super_packets_by_packet_sockets(unit, datapath, offload, tmp_path: Path):
+    async def body(lab: Lab) -> tuple[str, str]:
+        shown = await lab.nodes["a"].run(["ethtool", "-k", "eth0"])
+        # A checksum that is not whole would be seen by the receiving kernel, and no byte would arrive.
+        server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+        client = f"until iperf3 -c {lab.address('b')} -n 2M; do sleep 0.05; done"
+        done = await lab.nodes["a"].run(["sh", "-c", client])
+        await server.stop()
+        return shown.stdout, done.stdout
+
+    async def run() -> tuple[str, str]:
+        async with Keeper() as keeper, keeper.lab(PAIR, made, raw=tmp_path) as lab:
+            return await body(lab)
+
+    made = Profile("made", "T", "S", Direction(delay=Duration(0.001)), unit=unit)
+    shown, done = asyncio.run(run())
+    assert f"tx-checksumming: {offload}" in shown
+    assert "receiver" in done
+    ready = json.loads((tmp_path / "wire.middle.out").read_text().partition("\n")[0])["ready"]
+    if any("bpf(2)" in way for way in ready["datapaths"]):
+        pytest.skip(f"BPF is refused here: {ready['datapaths']}")
+    assert ready["datapaths"] == [datapath] * 2
 
 
 def test_a_link_seldom_asks_for_an_address():

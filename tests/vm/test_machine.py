@@ -16,7 +16,7 @@ import pytest
 
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab.node import Completed
-from tunnelmark.lab.vm import Machine
+from tunnelmark.lab.vm import Hardware, Machine
 from vm.agreement import needs_qemu
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, needs_qemu]
@@ -46,9 +46,11 @@ ip netns exec a wg show wg-a latest-handshakes
 """
 
 
-def in_guest(body: Callable[[Machine], Awaitable[_Result]], share: Path | None = None) -> _Result:
+def in_guest(
+    body: Callable[[Machine], Awaitable[_Result]], share: Path | None = None, hardware: Hardware | None = None
+) -> _Result:
     async def run() -> _Result:
-        async with Machine(share) as machine:
+        async with Machine(share, hardware=hardware) as machine:
             return await body(machine)
 
     try:

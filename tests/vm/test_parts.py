@@ -54,10 +54,14 @@ class TestModules:
 
 
 class TestInitramfs:
-    CONTENT = initramfs.build(b"busybox", {"a.ko": b"A" * 5, "b.ko": b""}, "6.1-x", "/cache/it's", "/results")
+    CONTENT = initramfs.build(
+        b"busybox", {"a.ko": b"A" * 5, "b.ko": b""}, "6.1-x", "/cache/it's", "/results", "/results/vm"
+    )
 
     def test_the_same_input_gives_the_same_bytes(self) -> None:
-        again = initramfs.build(b"busybox", {"a.ko": b"A" * 5, "b.ko": b""}, "6.1-x", "/cache/it's", "/results")
+        again = initramfs.build(
+            b"busybox", {"a.ko": b"A" * 5, "b.ko": b""}, "6.1-x", "/cache/it's", "/results", "/results/vm"
+        )
         assert again == self.CONTENT
 
     @pytest.mark.skipif(shutil.which("cpio") is None, reason="needs cpio, to read what was written")

@@ -2,7 +2,10 @@
 # What the link costs: throughput of one TCP stream with super-packets and frame by frame, packets per second,
 # added round-trip time, lateness at 500 Mbit/s. Needs root, iperf3, ping, ethtool; touches only namespaces of
 # its own. Usage: wire.sh [path of tunnelmark-wire] [seconds a run] [extra options for the link...]
-# The environment's `modes` (tap, veth: frame by frame, super: veth with super-packets) and `only` (a pattern) choose.
+# The environment's `modes` and `only` (a pattern) choose:
+#   xdp, veth, frames: frame by frame by AF_XDP, AF_PACKET and TAP; tap, super: super-packets by TAP and AF_PACKET;
+#   direct: the two nodes joined by one veth pair without a link, frame by frame.
+# The environment's `repeat` says how often all of it is done, one mode after the other.
 set -eu
 wire=${1:-target/release/tunnelmark-wire}
 seconds=${2:-2}
@@ -23,23 +26,29 @@ at() { local pid=$1; shift; nsenter -t "$pid" -n "$@"; }
 start() { # MODE STAGES: the link between fresh namespaces a and b
     namespace a; namespace b; namespace m
     local ports=()
-    if [ "$1" = tap ]; then
-        ports=(--tap "a.0=$a:eth0" --tap "b.0=$b:eth0")
-    else
+    case $1 in
+    tap | frames) ports=(--tap "a.0=$a:eth0" --tap "b.0=$b:eth0") ;;
+    direct) at "$a" ip link add eth0 type veth peer name eth0 netns "$b" ;;
+    *)
         for node in a b; do
             at "$m" ip link add "$node.0" type veth peer name eth0 netns "${!node}"
             at "$m" ip link set "$node.0" up
-            [ "$1" = super ] || at "${!node}" ethtool -K eth0 tso off tx-udp-segmentation off >/dev/null
-            at "${!node}" ip link set eth0 up
         done
-        ports=(--port a.0 --port b.0)
-    fi
+        [ "$1" = xdp ] && ports=(--xdp a.0 --xdp b.0) || ports=(--port a.0 --port b.0)
+        ;;
+    esac
+    [ "$1" = tap ] || [ "$1" = frames ] || prepare "$1"
     echo "{\"directions\": [{\"name\": \"ab\", \"from\": \"a.0\", \"stages\": $2}, {\"name\": \"ba\", \"stages\": $2}]}" >"$scratch/link.json"
     mkfifo "$scratch/in" 2>/dev/null || true
-    at "$m" "$wire" --config "$scratch/link.json" "${ports[@]}" "${extra[@]}" <"$scratch/in" >"$scratch/out" &
-    link=$!
-    exec 9>"$scratch/in"
-    until grep -q ready "$scratch/out"; do kill -0 $link; sleep 0.02; done
+    link=
+    if [ "$1" != direct ]; then
+        at "$m" "$wire" --config "$scratch/link.json" "${ports[@]}" "${extra[@]}" <"$scratch/in" >"$scratch/out" &
+        link=$!
+        exec 9>"$scratch/in"
+        until grep -q ready "$scratch/out"; do kill -0 $link; sleep 0.02; done
+        [ "$1" != xdp ] || grep -q '"datapaths":."af_xdp"' "$scratch/out" || head -n 1 "$scratch/out"
+    fi
+    [ "$1" != frames ] || prepare "$1"
     at "$a" ip addr add 10.9.0.1/24 dev eth0
     at "$b" ip addr add 10.9.0.2/24 dev eth0
     if [ -n "${threaded:-}" ]; then
@@ -52,7 +61,21 @@ start() { # MODE STAGES: the link between fresh namespaces a and b
     at "$b" sh -c 'ip link set lo up'
     at "$a" ping -c 3 -i 0.05 -q -W 1 10.9.0.2 >/dev/null || true
 }
+prepare() { # MODE: the nodes' interfaces as the lab has them
+    for node in a b; do
+        case $1 in
+        super) ;;
+        xdp) at "${!node}" ethtool -K eth0 tso off tx-udp-segmentation off tx off >/dev/null ;;
+        *) at "${!node}" ethtool -K eth0 tso off tx-udp-segmentation off >/dev/null ;;
+        esac
+        at "${!node}" ip link set eth0 up
+    done
+}
 stop() { # ends the link; prints its last report
+    if [ -z "$link" ]; then
+        kill "$a" "$b" "$m"
+        return
+    fi
     exec 9>&-
     wait $link || true
     kill "$a" "$b" "$m"
@@ -99,10 +122,13 @@ cases() { # MODE
 }
 run() { # TITLE STAGES COMMAND COMMAND...
     case $1 in ${only:-*}) ;; *) return ;; esac
+    case $mode$2 in direct{}) ;; direct*) return ;; esac
     echo "$mode: $1"
     start "$mode" "$2"
     "$3"
     "${@:4}"
     stop
 }
-for mode in ${modes:-tap veth super}; do cases; done
+for _ in $(seq "${repeat:-1}"); do
+    for mode in ${modes:-tap super frames veth xdp direct}; do cases; done
+done

@@ -19,8 +19,18 @@ pub struct Args {
 #[derive(Debug, PartialEq)]
 pub struct PortArg {
     pub name: String,
-    /// None: an interface of that name exists here. Else a TAP device is made.
-    pub tap: Option<TapArg>,
+    pub kind: Kind,
+}
+
+/// How packets cross a port.
+#[derive(Debug, PartialEq)]
+pub enum Kind {
+    /// An interface of that name exists here; a packet socket.
+    Packet,
+    /// An interface of that name exists here; AF_XDP if the machine allows it, else a packet socket.
+    Xdp,
+    /// A TAP device is made.
+    Tap(TapArg),
 }
 
 /// Where the interface of a TAP device goes.
@@ -38,11 +48,16 @@ pub enum Place {
 }
 
 pub const USAGE: &str =
-    "usage: tunnelmark-wire --config FILE (--port NAME | --tap NAME=PID:IFACE)... [--mac NAME=ADDRESS]...
+    "usage: tunnelmark-wire --config FILE (--port NAME | --xdp NAME | --tap NAME=PID:IFACE)... [--mac NAME=ADDRESS]...
        [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--napi] [--check]
 see docs/wire.md";
 
 impl Args {
+    /// Whether ports are to be XDP.
+    pub fn xdp(&self) -> bool {
+        self.ports.iter().any(|port| port.kind == Kind::Xdp)
+    }
+
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut args = Self {
             config: String::new(),
@@ -63,7 +78,8 @@ impl Args {
                 "--check" => args.check = true,
                 "--napi" => args.napi = true,
                 "--config" => args.config = value()?,
-                "--port" => args.ports.push(PortArg { name: value()?, tap: None }),
+                "--port" => args.ports.push(PortArg { name: value()?, kind: Kind::Packet }),
+                "--xdp" => args.ports.push(PortArg { name: value()?, kind: Kind::Xdp }),
                 "--tap" => args.ports.push(tap(&value()?)?),
                 "--mac" => args.macs.push(mac(&value()?)?),
                 "--memory-mib" => args.memory_mib = number(&word, &value()?)?,
@@ -79,6 +95,10 @@ impl Args {
         }
         if !args.check && !(2..=64).contains(&args.ports.len()) {
             return Err(format!("a link has 2 to 64 ports, not {}", args.ports.len()));
+        }
+        let xdp = args.ports.iter().filter(|port| port.kind == Kind::Xdp).count();
+        if args.xdp() && xdp != args.ports.len() {
+            return Err("--xdp stands for all ports or none: it cannot carry the super-packets of the others".into());
         }
         for (place, port) in args.ports.iter().enumerate() {
             if args.ports[..place].iter().any(|other| other.name == port.name) {
@@ -105,7 +125,7 @@ fn tap(text: &str) -> Result<PortArg, String> {
     if name.is_empty() || interface.is_empty() || interface.len() > 15 {
         return Err(wrong());
     }
-    Ok(PortArg { name: name.into(), tap: Some(TapArg { place, interface: interface.into() }) })
+    Ok(PortArg { name: name.into(), kind: Kind::Tap(TapArg { place, interface: interface.into() }) })
 }
 
 fn mac(text: &str) -> Result<(String, [u8; 6]), String> {
@@ -130,9 +150,10 @@ mod tests {
     fn a_full_command_line() {
         let args =
             parse("--config c --port a.0 --tap b.0=12:eth0 --tap c.0=fd:3:eth1 --mac a.0=02:0:0:0:0:ff").unwrap();
-        assert_eq!(args.ports[0], PortArg { name: "a.0".into(), tap: None });
-        let tap = args.ports[2].tap.as_ref().unwrap();
-        assert_eq!((&tap.place, tap.interface.as_str()), (&Place::Descriptor(3), "eth1"));
+        assert_eq!(args.ports[0], PortArg { name: "a.0".into(), kind: Kind::Packet });
+        let tap = TapArg { place: Place::Descriptor(3), interface: "eth1".into() };
+        assert_eq!(args.ports[2].kind, Kind::Tap(tap));
+        assert_eq!(parse("--config c --xdp a --xdp b").unwrap().ports[1].kind, Kind::Xdp);
         assert_eq!(args.macs, [("a.0".to_string(), [2, 0, 0, 0, 0, 255])]);
     }
 
@@ -142,6 +163,7 @@ mod tests {
             ("--port a", "--config"),
             ("--config c --port a", "2 to 64"),
             ("--config c --port a --port a", "two ports"),
+            ("--config c --xdp a --port b", "all ports or none"),
             ("--config c --tap a=x:eth0", "--tap a=x:eth0"),
             ("--config c --spin-us x", "--spin-us"),
             ("--config", "needs a value"),

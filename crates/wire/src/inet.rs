@@ -41,6 +41,25 @@ impl Network {
         }
     }
 
+    /// Protocol and place of the transport packet that follows directly and ends with the frame; none of a fragment,
+    /// whose checksum is about more than is here.
+    pub fn transport(self, frame: &[u8]) -> Option<(u8, usize)> {
+        let at = self.at();
+        let word = |offset: usize| usize::from(u16::from_be_bytes([frame[at + offset], frame[at + offset + 1]]));
+        let (protocol, start, end) = match self {
+            Self::V4(_) => {
+                const MORE_OR_OFFSET: usize = 0x3fff;
+                let header = usize::from(frame[at] & 15) * 4;
+                if word(6) & MORE_OR_OFFSET != 0 {
+                    return None;
+                }
+                (frame[at + 9], at + header, at + word(2))
+            }
+            Self::V6(_) => (frame[at + 6], at + 40, at + 40 + word(4)),
+        };
+        (end == frame.len() && start <= end).then_some((protocol, start))
+    }
+
     /// Sets the length of the network packet, and moves an IPv4 identification on by `number`.
     pub fn resize(self, heads: &mut [u8], length: usize, number: u16) {
         let at = self.at();

@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod bpf;
 mod control;
 mod engine;
 mod hist;
@@ -19,18 +20,20 @@ mod packet;
 mod pool;
 mod port;
 mod report;
+mod ring;
 mod switch;
 mod sys;
 mod tap;
 mod vnet;
+mod xsk;
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 
-use wire_core::config::Config;
+use wire_core::config::{Config, Unit};
 
-use args::{Args, Place, PortArg, TapArg};
+use args::{Args, Kind, Place, PortArg, TapArg};
 use engine::{Engine, Settings};
 use netlink::Netlink;
 use port::{Device, Port};
@@ -61,11 +64,12 @@ fn run() -> Result<(), Failure> {
     let args = Args::parse(std::env::args().skip(1)).map_err(wrong)?;
     let config = read(&args.config)?;
     config.check().map_err(wrong)?;
+    units_fit(&config, &args)?;
     if args.check {
         return Ok(());
     }
     let signals = sys::end_signals().map_err(refused("signals"))?;
-    let ports: Vec<Port> = args.ports.iter().map(|port| open(port, &args)).collect::<Result<_, _>>()?;
+    let ports = open_all(&args)?;
     known_ports(&config, &ports)?;
     let place = |name: &String| ports.iter().position(|port| port.name == *name);
     let mut macs = vec![];
@@ -85,6 +89,7 @@ fn run() -> Result<(), Failure> {
     printer.line(Line::Ready(Ready {
         version: env!("CARGO_PKG_VERSION"),
         ports: engine.ports.iter().map(|port| port.name.clone()).collect(),
+        datapaths: engine.ports.iter().map(|port| port.datapath.clone()).collect(),
         directions: config.directions.iter().map(|direction| direction.name.clone()).collect(),
         scheduler,
     }));
@@ -114,14 +119,44 @@ fn known_ports(config: &Config, ports: &[Port]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn open(port: &PortArg, args: &Args) -> Result<Port, Failure> {
+/// All ports; where XDP is asked for and one of them cannot have it, all are packet sockets.
+fn open_all(args: &Args) -> Result<Vec<Port>, Failure> {
+    let all = |without: Option<&str>| args.ports.iter().map(|port| open(port, args, without)).collect();
+    match all(None) {
+        Err(Failure(_, why)) if args.xdp() => all(Some(&why)),
+        result => result,
+    }
+}
+
+/// A unit of super-packets would never meet one.
+fn units_fit(config: &Config, args: &Args) -> Result<(), Failure> {
+    match config.directions.iter().position(|direction| direction.unit == Unit::Gso) {
+        Some(number) if args.xdp() => {
+            Err(wrong(format!("directions[{number}].unit: no super-packet crosses an --xdp port; --port carries them")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One port; `without` says why it is not to be XDP.
+fn open(port: &PortArg, args: &Args, without: Option<&str>) -> Result<Port, Failure> {
     let failed = |error: std::io::Error| Failure(1, format!("port {}: {error}", port.name));
-    let (device, netlink, interface) = match &port.tap {
-        None => {
+    let mut datapath = "af_packet".to_string();
+    let (device, netlink, interface) = match &port.kind {
+        Kind::Xdp if without.is_none() => {
+            datapath = "af_xdp".into();
+            let device = Box::new(xsk::Xsk::open(&port.name).map_err(failed)?);
+            (Device::Xdp(device), Netlink::open().map_err(failed)?, port.name.clone())
+        }
+        Kind::Packet | Kind::Xdp => {
+            if let Some(why) = without {
+                datapath = format!("af_packet (no af_xdp: {why})");
+            }
             let device = packet::Packet::open(&port.name).map_err(failed)?;
             (Device::Packet(device), Netlink::open().map_err(failed)?, port.name.clone())
         }
-        Some(TapArg { place, interface }) => {
+        Kind::Tap(TapArg { place, interface }) => {
+            datapath = "tap".into();
             let mac = args.macs.iter().find(|(name, _)| *name == port.name).map(|(_, mac)| *mac);
             let file = match place {
                 Place::Process(pid) => Some(File::open(format!("/proc/{pid}/ns/net")).map_err(failed)?),
@@ -137,7 +172,7 @@ fn open(port: &PortArg, args: &Args) -> Result<Port, Failure> {
             (Device::Tap(tap), netlink, interface.clone())
         }
     };
-    Port::new(port.name.clone(), device, netlink, interface).map_err(failed)
+    Port::new(port.name.clone(), datapath, device, netlink, interface).map_err(failed)
 }
 
 /// Real-time priority if it is allowed; what came of it, in words.

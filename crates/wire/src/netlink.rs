@@ -130,6 +130,26 @@ impl Netlink {
     }
 }
 
+/// How many receive queues an interface in this namespace has; one, if its driver knows no queues.
+pub fn queues(interface: &str) -> Result<u32> {
+    // include/uapi/linux/ethtool.h: struct ethtool_channels, cmd and then maxima and counts of rx, tx, other, combined.
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    let mut channels = [ETHTOOL_GCHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: an all-zero ifreq is valid; takes numbers only and returns a new descriptor.
+    let (mut request, fd): (libc::ifreq, OwnedFd) =
+        unsafe { (std::mem::zeroed(), owned(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
+    for (byte, letter) in request.ifr_name.iter_mut().zip(interface.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
+        *byte = *letter as _;
+    }
+    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    // SAFETY: the request and what it points to live to the end of the call.
+    match checked(i64::from(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &mut request) })) {
+        Ok(_) => Ok(channels[5] + channels[8]),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(error) => Err(error),
+    }
+}
+
 /// The index of an interface in this namespace.
 pub fn index(interface: &str) -> Result<u32> {
     let name = std::ffi::CString::new(interface).map_err(Error::other)?;

@@ -8,6 +8,7 @@ use crate::packet::Packet;
 use crate::pool::Pool;
 use crate::tap::Tap;
 use crate::vnet::{HEADER, HEADS, Vnet};
+use crate::xsk::Xsk;
 
 /// Packets in one batch.
 pub const BATCH: usize = 32;
@@ -58,11 +59,14 @@ impl Outgoing {
 pub enum Device {
     Packet(Packet),
     Tap(Tap),
+    Xdp(Box<Xsk>),
 }
 
 /// A port of the link.
 pub struct Port {
     pub name: String,
+    /// How packets cross, in words.
+    pub datapath: String,
     pub device: Device,
     /// Asked for counters, in the namespace of the interface.
     netlink: Netlink,
@@ -79,22 +83,29 @@ pub struct Faults {
     pub tx_dropped: u64,
     /// Dropped by the interface on reception.
     pub rx_dropped: u64,
-    /// Dropped because the packet socket's buffer was full.
+    /// Dropped because the packet socket's buffer was full, or the AF_XDP socket's ring.
     pub socket_dropped: u64,
     /// Refused by the kernel when they were sent.
     pub refused: u64,
 }
 
 impl Port {
-    pub fn new(name: String, device: Device, mut netlink: Netlink, interface: String) -> Result<Self> {
+    pub fn new(
+        name: String,
+        datapath: String,
+        device: Device,
+        mut netlink: Netlink,
+        interface: String,
+    ) -> Result<Self> {
         let start = netlink.counters(&interface)?;
-        Ok(Self { name, device, netlink, interface, start, refused: 0 })
+        Ok(Self { name, datapath, device, netlink, interface, start, refused: 0 })
     }
 
     pub fn fd(&self) -> RawFd {
         match &self.device {
             Device::Packet(packet) => packet.fd.as_raw_fd(),
             Device::Tap(tap) => tap.fd.as_raw_fd(),
+            Device::Xdp(xsk) => xsk.fd.as_raw_fd(),
         }
     }
 
@@ -103,6 +114,7 @@ impl Port {
         let got = match &mut self.device {
             Device::Packet(packet) => packet.receive(batch),
             Device::Tap(tap) => tap.receive(batch),
+            Device::Xdp(xsk) => xsk.receive(batch),
         };
         match got {
             // The interface is down, or a signal came: there is nothing for now.
@@ -129,21 +141,28 @@ impl Port {
         self.refused += match &mut self.device {
             Device::Packet(packet) => packet.send(packets),
             Device::Tap(tap) => tap.send(packets),
+            Device::Xdp(xsk) => xsk.send(packets),
         };
     }
 
     /// What went wrong so far.
     pub fn faults(&mut self) -> Faults {
-        let socket_dropped = match &mut self.device {
-            Device::Packet(packet) => packet.dropped(),
-            Device::Tap(_) => 0,
-        };
+        let (mut socket_dropped, mut counted_twice, mut invalid) = (0, 0, 0);
+        match &mut self.device {
+            Device::Packet(packet) => socket_dropped = packet.dropped(),
+            Device::Tap(_) => {}
+            Device::Xdp(xsk) => {
+                (socket_dropped, invalid) = xsk.lost();
+                // What the socket cannot take is a failed redirection to the driver, which counts it too.
+                counted_twice = socket_dropped;
+            }
+        }
         let now = self.netlink.counters(&self.interface).unwrap_or(self.start);
         Faults {
             tx_dropped: now.tx_dropped.saturating_sub(self.start.tx_dropped),
-            rx_dropped: now.rx_dropped.saturating_sub(self.start.rx_dropped),
+            rx_dropped: now.rx_dropped.saturating_sub(self.start.rx_dropped).saturating_sub(counted_twice),
             socket_dropped,
-            refused: self.refused,
+            refused: self.refused + invalid,
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Line {
 pub struct Ready {
     pub version: &'static str,
     pub ports: Vec<String>,
+    /// How packets cross each of them.
+    pub datapaths: Vec<String>,
     pub directions: Vec<String>,
     pub scheduler: String,
 }

@@ -50,6 +50,27 @@ impl Vnet {
         out
     }
 
+    /// The header of a frame that came without one. Its sender may have left the checksum of TCP or UDP to hardware
+    /// that is not there: the field then holds the sum of the pseudo-header and nothing else. A frame whose whole
+    /// checksum happens to be that number (one in 65 536) is taken for such a one, and gets the same again.
+    pub fn unfinished(frame: &[u8]) -> Self {
+        let found = Network::of(frame).and_then(|network| {
+            let (protocol, start) = network.transport(frame)?;
+            let offset = match protocol {
+                6 => 16,
+                17 => 6,
+                _ => return None,
+            };
+            let field = frame.get(start + offset..start + offset + 2)?;
+            let pseudo = inet::fold(network.pseudo(frame, protocol, (frame.len() - start) as u32));
+            (field == pseudo.to_be_bytes()).then_some((start as u16, offset as u16))
+        });
+        match found {
+            Some((csum_start, csum_offset)) => Self { flags: NEEDS_CSUM, csum_start, csum_offset, ..Self::default() },
+            None => Self::default(),
+        }
+    }
+
     /// Fills in a checksum that was left to the hardware, so that what is changed afterwards is not covered up.
     pub fn complete_checksum(&mut self, frame: &mut [u8]) {
         if self.flags & NEEDS_CSUM == 0 {

@@ -118,3 +118,67 @@ proptest! {
         vnet.complete_checksum(&mut frame);
     }
 }
+
+/// One UDP packet over IPv6 or TCP packet over IPv4, its checksum left to hardware as the kernel does.
+fn left_to_hardware(v6: bool, payload: usize) -> (Vec<u8>, usize, usize) {
+    let (kind, network, header) = if v6 { ([0x86, 0xdd], 40, 8) } else { ([8, 0], 20, 20) };
+    let start = 14 + network;
+    let mut frame = vec![0u8; start + header + payload];
+    frame[12..14].copy_from_slice(&kind);
+    for (i, byte) in frame[start..].iter_mut().enumerate() {
+        *byte = (i * 7 % 253) as u8;
+    }
+    let length = (header + payload) as u16;
+    let field = if v6 {
+        frame[14] = 0x60;
+        frame[18..20].copy_from_slice(&length.to_be_bytes());
+        frame[20] = 17;
+        frame[22..54].copy_from_slice(&std::array::from_fn::<u8, 32, _>(|i| i as u8 + 1));
+        start + 6
+    } else {
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(length + 20).to_be_bytes());
+        frame[23] = 6;
+        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        start + 16
+    };
+    let pseudo = inet::fold(Network::of(&frame).unwrap().pseudo(&frame, if v6 { 17 } else { 6 }, u32::from(length)));
+    frame[field..field + 2].copy_from_slice(&pseudo.to_be_bytes());
+    (frame, start, field)
+}
+
+#[test]
+fn a_checksum_that_was_left_to_hardware_is_recognised_and_made_good() {
+    for (v6, payload) in [(false, 1000), (false, 1), (false, 0), (true, 1200), (true, 3)] {
+        let (mut frame, start, _) = left_to_hardware(v6, payload);
+        let mut vnet = Vnet::unfinished(&frame);
+        assert_eq!((vnet.flags, usize::from(vnet.csum_start), vnet.gso_type), (NEEDS_CSUM, start, 0));
+        vnet.complete_checksum(&mut frame);
+        // RFC 1071: the sum of all, checksum included, is all ones.
+        let protocol = if v6 { 17 } else { 6 };
+        let pseudo = Network::of(&frame).unwrap().pseudo(&frame, protocol, (frame.len() - start) as u32);
+        assert_eq!(inet::fold(pseudo + inet::sum(&frame[start..])), 0xffff);
+        assert_eq!(Vnet::unfinished(&frame), Vnet::default(), "what is whole is left alone");
+    }
+}
+
+#[test]
+fn fragments_and_padded_frames_are_left_alone() {
+    let (mut frame, _, _) = left_to_hardware(false, 100);
+    frame[20] = 0x20; // more fragments
+    assert_eq!(Vnet::unfinished(&frame), Vnet::default());
+    let (mut frame, _, _) = left_to_hardware(false, 2);
+    frame.extend([9; 4]);
+    assert_eq!(Vnet::unfinished(&frame), Vnet::default());
+}
+
+proptest! {
+    #[test]
+    fn no_frame_is_too_broken_to_be_looked_at(mut frame in prop::collection::vec(any::<u8>(), 0..80), v6: bool) {
+        if frame.len() >= 14 {
+            frame[12..14].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[8, 0] });
+        }
+        let mut vnet = Vnet::unfinished(&frame);
+        vnet.complete_checksum(&mut frame);
+    }
+}

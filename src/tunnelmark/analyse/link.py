@@ -13,33 +13,28 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tunnelmark.analyse import linkwords
+from tunnelmark.analyse import linktrain, linkwords
 from tunnelmark.analyse.linkmodel import Fates, simulate
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
 from tunnelmark.lab import lateness
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof
-from tunnelmark.run.prove import HEADERS, PROBES, SIZE, TRAIN, Flow, Observation
+from tunnelmark.run.prove import HEADERS, PROBES, SIZE, Flow, Observation
 
 SPREADS = 4.5
 """Standard deviations of simulated runs that a line may be off: of some forty lines in the proofs of a study, less
 than one in a thousand studies should be void by chance."""
 
-RATE_SHARE = 0.02
-"""A rate may be off by this share: what a bucket lets through at once is that much of a short train."""
-
-QUEUE_SHARE = 0.12
-"""A queue may be off by this share, besides the packets that are in transmission and in a batch."""
-
-FILLS = 1.1
-"""A train must have been sent this much faster than the rate, or its queue did not fill."""
-
-_UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
 _POINTS = 60  # of a series over time
-_HEADER = 28  # bytes of IP and UDP headers: a bit inverted there loses the probe
+_FATAL = 207 / (8 * (SIZE + 28))
+"""Share of a frame's bits (its Ethernet header apart) that lose a probe when they are inverted: those of the IP header, and
+of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
+
+_SILENT = 16 / (8 * (SIZE + 28))
+"""Share of those that change nothing that a probe can tell: the UDP source."""
 
 
 def judge(
@@ -54,7 +49,7 @@ def judge(
             row = replace(row_of(flow, seen.zero), floor=_floor(direction))
             lines += _probes(way, profile, direction, row)
             series[way] = _series(row)
-        lines += _train(way, profile, direction, flow)
+        lines += linktrain.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
     outside = [line for line in lines if line.ok is False]
     return LinkProof(
@@ -129,13 +124,15 @@ def _simulated(fates: Fates, run: int, row: Row) -> Row:
 
 
 def _lose_headers(rows: list[Row]) -> None:
-    """A corrupted probe whose bit is in its IP or UDP header never reaches the prober."""
+    """A corrupted probe whose bit is in its IP or UDP header hardly ever reaches the prober."""
     random = np.random.default_rng(2)
-    share = _HEADER / (SIZE + _HEADER)
     for row in rows:
         if row.corrupted.any():
-            gone = row.corrupted & (random.random(len(row.lost)) < share)
-            row.lost[gone], row.corrupted[gone], row.delay[gone] = True, False, np.nan
+            bit = random.random(len(row.lost))
+            gone = row.corrupted & (bit < _FATAL)
+            silent = row.corrupted & (bit > 1 - _SILENT)
+            row.lost[gone], row.delay[gone] = True, np.nan
+            row.corrupted[gone | silent] = False
 
 
 def _worth(each: Property, direction: Direction, found: float) -> bool:
@@ -208,61 +205,6 @@ def _series(row: Row) -> tuple[LinkPoint, ...]:
         loss = 100 * float(row.lost[chosen].mean())
         points.append(LinkPoint(float(row.sent[chosen[0]]) - begin, middle, least, largest, loss))
     return tuple(points)
-
-
-def _train(way: str, profile: Profile, direction: Direction, flow: Flow) -> Iterator[LinkLine]:
-    if flow.train is None or direction.rate is None:
-        return
-    frame = 8 * (flow.train.size + HEADERS)
-    records = flow.phase(TRAIN)
-    arrived = np.sort(records["received"]) / 1e9
-    skipped = len(arrived) // 5  # the bucket's burst, and what came while the queue filled
-    arrived = arrived[skipped:]
-    rate, stated = float(direction.rate), str(direction.rate)
-    room = RATE_SHARE * rate
-    if len(arrived) < 20:
-        note = f"only {len(arrived) + skipped} of {flow.train.count} packets arrived"
-        yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, None, False, note)
-        return
-    found = frame * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
-    span = float(arrived[-1] - arrived[0])
-    if direction.jitter is not None:  # the first and the last packet have each their own
-        room += rate * min(6 * direction.jitter.size / span, 0.5)
-    losing = 1 - len(records) / flow.train.count
-    ok: bool | None = abs(found - rate) <= room
-    note = ""
-    if found < rate - room and flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
-        ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
-    elif found < rate - room and _ran_empty(direction, records[skipped:], frame / rate):
-        ok, note = None, "not judged: the queue ran empty, so the sender paused and the link had nothing to send"
-    yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
-    yield from _queue(way, direction, flow, records, found)
-
-
-def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:
-    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire."""
-    waited = (records["received"] - records["sent"]) / 1e9 - float(direction.delay or 0.0)
-    return bool(np.min(waited) < 2 * serial + _UNQUEUED)
-
-
-def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
-    if direction.queue is None or flow.train is None:
-        return
-    size, stated = float(direction.queue), str(direction.queue)
-    delays = (records["received"] - records["sent"]) / 1e9
-    found = (float(np.quantile(delays, 0.98)) - float(direction.delay or 0.0)) * rate / 8
-    frame = flow.train.size + HEADERS
-    jitter = 3 * direction.jitter.size * rate / 8 if direction.jitter else 0.0
-    room = QUEUE_SHARE * size + (2 + flow.train.batch) * frame + jitter
-    ok: bool | None = abs(found - size) <= room
-    note = ""
-    if flow.train_rate < FILLS * rate:
-        ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s and filled no queue"
-    elif jitter > QUEUE_SHARE * size:
-        ok, note = None, "not judged: the jitter holds packets longer than the queue"
-    elif direction.codel is not None or direction.reordering is not None:
-        ok, note = None, "not judged: packets leave it early"
-    yield LinkLine(way, "queue", "B", stated, size, size - room, size + room, found, ok, note)
 
 
 def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> Iterator[LinkLine]:

@@ -17,7 +17,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "di
 @click.command()
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def doctor(json_: bool) -> int:
-    """Say whether this machine can run a lab.
+    """Say what this machine can do, and what to do about the rest.
 
     Looks at the machine, tries what a lab needs in namespaces of a child process, and changes nothing. Exit code 2
     when an essential part is missing.

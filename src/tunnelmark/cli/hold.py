@@ -37,7 +37,7 @@ def state_file(name: str) -> Path:
 async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     """Bring the lab up, say so, and wait for SIGTERM or SIGINT."""
     files, state = Files.standard(), state_file(name)
-    driver = registry.vpn(vpn) if vpn else None
+    driver, options = registry.arm(vpn) if vpn else (None, None)
     what = load_topology(topology, files), load_profile(profile, files)
     logs = STATES / f"{name}.logs"  # under /run: gone with the lab
     begun = time.monotonic()
@@ -47,13 +47,13 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
         timings["gone"] = await trial_run.down()
         lab = await keeper.up(*what)
         timings |= {"nodes": lab.timings.nodes, "links": lab.timings.links, "up": lab.timings.up}
-        tunnel = prepare(lab, driver, driver.options(), logs) if driver else None
+        tunnel = prepare(lab, driver, options, logs) if driver and options else None
         if tunnel is not None:
             logs.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
             try:
                 await tunnel.start()
-                await tunnel.answer(READY_TIMEOUT)
+                await tunnel.answer(READY_TIMEOUT + (driver.starting if driver else 0.0))
             except TunnelmarkError as error:
                 raise type(error)(f"{error.message}\n{log_end(logs)}", hint=error.hint) from error
             timings["vpn"] = time.monotonic() - started

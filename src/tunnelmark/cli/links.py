@@ -30,10 +30,11 @@ def require(profiles: Iterable[Profile]) -> None:
     needed = {backend_of(profile) for profile in profiles}
     if "wire" in needed:
         wire.program()
-    if "netem" in needed and (why := probes.run()["netem"]):
+    if "netem" in needed and (why := probes.found()["netem"]):
         raise MissingPart(
             f"this kernel has no netem ({why})",
-            hint="modprobe sch_netem; or leave the backend out: model = 'netem' is enough",
+            hint="modprobe sch_netem; or use a virtual machine that has it: --backend vm; or leave the profile's backend "
+            "out: model = 'netem' is enough",
         )
 
 
@@ -48,16 +49,28 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
 
 
 async def prove(
-    plan: Plan, keeper: Keeper, folder: Path, journal: Journal, when: Literal["before", "after"], console: Console
+    plan: Plan,
+    keeper: Keeper,
+    folder: Path,
+    journal: Journal,
+    when: Literal["before", "after"],
+    console: Console,
+    scratch: Path | None = None,
 ) -> tuple[LinkProof, ...]:
-    """Look at each profile on each topology and keep what is found; a link outside of its tolerance is told at once."""
+    """Look at each profile on each topology and keep what is found; a link outside of its tolerance is told at once.
+
+    With `scratch` the raw output is written there first, and moved when it is complete.
+    """
     from tunnelmark.analyse import link  # takes scipy with it, which a dry run should not wait for
 
     proofs = []
     for profile, topology in product(plan.study.profiles, plan.study.topologies):
         raw = _free(folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
         pace = None if profile.only_shaped else pace_of(profile, _PROBES, _INTERVAL)
-        seen = await observe(keeper, topology, profile, pace, raw, seed=link_seed(plan.study.seed, 0))
+        written = raw if scratch is None else scratch / raw.name
+        seen = await observe(keeper, topology, profile, pace, written, seed=link_seed(plan.study.seed, 0))
+        if written != raw:
+            store.adopt(written, folder)
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
         proof = link.judge(profile, seen, when, kept)
         store.keep_proof(journal, proof)

@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from tunnelmark import registry
+from tunnelmark.cli import bins
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import backend_of, describe
-from tunnelmark.lab.programs import find, how_to_install, part_version
+from tunnelmark.lab.programs import Part, find, part_version
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 
@@ -20,29 +21,25 @@ _JSON = click.option("--json", "json_", is_flag=True, help="Print JSON for progr
 
 @click.group("list")
 def list_() -> None:
-    """List VPNs, workloads, profiles, topologies or studies."""
+    """List VPNs, arms, workloads, profiles, topologies or studies."""
 
 
 @list_.command()
 @_JSON
+@bins.option
 def vpns(json_: bool) -> None:
     """The VPNs that a lab can deploy: their version here, or how to install them."""
-    rows: list[dict[str, Any]] = []
-    for name, driver in registry.vpns().items():
-        try:
-            version, install = part_version(registry.vpn_part(driver)), None
-        except MissingPart:
-            version, install = None, how_to_install(driver.packages)
-        rows.append(
-            {
-                "name": name,
-                "title": driver.title,
-                "version": version,
-                "install": install,
-                "homepage": driver.homepage,
-                "options": sorted(driver.options.model_fields),
-            }
-        )
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "title": driver.title,
+            **_version(registry.vpn_part(driver)),
+            "homepage": driver.homepage,
+            "options": sorted(driver.options.model_fields),
+            "arms": [name, *driver.variants],
+        }
+        for name, driver in registry.vpns().items()
+    ]
     if json_:
         as_json(rows)
         return
@@ -50,6 +47,34 @@ def vpns(json_: bool) -> None:
         ("VPN", "title", "version", "options"),
         [
             (r["name"], r["title"], r["version"] or f"missing: {r['install']}", ", ".join(r["options"]) or "-")
+            for r in rows
+        ],
+    )
+    click.echo("\nsets of options that have a name: tunnelmark list arms")
+
+
+@list_.command()
+@_JSON
+@bins.option
+def arms(json_: bool) -> None:
+    """The arms that have a name: each VPN as shipped, and sets of its options."""
+    rows: list[dict[str, Any]] = []
+    parts = registry.parts()
+    for name, (driver, options) in registry.arms().items():
+        part = parts[name]
+        rows.append({"name": name, "vpn": driver.name, "options": dict(options), **_version(part), "peer": part.peer})
+    if json_:
+        as_json(rows)
+        return
+    table(
+        ("arm", "VPN", "options", "version"),
+        [
+            (
+                r["name"],
+                r["vpn"],
+                ", ".join(f"{key} = {value}" for key, value in r["options"].items()) or "as shipped",
+                r["version"] or f"missing: {r['install']}",
+            )
             for r in rows
         ],
     )
@@ -172,6 +197,14 @@ def studies(json_: bool) -> None:
             for r in rows
         ],
     )
+
+
+def _version(part: Part) -> dict[str, str | None]:
+    """A part's version here, or else what to do to have it."""
+    try:
+        return {"version": part_version(part), "install": None}
+    except MissingPart as missing:
+        return {"version": None, "install": missing.hint}
 
 
 def _missing(programs: tuple[str, ...], packages: tuple[str, ...]) -> str | None:

@@ -1,4 +1,4 @@
-"""Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies.
+"""Names on the command line that the shell completes: VPNs, peers, workloads, profiles, topologies, studies.
 
 A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
 """
@@ -38,7 +38,7 @@ class Name(click.ParamType[str]):
 def _vpns() -> Iterable[str]:
     from tunnelmark import registry
 
-    return registry.vpns()
+    return registry.arms()
 
 
 def _workloads() -> Iterable[str]:
@@ -65,7 +65,14 @@ def _topologies() -> Iterable[str]:
     return Files.standard().names("topology")
 
 
+def _peers() -> Iterable[str]:
+    from tunnelmark.peers.recipe import recipes
+
+    return recipes()
+
+
 VPN = Name("vpn", _vpns)
+PEER = Name("peer", _peers)
 WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)
 PROFILE = Name("profile", _profiles)

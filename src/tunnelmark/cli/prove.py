@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.cli import names, output
+from tunnelmark.cli import names, output, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
@@ -29,9 +31,18 @@ _WORDS = {True: "ok", False: "outside", None: "-"}
 @click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
+@vm.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def prove_link(
-    profile: str, topology: str, probes: int, rate: float, seed: int, out: Path | None, as_json: bool
+    profile: str,
+    topology: str,
+    probes: int,
+    rate: float,
+    seed: int,
+    out: Path | None,
+    backend: str | None,
+    kernels: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Prove the link of PROFILE (several may be joined: wifi-good+gigabit).
 
@@ -43,19 +54,28 @@ def prove_link(
         raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
     files = Files.standard()
     what = load_topology(topology, files), load_profile(profile, files)
-    if out is not None:
-        proof = asyncio.run(_prove(*what, probes, rate, seed, out))
-    else:
-        with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as folder:
-            proof = asyncio.run(_prove(*what, probes, rate, seed, Path(folder)))
+    guests = vm.chosen(backend, kernels)
+    console = Console(highlight=False, stderr=as_json)
+    proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary:
+        folder = out or Path(temporary)
+        if guests:
+            request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}
+            for place, release in vm.places(folder, guests).items():
+                proofs.append(vm.proof(request, place, release, console))
+        else:
+            proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
     if as_json:
-        output.as_json(asdict(proof))
+        shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]
+        output.as_json(shown if len(shown) > 1 else shown[0])
     else:
-        show(proof, what[1])
-    return 0 if proof.verdict == "proved" else 1
+        for proof, guest in proofs:
+            show(proof, what[1], guest)
+    return 0 if all(proof.verdict == "proved" for proof, _ in proofs) else 1
 
 
-async def _prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
+async def prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
+    """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse import link
     from tunnelmark.lab.lab import Keeper
     from tunnelmark.run.prove import observe, pace_of
@@ -65,13 +85,15 @@ async def _prove(topology: Topology, profile: Profile, probes: int, rate: float,
     return link.judge(profile, seen, "alone")
 
 
-def show(proof: LinkProof, profile: Profile) -> None:
-    """Print a proof as a table a direction, and the verdict."""
+def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
+    """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
     from tunnelmark.lab.backends import describe
 
     console = Console(highlight=False)
     console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
     console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
+    if guest is not None:
+        console.print(Text(f"on {vm.words(guest)}"), soft_wrap=True)
     for way in dict.fromkeys(line.way for line in proof.lines):
         rows = [_row(line) for line in proof.lines if line.way == way]
         output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")

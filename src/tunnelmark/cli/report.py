@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -24,6 +25,15 @@ def report(results: Path, as_json: bool) -> int:
         click.echo(json.render(analyse.judge(store.load(results))))
         return 0
     return show(results, Console(highlight=False))
+
+
+def show_beside(folders: Mapping[str, Path], console: Console) -> None:
+    """Show results of one study beside each other, under these names."""
+    from tunnelmark import analyse
+    from tunnelmark.record import store
+    from tunnelmark.report import beside
+
+    console.print(beside.render({name: analyse.judge(store.load(folder)) for name, folder in folders.items()}))
 
 
 def show(folder: Path, console: Console) -> int:

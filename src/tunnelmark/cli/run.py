@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import links, names, progress
+from tunnelmark.cli import bins, links, names, progress, vm
 from tunnelmark.cli.alone import alone
-from tunnelmark.cli.report import show
+from tunnelmark.cli.report import show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_study, parse_study
+from tunnelmark.plan.load import DIRECT, load_study, parse_study
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment, store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import INPUTS, JOURNAL, RAW
 from tunnelmark.run.loop import Kit, carry_out
+from tunnelmark.run.outcome import Attempt
+from tunnelmark.workloads.base import Workload
 
 _TUN = Path("/dev/net/tun")
 _STOPPED = 130  # 128 + SIGINT
+PROFILE = "gigabit"
+"""What `compare` takes if no profile is named."""
 
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
@@ -45,9 +51,18 @@ _dry = click.option(
 @_seed
 @_out
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
+@bins.option
+@vm.options
 @_dry
 def run(
-    study: str | None, blocks: int | None, seed: int | None, out: Path | None, resume: Path | None, dry_run: bool
+    study: str | None,
+    blocks: int | None,
+    seed: int | None,
+    out: Path | None,
+    resume: Path | None,
+    dry_run: bool,
+    backend: str | None,
+    kernels: tuple[str, ...],
 ) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
@@ -57,98 +72,145 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        if blocks is not None or seed is not None or out is not None:
+        if any(given is not None for given in (blocks, seed, out, backend)) or kernels:
             raise UsageError(
-                "a resumed run keeps its blocks, seed and folder", hint="leave --blocks, --seed and --out out"
+                "a resumed run keeps its blocks, seed, folder and backend",
+                hint="leave --blocks, --seed, --out, --backend and --kernel out",
             )
         info = store.load_plan(resume)
         files = Files((resume / INPUTS,))
         loaded = load_study(info.study, files, registry.catalogue(), blocks=info.blocks, seed=info.seed)
-        return _run(loaded, resume, resuming=True, dry_run=dry_run)
+        return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
     assert study is not None
     loaded = load_study(study, Files.standard(), registry.catalogue(), blocks=blocks, seed=seed)
-    return _run(loaded, out, resuming=False, dry_run=dry_run)
+    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
 
 
 @click.command()
 @click.argument("vpns", nargs=-1, required=True, type=names.VPN)
-@click.option("--profile", default="gigabit", show_default=True, type=names.PROFILE, help="What the link does.")
+@click.option("--profile", type=names.PROFILE, help=f"What the link does [{PROFILE}; with --backend vm: {vm.PROFILE}].")
 @click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Which nodes there are.")
 @click.option("--workload", "workloads", multiple=True, type=names.WORKLOAD, help="Repeatable [ping, tcp, udp].")
 @click.option("--blocks", type=int, default=5, show_default=True, help="Number of randomised blocks.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
+@click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @_out
+@bins.option
+@vm.options
 @_dry
 def compare(
     vpns: tuple[str, ...],
-    profile: str,
+    profile: str | None,
     topology: str,
     workloads: tuple[str, ...],
     blocks: int,
     seed: int,
+    normalised: bool,
     out: Path | None,
     dry_run: bool,
+    backend: str | None,
+    kernels: tuple[str, ...],
 ) -> int:
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
-    chosen = workloads or ("ping", "tcp", "udp")
+    chosen, guests = workloads or ("ping", "tcp", "udp"), vm.chosen(backend, kernels)
     text = comparison(
-        vpns, files, catalogue, profile=profile, topology=topology, workloads=chosen, blocks=blocks, seed=seed
+        vpns,
+        files,
+        catalogue,
+        profile=profile or (vm.PROFILE if guests else PROFILE),
+        topology=topology,
+        workloads=chosen,
+        blocks=blocks,
+        seed=seed,
+        normalised=normalised,
     )
-    return _run(parse_study(text, "compare", files, catalogue), out, resuming=False, dry_run=dry_run)
+    return _run(parse_study(text, "compare", files, catalogue), out, resuming=False, dry_run=dry_run, guests=guests)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool) -> int:
+def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     console = Console(highlight=False)
     if dry_run:
         progress.dry_run(console, plan, kit)
         return 0
-    _require(plan, kit, console)
-    folder = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    progress.opening(console, plan, kit, folder)
-    try:
-        with alone(console):
-            asyncio.run(_measure(plan, kit, folder, resuming, console))
-    except KeyboardInterrupt:
-        console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
-        return _STOPPED
-    return show(folder, console)
+    if not guests:  # a guest says itself what it lacks
+        require(plan, kit, console)
+    named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    code, places = 0, vm.places(named, guests) if guests else {named: ""}
+    for folder, release in places.items():
+        progress.opening(console, plan, kit, folder)
+        try:
+            with alone(console):
+                if guests:
+                    vm.study(study, folder, release, console, resuming=resuming)
+                else:
+                    asyncio.run(measure(plan, kit, folder, resuming, console))
+        except KeyboardInterrupt:
+            console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
+            return _STOPPED
+        code = max(code, show(folder, console))
+    if len(places) > 1:
+        show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
+    return code
 
 
-async def _measure(plan: Plan, kit: Kit, folder: Path, resuming: bool, console: Console) -> None:
+async def measure(
+    plan: Plan,
+    kit: Kit,
+    folder: Path,
+    resuming: bool,
+    console: Console,
+    *,
+    guest: Mapping[str, Any] | None = None,
+    scratch: Path | None = None,
+) -> None:
+    """Carry a plan out with this kernel and record it in the folder.
+
+    `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
+    there first.
+    """
     begun, started = time.monotonic(), time.time()
     async with Keeper() as keeper:
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
-        parts = [registry.vpn_part(kit.drivers[arm.vpn]) for arm in plan.study.arms if kit.missing(arm) is None]
-        now = environment.capture(dict.fromkeys(parts), lab=found)
+            found |= {"backend": "vm"} if guest else {}
+        parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
+        now = environment.capture(dict.fromkeys(parts), lab=found, guest=guest)
+        tested = {arm.vpn for arm in plan.study.arms}
+        now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
         if resuming:
             store.require_same(folder, now)
         else:
             store.create(folder, store.describe(plan, kit.drivers, kit.workloads), plan, now)
         with Journal(folder / JOURNAL) as journal:
+
+            def keep(attempt: Attempt, workload: Workload) -> None:
+                if scratch is not None:
+                    store.adopt(scratch / attempt.trial.id, folder)
+                store.keep(journal, attempt.alone() if guest else attempt, workload)
+
             journal.append({"begun": started})
             done = store.discard_unfinished(folder)
-            proofs = await links.prove(plan, keeper, folder, journal, "before", console)
+            proofs = await links.prove(plan, keeper, folder, journal, "before", console, scratch)
             with progress.Live(console, plan, kit, done) as watcher:
                 await carry_out(
                     plan,
                     kit,
                     keeper,
-                    folder / RAW,
+                    scratch or folder / RAW,
                     done=done,
                     ready=lambda: store.require_space(folder),
-                    keep=lambda attempt, workload: store.keep(journal, attempt, workload),
+                    keep=keep,
                     watcher=watcher,
                     unproved=unproved(proofs),
                 )
-            await links.prove(plan, keeper, folder, journal, "after", console)
+            await links.prove(plan, keeper, folder, journal, "after", console, scratch)
             journal.append({"wall": time.monotonic() - begun})
 
 
-def _require(plan: Plan, kit: Kit, console: Console) -> None:
+def require(plan: Plan, kit: Kit, console: Console) -> None:
     """MissingPart for what no arm could do without; a warning for each arm that cannot take part."""
     for use in plan.study.workloads:
         kit.require(use)

@@ -15,8 +15,16 @@ from pathlib import Path
 
 _V2_WEIGHT = "10000"  # largest cpu.weight
 _V1_SHARES = "262144"  # largest cpu.shares
-_REALTIME = (850_000, 400_000, 200_000)
+_BUDGET = "cpu.rt_runtime_us"
+_REALTIME = (940_000, 850_000, 400_000, 200_000)
 """Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
+
+_SHARED = "realtime"
+"""The group of all processes that may have real-time priority, where a kernel gives budgets of it.
+
+A budget for each lab would not do: groups divide what the group above has, so the first of two labs that
+stand at once, one of which only settles, would have all of it, and the one that is measured nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class Group:
         self._hierarchies = hierarchies
         mounts = {hierarchies.unified, hierarchies.cpu} - {None}
         self.folders = tuple(sorted(mount / name for mount in mounts if mount))
+        self._sharing: set[str] = set()
 
     def create(self) -> None:
         """Make the top folders and give them the largest share of the CPU."""
@@ -75,7 +84,6 @@ class Group:
                 (folder / "cpu.weight").write_text(_V2_WEIGHT)
             else:
                 (folder / "cpu.shares").write_text(_V1_SHARES)
-                self._allow_realtime(folder)
 
     @property
     def top(self) -> Path | None:
@@ -84,15 +92,25 @@ class Group:
 
     def leaf(self, name: str, *, realtime: bool = False) -> None:
         """Make a leaf in every hierarchy; `realtime` lets its processes have real-time priority, where that can be."""
+        if realtime:
+            self._sharing.add(name)
         for folder in self.folders:
             (folder / name).mkdir()
-            if realtime:
-                self._allow_realtime(folder / name)
+            shared = self._place(folder, name)
+            if not shared.exists():  # the first; a command that needs no budget leaves it to others
+                self._allow_realtime(folder)
+                shared.mkdir()
+                self._allow_realtime(shared)
+
+    def _place(self, folder: Path, name: str) -> Path:
+        """Where the processes of a leaf go in the hierarchy of a top folder."""
+        shared = name in self._sharing and (folder / _BUDGET).exists()
+        return folder / (_SHARED if shared else name)
 
     @staticmethod
     def _allow_realtime(folder: Path) -> None:
         """Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group)."""
-        budget = folder / "cpu.rt_runtime_us"
+        budget = folder / _BUDGET
         if budget.exists():
             for microseconds in _REALTIME:
                 with contextlib.suppress(OSError):  # the group above has not so much left
@@ -102,7 +120,7 @@ class Group:
     def join(self, name: str) -> None:
         """Move the calling process into a leaf."""
         for folder in self.folders:
-            (folder / name / "cgroup.procs").write_text("0")
+            (self._place(folder, name) / "cgroup.procs").write_text("0")
 
     def remove_leaf(self, name: str) -> None:
         """Remove an empty leaf; a leaf whose processes are still ending is left for the janitor."""

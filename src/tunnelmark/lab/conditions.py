@@ -1,4 +1,4 @@
-"""Facts about a node that a next step may wait for: a bound port, an interface, a socket that answers.
+"""Facts about a node that a next step may wait for: a bound port, an interface, a file, a socket that answers.
 
 A condition travels as a JSON object `{"kind": ..., ...}` and is looked at inside the node.
 """
@@ -21,6 +21,8 @@ def holds(condition: dict[str, Any]) -> bool:
             return any(_bound(f"/proc/net/{table}", condition["port"], _LISTEN) for table in ("tcp", "tcp6"))
         case "interface":
             return os.path.exists(f"/sys/class/net/{condition['name']}")
+        case "file":
+            return _filled(condition["path"])
         case "unix-socket":
             return _accepts(condition["path"])
     raise ValueError(f"unknown condition {condition['kind']!r}")
@@ -38,6 +40,13 @@ def _bound(table: str, port: int, state: str | None) -> bool:
         if fields[1].endswith(wanted) and (state is None or fields[3] == state):
             return True
     return False
+
+
+def _filled(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 def _accepts(path: str) -> bool:

@@ -5,7 +5,6 @@ The checks look at what `Findings` holds and at nothing else; `look` fills one f
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,12 +14,17 @@ from typing import Literal
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import cgroups, machine, probes, wire
-from tunnelmark.lab.programs import TOOLS, Part, how_to_install, part_version
+from tunnelmark.lab.programs import TOOLS, Part, part_version
+from tunnelmark.lab.vm import here
 
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21  # <linux/capability.h>
 _GIB = 2**30
 
+PERF = Part("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"perf version (\S+)")
+"""Shows where the time of a program goes; no lab needs it."""
+
 State = Literal["ok", "warn", "missing", "absent"]
+Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,10 @@ class Check:
     """One need and how it is met.
 
     `state`: ok; warn (a lab works, but less well, or not with everything); missing (no lab works);
-    absent (not there and not needed, told for information). `hint` is never empty for warn and missing.
+    absent (not there, and only some wishes need it). `hint` says what to do about it, and is empty for ok only.
     """
 
-    group: Literal["machine", "kernel", "tools", "vpns"]
+    group: Group
     name: str
     state: State
     value: str
@@ -40,7 +44,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a look at the machine found; sizes in bytes, `versions` by part name, None: not installed."""
+    """What a look at the machine found; sizes in bytes, a part with its version, or with why it is not there."""
 
     system: str
     os: str  # platform.system()
@@ -50,13 +54,13 @@ class Findings:
     memory: tuple[int, int]  # all, available
     disk: int  # free where results go
     load: machine.Load
-    kvm: bool
+    guests: here.Here
     cgroup_v2: str  # mount point, empty: none
     cgroup_cpu: str  # mount point of the hierarchy with the CPU controller, empty: none
     congestion_default: str
     congestion_available: tuple[str, ...]
     probes: Mapping[str, str]
-    parts: Sequence[tuple[Part, str | None]]
+    parts: Sequence[tuple[Part, str | MissingPart]]
     tools: frozenset[str]  # names of the parts that are tools
     emulator: str = ""  # why the link emulator cannot be used, empty: it can
 
@@ -82,21 +86,21 @@ def look(vpns: Sequence[Part], results: Path) -> Findings:
         memory=machine.memory(),
         disk=shutil.disk_usage(results).free,
         load=load,
-        kvm=os.access("/dev/kvm", os.R_OK | os.W_OK),
+        guests=here.look(),
         cgroup_v2=str(hierarchies.unified or ""),
         cgroup_cpu=str(hierarchies.cpu or ""),
         congestion_default=_sysctl("tcp_congestion_control"),
         congestion_available=tuple(_sysctl("tcp_available_congestion_control").split()),
         probes=probes.run(),
-        parts=[(part, _version(part)) for part in (*TOOLS, *vpns)],
-        tools=frozenset(tool.name for tool in TOOLS),
+        parts=[(part, _version(part)) for part in (*TOOLS, PERF, *vpns)],
+        tools=frozenset(tool.name for tool in (*TOOLS, PERF)),
         emulator=_emulator(),
     )
 
 
 def judge(found: Findings) -> tuple[Check, ...]:
     """The checks, in the order in which a reader should look at them. Pure."""
-    return (*_machine(found), *_kernel(found), *_parts(found))
+    return (*_machine(found), *_kernel(found), *_guests(found), *_parts(found))
 
 
 def _machine(found: Findings) -> list[Check]:
@@ -104,10 +108,11 @@ def _machine(found: Findings) -> list[Check]:
     root = all(found.capabilities >> capability & 1 for capability in (_CAP_NET_ADMIN, _CAP_SYS_ADMIN))
     memory, available = found.memory
     load = found.load
-    checks = [
+    cores = f"{found.cores}, {max(found.cores - load.busy, 0.0):.1f} of them free now"
+    return [
         _check("machine", "system", linux, f"{found.system}, {found.kernel}", "a lab needs Linux: use a machine or VM"),
         _check("machine", "root", root, "yes" if root else "no", "run the command as root, or with sudo"),
-        _advice("machine", "cores", found.cores >= 2, str(found.cores), "use two cores or more: daemons share one here"),
+        _advice("machine", "cores", found.cores >= 2, cores, "use two cores or more: daemons share one here"),
         _advice("machine", "memory", available >= _GIB, f"{available / _GIB:.1f} of {memory / _GIB:.1f} GiB available",
                 "a lab and its analysis need about 1 GiB"),
         _advice("machine", "disk", found.disk >= _GIB, f"{found.disk / _GIB:.1f} GiB free", "free some space for results"),
@@ -116,8 +121,6 @@ def _machine(found: Findings) -> list[Check]:
         _advice("machine", "steal", load.steal < 0.02 * found.cores, f"{load.steal:.2f} cores",
                 "the host of this VM takes CPU away: expect wide intervals, or use another machine"),
     ]  # fmt: skip
-    kvm: State = "ok" if found.kvm else "absent"
-    return [*checks, Check("machine", "kvm", kvm, "usable" if found.kvm else "not usable; not needed here")]
 
 
 def _kernel(found: Findings) -> list[Check]:
@@ -137,10 +140,72 @@ def _kernel(found: Findings) -> list[Check]:
     checks.append(_accounting(found))
     checks.append(_priority(found))
     checks.append(_congestion(found))
-    for name, label in (("htb", "htb"), ("netem", "netem"), ("wireguard", "kernel WireGuard")):
-        state: State = "absent" if probe[name] else "ok"
-        checks.append(Check("kernel", label, state, "not in this kernel; not needed here" if probe[name] else "usable"))
-    return checks
+    guest = "the virtual machine has it: --backend vm"
+    wishes = {
+        "user namespaces": ("user", "raise user.max_user_namespaces; nothing here needs it yet"),
+        "htb": ("htb", module.format("sch_htb")),
+        "netem": ("netem", f"{module.format('sch_netem')}; {guest}; every profile without a backend goes without it"),
+        "kernel WireGuard": ("wireguard", f"{module.format('wireguard')}; {guest}"),
+    }
+    for label, (name, hint) in wishes.items():
+        checks.append(
+            _wish("kernel", label, not probe[name], f"not here: {probe[name]}" if probe[name] else "usable", hint)
+        )
+    return [*checks, *_offloads(found), *_tracing(found)]
+
+
+def _offloads(found: Findings) -> list[Check]:
+    """Whether a VPN on TUN may hand over packets that are cut into smaller ones later."""
+    tcp, udp = not found.probes["tun-tso"], not found.probes["tun-uso"]
+    value = "TCP and UDP" if udp else "TCP only" if tcp else "none"
+    return [
+        _wish("kernel", "TUN offloads", udp, value, "Linux 6.2 or later has both; VPNs that use them are slower here")
+    ]
+
+
+def _tracing(found: Findings) -> list[Check]:
+    counts, cycles = not found.probes["perf"], not found.probes["perf-cycles"]
+    value = (
+        "usable, with hardware counters" if cycles else "by the clock only: this processor's counters are not to be had"
+    )
+    if not counts:
+        value = f"not here: {found.probes['perf']}"
+    perf = "where time goes is told by samples of a clock; a machine that is not virtual has counters"
+    allow = "run as root, or lower kernel.perf_event_paranoid"
+    bpf = found.probes["cubic-bpf"]
+    return [
+        _wish("kernel", "perf events", cycles, value, perf if counts else allow),
+        _wish(
+            "kernel",
+            "BPF",
+            not bpf,
+            f"not here: {bpf}" if bpf else "usable on control groups",
+            "run as root on a kernel with CONFIG_CGROUP_BPF",
+        ),
+    ]
+
+
+def _guests(found: Findings) -> list[Check]:
+    guests = found.guests
+    kvm: dict[str, tuple[str, str]] = {
+        "works": ("KVM", ""),
+        "broken": (
+            "software emulation: /dev/kvm is there, and a guest gets nowhere with it",
+            "its numbers are no speeds",
+        ),
+        "none": (
+            "software emulation: /dev/kvm is not to be had",
+            "with KVM its numbers would be speeds of that machine",
+        ),
+    }
+    value, hint = kvm[guests.kvm]
+    kernels = ", ".join(guests.kernels)
+    fetched = "fetched when it is needed first (70 to 100 MB), by --kernel any that apt knows"
+    return [
+        _wish("virtual machine", "QEMU", not guests.lacks, guests.qemu or "not installed", guests.lacks),
+        _wish("virtual machine", "acceleration", guests.kvm == "works", value, hint),
+        _wish("virtual machine", "kernels", bool(kernels), kernels or "none in the cache", fetched),
+    ]
 
 
 def _accounting(found: Findings) -> Check:
@@ -171,22 +236,27 @@ def _congestion(found: Findings) -> Check:
 def _parts(found: Findings) -> list[Check]:
     checks = []
     for part, version in found.parts:
-        group: Literal["tools", "vpns"] = "tools" if part.name in found.tools else "vpns"
-        if version is not None:
+        group: Group = "tools" if part.name in found.tools else "vpns"
+        if isinstance(version, str):
             checks.append(Check(group, part.name, "ok", version))
             continue
-        state: State = "missing" if part.essential else "warn"
-        checks.append(Check(group, part.name, state, "not installed", how_to_install(part.packages)))
+        wish = part == PERF or any(found.probes[name] for name in part.kernel)
+        state: State = "missing" if part.essential else "absent" if wish else "warn"
+        checks.append(Check(group, part.name, state, version.message, version.hint))
     value = "not built" if found.emulator else "usable"
     return [_advice("tools", wire.PROGRAM, not found.emulator, value, found.emulator), *checks]
 
 
-def _check(group: Literal["machine", "kernel"], name: str, works: bool, value: str, hint: str) -> Check:
+def _check(group: Group, name: str, works: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if works else "missing", value, "" if works else hint)
 
 
-def _advice(group: Literal["machine", "kernel", "tools"], name: str, good: bool, value: str, hint: str) -> Check:
+def _advice(group: Group, name: str, good: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if good else "warn", value, "" if good else hint)
+
+
+def _wish(group: Group, name: str, there: bool, value: str, hint: str) -> Check:
+    return Check(group, name, "ok" if there else "absent", value, "" if there else hint)
 
 
 def _emulator() -> str:
@@ -197,11 +267,11 @@ def _emulator() -> str:
     return ""
 
 
-def _version(part: Part) -> str | None:
+def _version(part: Part) -> str | MissingPart:
     try:
         return part_version(part)
-    except MissingPart:
-        return None
+    except MissingPart as missing:
+        return missing
 
 
 def _capabilities() -> int:

@@ -89,8 +89,11 @@ class Keeper:
         lab = _Lab({}, request["middle"], set())
         self._labs[request["lab"]] = lab
         births = []
+        wires = [underlay.Wire.read(wire) for wire in request["wires"]]
+        emulated = any(wire.emulated for wire in wires)
         for node, fd in zip(nodes, fds, strict=True):
-            self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=node["name"] == lab.middle)
+            realtime = emulated and node["name"] == lab.middle
+            self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=realtime)
             births.append(self._bear(request["lab"], node, fd))
         refused: dict[str, Any] = {}
         for node, birth in zip(nodes, births, strict=True):
@@ -108,7 +111,7 @@ class Keeper:
             for node in nodes
             if node["name"] != lab.middle
         ]
-        underlay.build(lab.agents[lab.middle], hosts, [underlay.Wire.read(wire) for wire in request["wires"]])
+        underlay.build(lab.agents[lab.middle], hosts, wires)
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

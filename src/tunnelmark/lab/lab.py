@@ -11,12 +11,12 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import cgroups, channel, janitor, underlay
@@ -39,6 +39,7 @@ MIDDLE_SYSCTLS = {
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
 _GONE = "what it printed last stands above; `tunnelmark doctor` says what this machine lacks"
+_Answer = TypeVar("_Answer")
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 
 
@@ -107,20 +108,22 @@ class Keeper:
 
     @asynccontextmanager
     async def lab(
-        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None
+        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
     ) -> AsyncIterator[Lab]:
         """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
-        lab = await self.up(topology, profile, seed=seed, raw=raw)
+        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6)
         try:
             yield lab
         finally:
             await lab.down()
 
-    async def up(self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None) -> Lab:
+    async def up(
+        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
+    ) -> Lab:
         """Make a lab: all nodes, all links, all addresses; it stands until its `down`.
 
         `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
-        programs print.
+        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`).
         """
         begun = time.monotonic()
         self._labs += 1
@@ -128,7 +131,7 @@ class Keeper:
         names = (*topology.nodes, MIDDLE)
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
-        wires = wires_of(topology, profile)
+        wires = wires_of(topology, profile, ipv6=ipv6)
         cores = own_cores(topology.nodes, sorted(os.sched_getaffinity(0)))
         try:
             answer = await self.request(
@@ -140,7 +143,7 @@ class Keeper:
                 + [{"name": MIDDLE, "sysctls": MIDDLE_SYSCTLS, "cores": []}],
                 wires=[wire.plain() for wire in wires],
             )
-            await asyncio.wait_for(asyncio.gather(*(node.hello() for node in nodes.values())), _PATIENCE)
+            await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
             emulators = await _emulate(nodes[MIDDLE], wires, profile, seed, raw)
         except BaseException:
             for node in nodes.values():
@@ -161,7 +164,7 @@ class Keeper:
             channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
         except OSError as error:
             raise LabError(f"the lab's keeper is gone: {error.strerror}", hint=_GONE) from error
-        return await asyncio.wait_for(answer, _PATIENCE)
+        return await _in_time(answer, f"the lab's keeper did not answer {op!r}")
 
     def _receive(self) -> None:
         received = channel.receive(self._sock)
@@ -223,6 +226,10 @@ class Lab:
         wire = next(wire for wire in self._wires if node in wire.addresses)
         return IPv4Address(wire.addresses[node].partition("/")[0])
 
+    def address6(self, node: str) -> IPv6Address:
+        """The IPv6 address beside it."""
+        return underlay.six(self.address(node))
+
     def cpu_seconds(self) -> float | None:
         """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2."""
         top = self._keeper.unified
@@ -252,6 +259,17 @@ class Lab:
             node.close()
         answer = await self._keeper.request("down", lab=self.name)
         return float(answer["timings"]["end"])
+
+
+async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
+    """The result of some work; LabError with what did not happen, if it takes too long."""
+    try:
+        return await asyncio.wait_for(work, _PATIENCE)
+    except TimeoutError:
+        raise LabError(
+            f"{otherwise} within {_PATIENCE:g} s",
+            hint="the machine is overloaded, or its kernel takes long to end namespaces",
+        ) from None
 
 
 async def _emulate(

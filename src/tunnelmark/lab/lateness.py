@@ -41,6 +41,12 @@ def trouble(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> str | Non
             if late["count"] and late["p99"] > bound(profile):
                 return (
                     f"one in a hundred packets {each['name']} left the emulator more than {late['p99'] / 1e3:.2f} ms late, "
-                    f"beyond its bound of {bound(profile) / 1e3:.2f} ms"
+                    f"beyond its bound of {bound(profile) / 1e3:.2f} ms{_without_priority(report)}"
                 )
     return None
+
+
+def _without_priority(report: Mapping[str, Any]) -> str:
+    """Why it was late, if the kernel refused it real-time priority; else nothing."""
+    scheduler = str(report.get("scheduler", "fifo"))
+    return "" if scheduler.startswith("fifo") else f"; it ran without real-time priority: {scheduler}"

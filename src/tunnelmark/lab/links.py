@@ -12,8 +12,8 @@ UNDERLAY = IPv4Network("10.50.0.0/16")
 """Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
 
 
-def wires_of(topology: Topology, profile: Profile) -> list[Wire]:
-    """Each link as the middle node builds it."""
+def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> list[Wire]:
+    """Each link as the middle node builds it; `ipv6` gives the nodes IPv6 addresses as well."""
     backend = backends.backend_of(profile)
     on_sender = profile.place == "sender"
     wires = []
@@ -31,6 +31,7 @@ def wires_of(topology: Topology, profile: Profile) -> list[Wire]:
                 netem_on_sender=on_sender,
                 emulated=backend == "wire",
                 super_packets=profile.unit == "gso",
+                ipv6=ipv6,
             )
         )
     return wires

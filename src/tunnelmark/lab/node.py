@@ -133,10 +133,17 @@ class Node:
             )
         return Process(self, answer["pid"], self._exits[answer["pid"]])
 
-    async def run(self, argv: Sequence[str], *, timeout: float = 10.0, stdin: str = "") -> Completed:
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float = 10.0,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
         """Run a command to its end; LabError if that takes longer than `timeout` seconds."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            process = await self.spawn(argv, stdout=out, stderr=err, stdin=stdin)
+            process = await self.spawn(argv, stdout=out, stderr=err, stdin=stdin, env=env)
             try:
                 ended = await asyncio.wait_for(process.wait(), timeout)
             except TimeoutError:

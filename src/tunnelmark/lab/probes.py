@@ -8,25 +8,35 @@ process has left it before the first probe, and what the probes make goes with t
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import functools
 import json
 import os
+import platform
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tunnelmark.errors import LabError
+from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import cgroups, congestion, syscalls
 
 _TUNSETIFF = 0x400454CA  # <linux/if_tun.h>
-_IFF_TUN_NO_PI = 0x1001
+_IFF_TUN_NO_PI, _IFF_VNET_HDR = 0x1001, 0x4000
+_TUNSETOFFLOAD = 0x400454D0
+_NEWUSER = 0x10000000  # <linux/sched.h>
+_CSUM, _TSO4, _TSO6, _USO4, _USO6 = 1, 2, 4, 0x20, 0x40  # TUN_F_*
+_SYS_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
+_HARDWARE, _CYCLES, _SOFTWARE, _CPU_CLOCK = 0, 0, 1, 0  # <linux/perf_event.h>
 _TIMEOUT = 20  # seconds; the probes take about 0.3
 
 QDISCS = ("tbf", "htb", "netem")
-NAMES = ("namespaces", "tun", "veth", "mirred", *QDISCS, "wireguard", "cubic-sysctl", "cubic-bpf", "cgroup")
+NAMES = (
+    *("namespaces", "user", "tun", "tun-tso", "tun-uso", "veth", "mirred", *QDISCS, "wireguard"),
+    *("perf", "perf-cycles", "cubic-sysctl", "cubic-bpf", "cgroup"),
+)
 """Every probe, in the order in which they are reported."""
 
 
@@ -51,6 +61,22 @@ def run() -> dict[str, str]:
         last = (said.decode(errors="replace").strip().splitlines() or [str(error)])[-1]
         raise LabError(f"the probes broke: {last}", hint="run `python -m tunnelmark.lab.probes` to see why") from error
     return outcome
+
+
+@functools.cache
+def found() -> Mapping[str, str]:
+    """The outcome of all probes (see `run`), tried once a process."""
+    return run()
+
+
+def require(names: Iterable[str]) -> None:
+    """MissingPart if one of these does not work with this kernel."""
+    for name in names:
+        if why := found()[name]:
+            raise MissingPart(
+                f"this kernel has no {name} ({why})",
+                hint=f"modprobe {name}; or use a virtual machine whose kernel has it: --backend vm",
+            )
 
 
 def main() -> None:
@@ -78,7 +104,11 @@ def main() -> None:
 
 
 def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
-    outcome = {"namespaces": _try(_private_mounts), "tun": _try(_tun)}
+    outcome = {"namespaces": _try(_private_mounts), "user": _try(_user_namespace), "tun": _try(_tun)}
+    outcome["tun-tso"] = _try(lambda: _tun(_CSUM | _TSO4 | _TSO6))
+    outcome["tun-uso"] = _try(lambda: _tun(_CSUM | _TSO4 | _TSO6 | _USO4 | _USO6))
+    outcome["perf"] = _try(lambda: _counter(_SOFTWARE, _CPU_CLOCK))
+    outcome["perf-cycles"] = _try(lambda: _counter(_HARDWARE, _CYCLES))
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
     outcome["mirred"] = _try(_mirred)
     for kind in QDISCS:
@@ -106,12 +136,47 @@ def _private_mounts() -> None:
     syscalls.mount("proc", "/proc", "proc")
 
 
-def _tun() -> None:
+def _tun(offloads: int = 0) -> None:
+    """A TUN device; with `offloads` it also takes packets that are to be cut into smaller ones."""
+    flags = _IFF_TUN_NO_PI | (_IFF_VNET_HDR if offloads else 0)
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     try:
-        fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", b"probe-tun", _IFF_TUN_NO_PI))
+        fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", b"probe-tun", flags))
+        if offloads:
+            fcntl.ioctl(tun, _TUNSETOFFLOAD, offloads)
     finally:
         os.close(tun)
+
+
+def _user_namespace() -> None:
+    """A user namespace, in a child: who enters one does not come back."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            syscalls.unshare(_NEWUSER)
+            code = 0
+        except OSError as error:
+            code = error.errno or 1
+        finally:
+            os._exit(code)
+    if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise OSError(code, os.strerror(code))
+
+
+def _counter(kind: int, config: int) -> None:
+    """Count something of this process, perf_event_open(2)."""
+    number = _SYS_PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        raise OSError(38, f"perf_event_open(2) has no known number on {platform.machine()}")
+    size = 112
+    attributes = ctypes.create_string_buffer(struct.pack("IIQ", kind, size, config), size)
+    libc = ctypes.CDLL(None, use_errno=True)
+    counter = libc.syscall(ctypes.c_long(number), attributes, 0, -1, -1, ctypes.c_ulong(0))
+    if counter < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    os.close(counter)
 
 
 def _link(kind: str, **more: object) -> None:

@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab import folders, probes
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, but daemons live there
+PEERS_VARIABLE = "TUNNELMARK_PEERS"
+"""Environment variable with the folder of installed peers."""
+
+NAMED_VARIABLE = "TUNNELMARK_BIN"
+"""Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
+
 _TIMEOUT = 10  # seconds that a program may take to print its version
 
 
@@ -23,6 +30,9 @@ class Part:
     """Something that is to be installed: its programs, the Debian packages that bring them, its version command.
 
     The first group of `version_pattern` is the version. `essential` says that no lab works without it.
+    `peer` is the recipe in `peers/` that installs the programs into a folder of their own; `strict` says that no other
+    version will do, so that the same program elsewhere on PATH does not count. `kernel` is what the kernel must have, by
+    the names of `lab.probes`.
     """
 
     name: str
@@ -31,6 +41,9 @@ class Part:
     version: tuple[str, ...] = ()
     version_pattern: str = ""
     essential: bool = False
+    peer: str = ""
+    strict: bool = False
+    kernel: tuple[str, ...] = ()
 
 
 TOOLS: tuple[Part, ...] = (
@@ -44,37 +57,72 @@ TOOLS: tuple[Part, ...] = (
 """The tools beside the VPNs; the VPNs' own programs stand in their drivers."""
 
 
+def peers_home() -> Path:
+    """Where `tunnelmark peers install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PEERS)."""
+    if chosen := os.environ.get(PEERS_VARIABLE):
+        return Path(chosen)
+    return folders.data("peers")
+
+
+def peer_folder(peer: str) -> Path:
+    """The folder of a recipe: below `peers_home()`, or under sudo in the home of whoever called it."""
+    own = peers_home() / peer
+    caller = os.environ.get("SUDO_USER", "")
+    if own.is_dir() or not caller or PEERS_VARIABLE in os.environ:
+        return own
+    theirs = Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/peers", peer)
+    return theirs if theirs.is_dir() else own
+
+
+def path_of(peer: str = "", strict: bool = False) -> str:
+    """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then everybody's.
+
+    Where no other version will do (`strict`), what `--bin` named stands behind the recipe's folder.
+    """
+    named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
+    own = [str(peer_folder(peer) / "bin")] if peer else []
+    first = [*own, *named] if strict else [*named, *own]
+    return os.pathsep.join([*first, search_path()])
+
+
 def search_path() -> str:
     """PATH with the folders of daemons at its end: where every program of the lab is looked for."""
     given = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     return os.pathsep.join([*given, *(folder for folder in _SYSTEM_FOLDERS if folder not in given)])
 
 
-def how_to_install(packages: Sequence[str]) -> str:
-    """The command that brings Debian packages, as a hint."""
-    return "apt-get install " + " ".join(packages) if packages else "install it, and put it on PATH"
+def how_to_install(packages: Sequence[str], peer: str = "") -> str:
+    """The commands that bring a VPN's recipe and Debian packages, as a hint."""
+    commands = [f"tunnelmark peers install {peer}"] if peer else []
+    if packages:
+        commands.append("apt-get install " + " ".join(packages))
+    return " and ".join(commands) or "install it, and put it on PATH"
 
 
-def find(program: str, packages: Sequence[str] = ()) -> Path:
-    """The path of a program; MissingPart says which packages bring it."""
-    found = shutil.which(program, path=search_path())
-    if found is None:
+def find(program: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False) -> Path:
+    """The path of a program; MissingPart says which packages or recipe bring it (see `Part` for `peer` and `strict`)."""
+    found = shutil.which(program, path=path_of(peer, strict))
+    if found is None or (strict and peer and not (peer_folder(peer) / "bin").is_dir()):
         raise MissingPart(
-            f"the program {program} is not installed", hint=how_to_install(packages or _packages(program))
+            f"the program {program} is not installed" + (f" in the version {peer}" if strict else ""),
+            hint=how_to_install(packages or _packages(program), peer),
         )
     return Path(found)
 
 
-def version(argv: Sequence[str], pattern: str, packages: Sequence[str] = ()) -> str:
+def version(
+    argv: Sequence[str], pattern: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False
+) -> str:
     """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
 
     An exit code other than 0 is no error, for some programs print their version and then complain.
     Raises MissingPart when the program is not there or cannot be started.
     """
-    program = find(argv[0], packages)
+    program = find(argv[0], packages, peer, strict)
     try:
         done = subprocess.run(
             [program, *argv[1:]],
+            env=os.environ | {"PATH": path_of(peer, strict)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -93,9 +141,17 @@ def version(argv: Sequence[str], pattern: str, packages: Sequence[str] = ()) -> 
 
 def part_version(part: Part) -> str:
     """The version of a part whose programs are all there; MissingPart names the first that is not."""
-    for program in part.programs:
-        find(program, part.packages)
-    return version(part.version, part.version_pattern, part.packages) if part.version else "part of the lab"
+    require(part)
+    if not part.version:
+        return "part of the lab"
+    return version(part.version, part.version_pattern, part.packages, part.peer, part.strict)
+
+
+def require(part: Part) -> dict[str, Path]:
+    """The paths of a part's programs, by name; MissingPart names the first, or what of the kernel, that is not there."""
+    if part.kernel:
+        probes.require(part.kernel)
+    return {program: find(program, part.packages, part.peer, part.strict) for program in part.programs}
 
 
 @functools.lru_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 
 # <linux/sched.h>
 NEWNS = 0x00020000
@@ -24,6 +25,7 @@ MS_REC = 16384
 MS_PRIVATE = 1 << 18
 
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # <fcntl.h>, <linux/fs.h>
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,6 +33,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def unshare(flags: int) -> None:
     """Leave the namespaces named by `flags`; OSError as unshare(2)."""
     _check(_libc.unshare(flags), "unshare")
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two paths of one file system change places, in one step; OSError as renameat2(2)."""
+    _check(_libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE), "renameat2")
 
 
 def enter(pid: int, kind: str) -> None:

@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from pyroute2 import Ethtool, IPRoute
@@ -33,6 +34,9 @@ OFFLOADS: Mapping[str, bool] = {
     "rx-gro": True,
 }
 """Offload features of the end hosts' interfaces by the kernel's names (netdev_features_strings)."""
+
+CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
+"""What lets a node leave checksums to its interface. XDP hands frames on as they are, so they must be whole by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Wire:
     """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
 
     `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
-    `super_packets`: the nodes hand over what they have, else wire packets. `netem` are tc's words, for the
+    `ipv6`: each node has an IPv6 address beside the other. `super_packets`: the nodes hand over what they have, else wire packets. `netem` are tc's words, for the
     node's port on the middle node or, with `netem_on_sender`, for the node's own interface.
     """
 
@@ -67,6 +71,7 @@ class Wire:
     netem_on_sender: bool = False
     emulated: bool = False
     super_packets: bool = False
+    ipv6: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -166,20 +171,28 @@ class _Joint:
 def _connect(route: IPRoute, host: End, joint: _Joint) -> None:
     """Give an end host's interface its settings and its address, inside the host's network."""
     wire = joint.wire
-    _set_offloads(joint.interface, super_packets=wire.super_packets)
+    _set_offloads(joint.interface, super_packets=wire.super_packets, checksums=wire.super_packets or not wire.emulated)
     _receive_on(joint.interface, host)
     index = _index(route, joint.interface)
     ip, _, prefix = wire.addresses[host.name].partition("/")
     route.addr("add", index=index, address=ip, prefixlen=int(prefix))
     route.link("set", index=index, state="up")
+    if wire.ipv6:
+        route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64)
     if wire.netem_on_sender and host.name in wire.netem:
         _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *wire.netem[host.name]])])
     if wire.emulated or wire.netem:
         # A lost ARP request costs a second, which no path of routers has: the link stands for the whole path.
         for name, mac in wire.macs(joint.number).items():
             if name != host.name:
-                address = wire.addresses[name].partition("/")[0]
-                route.neigh("add", dst=address, lladdr=mac, ifindex=index, state="permanent")
+                address = IPv4Address(wire.addresses[name].partition("/")[0])
+                for known in (address, six(address)) if wire.ipv6 else (address,):
+                    route.neigh("add", dst=str(known), lladdr=mac, ifindex=index, state="permanent")
+
+
+def six(address: IPv4Address) -> IPv6Address:
+    """The IPv6 underlay address beside an IPv4 one: 10.50.L.H has fd50:0:0:L::H (a unique local address, RFC 4193)."""
+    return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")
 
 
 def _netem(name: str, port: str, wire: Wire) -> list[str]:
@@ -259,12 +272,13 @@ def _receive_on(interface: str, host: End) -> None:
             file.write(",".join(reversed(words)))
 
 
-def _set_offloads(interface: str, *, super_packets: bool) -> None:
+def _set_offloads(interface: str, *, super_packets: bool, checksums: bool) -> None:
     with Ethtool() as ethtool:
         features = ethtool.get_features(interface)
-        for name, on in OFFLOADS.items():
+        wanted = {name: on or super_packets for name, on in OFFLOADS.items()} | dict.fromkeys(CHECKSUMS, checksums)
+        for name, on in wanted.items():
             if name in features.features:
-                features.features[name].enable = on or super_packets
+                features.features[name].enable = on
         ethtool.set_features(interface, features)
 
 

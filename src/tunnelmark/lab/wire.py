@@ -72,8 +72,10 @@ class Emulator:
         output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
         ports = wire.doors(number)
         argv = [str(program()), "--config", "-"]
+        # AF_XDP costs a third less than a packet socket, carries no super-packets, and gives way where BPF is refused.
+        kind = "--port" if wire.super_packets else "--xdp"
         for node, mac in wire.macs(number).items():
-            argv += ["--port", ports[node], "--mac", f"{ports[node]}={mac}"]
+            argv += [kind, ports[node], "--mac", f"{ports[node]}={mac}"]
         theirs, ours = os.pipe2(os.O_CLOEXEC)
         with open(theirs, "rb", buffering=0) as commands:
             process = await middle.spawn(argv, stdout=output, stderr=complaints, stdin=commands)
@@ -91,11 +93,12 @@ class Emulator:
         await self._say("zero")
 
     async def report(self) -> dict[str, Any]:
-        """What the emulator has done up to now, as it says (docs/wire.md, reports)."""
+        """What the emulator has done up to now, as it says (docs/wire.md, reports); and its `scheduler`."""
         before = len(self._reports(self._lines()))
         await self._say("report")
         lines = await self._until(lambda lines: len(self._reports(lines)) > before)
-        return self._reports(lines)[-1]
+        scheduler = next(line["ready"]["scheduler"] for line in lines if "ready" in line)
+        return {**self._reports(lines)[-1], "scheduler": scheduler}
 
     def close(self) -> None:
         """Let the emulator end."""

@@ -7,14 +7,25 @@ this in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The options model of every VPN and of every workload, by name."""
+    """The options model of every VPN and of every workload, by name.
+
+    `variants` are sets of a VPN's options that have a name of their own: the VPN, and the options.
+    """
 
     vpns: Mapping[str, type[BaseModel]]
     workloads: Mapping[str, type[BaseModel]]
+    variants: Mapping[str, tuple[str, Mapping[str, object]]] = field(default_factory=dict)
+
+    ipv6: frozenset[str] = frozenset()  # VPNs that can use an IPv6 underlay
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Everything that may stand where a VPN is named."""
+        return (*self.vpns, *self.variants)

@@ -22,8 +22,9 @@ def comparison(
     workloads: Sequence[str] = ("ping", "tcp", "udp"),
     blocks: int = 5,
     seed: int = 1,
+    normalised: bool = False,
 ) -> str:
-    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another.
+    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another; `normalised`: each with the same inner MTU.
 
     UnknownName for a name that does not exist, UsageError when there is nothing to compare.
     """
@@ -32,10 +33,11 @@ def comparison(
         raise UsageError("there is no VPN to compare", hint="name one or more, see `tunnelmark list vpns`")
     if not workloads:
         raise UsageError("there is no workload to compare with", hint="see `tunnelmark list workloads`")
-    _check("VPN", arms, catalogue.vpns)
+    _check("VPN", arms, catalogue.arms)
     _check("workload", workloads, catalogue.workloads)
     _check("profile", profile.split(JOIN), files.names("profile"))
     _check("topology", [topology], files.names("topology"))
+    same: dict[str, bool] = {"normalised": True} if normalised else {}
     tables = [
         _table(
             "[study]",
@@ -47,9 +49,9 @@ def comparison(
             profiles=[profile],
             topologies=[topology],
         ),
-        _table("[[arm]]", name=DIRECT),
+        _table("[[arm]]", name=DIRECT, **same),
         _table("[[arm]]", name=f"{DIRECT}-again", same_as=DIRECT),
-        *(_table("[[arm]]", name=arm) for arm in arms),
+        *(_table("[[arm]]", name=arm, **same) for arm in arms),
         *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
     ]
     return "\n".join(tables)
@@ -62,6 +64,6 @@ def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
             raise UnknownName(what, name, known)
 
 
-def _table(header: str, **values: str | int | list[str]) -> str:
-    # Text, whole numbers and lists of text are written alike in JSON and in TOML.
+def _table(header: str, **values: str | int | bool | list[str]) -> str:
+    # Text, whole numbers, truth and lists of text are written alike in JSON and in TOML.
     return header + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

@@ -155,21 +155,35 @@ def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> t
         inherited = twin or Arm(table.name, table.name)
         vpn = inherited.vpn if table.vpn is None else table.vpn
         options = inherited.options if table.options is None else table.options
+        normalised = table.normalised or (twin is not None and twin.normalised)
+        underlay = table.underlay or inherited.underlay
+        if vpn in catalogue.variants:
+            vpn, own = catalogue.variants[vpn]
+            options = {**own, **options}
         if vpn not in catalogue.vpns:
             where = (*key, "name" if table.vpn is None else "vpn")
-            problems.add(where, f"there is no VPN called {vpn!r}", nearest(vpn, catalogue.vpns))
+            problems.add(where, f"there is no VPN called {vpn!r}", nearest(vpn, catalogue.arms))
+            continue
+        if underlay == "ipv6" and vpn not in catalogue.ipv6:
+            where, hint = (*key, "underlay"), "leave it out, or take " + " or ".join(sorted(catalogue.ipv6))
+            problems.add(where, f"{vpn} has no driver for an IPv6 underlay", hint)
             continue
         model = _options(options, catalogue.vpns[vpn], key, table.name, problems)
         if model is None:
             continue
-        if twin is not None and (vpn, model) != (twin.vpn, checked[twin.name]):
+        if twin is not None and (vpn, model, normalised, underlay) != (
+            twin.vpn,
+            checked[twin.name],
+            twin.normalised,
+            twin.underlay,
+        ):
             problems.add(
                 (*key, "same_as"),
                 f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
-        arms[table.name] = Arm(table.name, vpn, options, table.same_as)
+        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay)
         checked[table.name] = model
     if all(table.name in arms for table in tables):
         _controls(arms, problems)

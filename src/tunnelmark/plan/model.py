@@ -70,12 +70,18 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A)."""
+    """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
+
+    `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
+    it stays as shipped. `underlay`: which of the nodes' addresses the VPN is told.
+    """
 
     name: str
     vpn: str
     options: Mapping[str, object] = field(default_factory=dict)
     same_as: str | None = None
+    normalised: bool = False
+    underlay: Literal["ipv4", "ipv6"] = "ipv4"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ several fields or files is checked in `load` and in `topology`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -45,6 +45,8 @@ class ArmTable(Table):
     vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")
     options: dict[str, Any] | None = Field(default=None, description="a table of the VPN's options")
     same_as: str | None = Field(default=None, description="the name of an earlier arm")
+    normalised: bool = Field(default=False, description="true or false: the same inner MTU and queue for each arm")
+    underlay: Literal["ipv4", "ipv6"] | None = Field(default=None, description='"ipv4" or "ipv6"')
 
 
 class UseTable(Table):

@@ -14,7 +14,8 @@ from typing import Any
 import tunnelmark
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import machine
-from tunnelmark.lab.programs import TOOLS, Part, find, part_version, sha256
+from tunnelmark.lab.programs import TOOLS, Part, find, part_version, peer_folder, require, sha256
+from tunnelmark.peers import record
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -44,12 +45,13 @@ def capture(
     command: Sequence[str] = (),
     lab: Mapping[str, Any] | None = None,
     tools: Iterable[Part] = TOOLS,
+    guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The environment now, fit to be written as JSON.
 
     `vpns` are the parts of the VPNs under test: MissingPart if one of their programs is not there. A
     tool that is not there is left out. `lab` is what the lab says of itself, `command` the command
-    line (default: this process's own).
+    line (default: this process's own). `guest` is what is known of the virtual machine that this is, if it is one.
     """
     return {
         "tunnelmark": tunnelmark.__version__,
@@ -61,9 +63,12 @@ def capture(
             "cpu": machine.cpu(),
             "cores": machine.cores(),
             "memory_bytes": machine.memory()[0],
-            "virtualisation": machine.virtualisation(),
+            "virtualisation": f"qemu, {guest['accelerator']}" if guest else machine.virtualisation(),
         },
-        "vpns": {part.name: {"version": part_version(part), "programs": _programs(part)} for part in vpns},
+        **({"guest": dict(guest)} if guest else {}),
+        "vpns": {
+            part.name: {"version": part_version(part), "programs": _programs(part), **_peer(part)} for part in vpns
+        },
         "tools": {part.name: _tool(part) for part in tools if _installed(part)},
         "host_sysctls": sysctls(),
         "lab": dict(lab or {}),
@@ -90,8 +95,14 @@ def socket_buffer_limit() -> int:
 
 
 def _programs(part: Part) -> dict[str, dict[str, str]]:
-    paths = {program: find(program, part.packages) for program in part.programs}
-    return {program: {"path": str(path), "sha256": sha256(path)} for program, path in paths.items()}
+    # Resolved, for what `--bin` named is a link that ends with the command.
+    return {program: {"path": str(path.resolve()), "sha256": sha256(path)} for program, path in require(part).items()}
+
+
+def _peer(part: Part) -> dict[str, Any]:
+    """How a recipe built it, if one did: version, hash of the recipe, toolchain, hashes of all that it brought."""
+    found = record.read(peer_folder(part.peer)) if part.peer else None
+    return {"peer": found} if found else {}
 
 
 def _tool(part: Part) -> dict[str, str]:

@@ -8,6 +8,7 @@ Layout of a results folder:
     inputs/             the study, profile and topology files as they were
     raw/TRIAL/          what every program of that trial printed
     raw/link.WHEN.../   what the probers printed that proved a link
+    vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
     samples.parquet, trials.parquet    the journal as tables (see `schema`), written at the end
     report.md, report.html
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
-INPUTS, RAW = "inputs", "raw"
+INPUTS, RAW, VM = "inputs", "raw", "vm"
 
 
 @dataclass(frozen=True, slots=True)

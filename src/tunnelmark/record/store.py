@@ -36,10 +36,7 @@ _PROOF = TypeAdapter(LinkProof)
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
     """Make a results folder; StoreError if something is there already."""
-    if folder.exists() and any(folder.iterdir()):
-        raise StoreError(
-            f"{folder} is not empty", hint=f"choose another folder, or go on with `tunnelmark run --resume {folder}`"
-        )
+    require_empty(folder)
     try:
         (folder / results.RAW).mkdir(parents=True)
         save_inputs(plan.study, folder / results.INPUTS)
@@ -49,6 +46,32 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"
         ) from error
+
+
+def require_empty(folder: Path) -> None:
+    """StoreError if a folder holds anything but what a virtual machine has written there."""
+    if folder.exists() and any(path.name.partition(".")[0] != results.VM for path in folder.iterdir()):
+        raise StoreError(
+            f"{folder} is not empty", hint=f"choose another folder, or go on with `tunnelmark run --resume {folder}`"
+        )
+
+
+def adopt(scratch: Path, folder: Path) -> None:
+    """Move a trial's raw output into a results folder: a study in a virtual machine writes it to memory first."""
+    if scratch.exists():  # not there if the trial could not even begin
+        move(scratch, folder / results.RAW)
+
+
+def move(thing: Path, folder: Path) -> None:
+    """Move a file or folder into a folder of another file system, but for owners and modes, which that may refuse."""
+    if thing.is_dir():
+        (folder / thing.name).mkdir(parents=True, exist_ok=True)
+        for each in sorted(thing.iterdir()):
+            move(each, folder / thing.name)
+        thing.rmdir()
+    else:
+        shutil.copyfile(thing, folder / thing.name)
+        thing.unlink()
 
 
 def require_space(folder: Path) -> None:

@@ -36,7 +36,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
     """What a reader must know before any number: unfinished, failed, not to be ranked, a single block, disturbed."""
-    said = []
+    said = [*_guest(analysis)]
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
         said.append(f"Do not rank: {analysis.same.explanation}.")
@@ -58,6 +58,18 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
         count = len(analysis.disturbed)
         said.append(f"Other work on the machine disturbed {count} {'trial' if count == 1 else 'trials'}.")
     return tuple(said)
+
+
+def _guest(analysis: Analysis) -> tuple[str, ...]:
+    """What a reader must know of results from a virtual machine."""
+    guest = analysis.results.environment.get("guest")
+    if not guest:
+        return ()
+    where = f"measured with Linux {guest['kernel']} in a virtual machine (QEMU {guest['qemu']})"
+    if not guest["emulated"]:
+        return (f"Virtual: {where} under KVM: compare with other numbers of that machine only.",)
+    how = f"whose processor is emulated by software and whose clock counts instructions ({guest['clock']})"
+    return (f"Emulated: {where} {how}: the numbers tell what happens, never how fast it would be on a processor.",)
 
 
 def time_spent(analysis: Analysis) -> str:

@@ -20,6 +20,7 @@ from tunnelmark.report import view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.matrix import features
 from tunnelmark.units import Rate, clock
 
 
@@ -87,6 +88,7 @@ def render(analysis: Analysis) -> str:
         time_spent=time_spent(analysis),
         phases=_phases(analysis),
         environment=record,
+        features=features(analysis.results.environment),
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
         words=words,

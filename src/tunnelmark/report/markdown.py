@@ -10,6 +10,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.matrix import features
 from tunnelmark.units import clock
 
 
@@ -44,6 +45,7 @@ def render(analysis: Analysis) -> str:
     parts.append("## How it was done")
     parts.append(_safe(time_spent(analysis)) + f" Seed {plan.seed}.")
     parts.append(_time(analysis))
+    parts.append(_features(analysis))
     parts.append(_environment(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -115,6 +117,15 @@ def _environment(analysis: Analysis) -> str:
     if not rows:
         return ""
     return f"<details><summary>Versions and settings</summary>\n\n{_rows(['what', 'value'], rows)}\n\n</details>"
+
+
+def _features(analysis: Analysis) -> str:
+    table = features(analysis.results.environment)
+    if table is None:
+        return ""
+    rows = [[title, *(_safe(cell.value) for cell in cells)] for title, _, cells in table.lines]
+    inside = _rows(["", *map(_safe, table.heads)], rows)
+    return f"<details><summary>Features of these VPNs (sources: environment.json)</summary>\n\n{inside}\n\n</details>"
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, ip_address
@@ -16,8 +16,22 @@ from typing import Any
 from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
 from tunnelmark.lab.lab import Lab
 from tunnelmark.lab.node import Exit, Process
+from tunnelmark.lab.programs import path_of
 from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Command, Condition, Daemon, Deployment, Driver, Host, Mesh, Options, Settled, Step
+from tunnelmark.vpns.base import (
+    Command,
+    Condition,
+    Daemon,
+    Deployment,
+    Driver,
+    Hand,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Settled,
+    Step,
+)
 
 FOLDER = PurePosixPath("/run/tunnelmark")
 """Where a deployment's files stand on each node."""
@@ -25,17 +39,26 @@ FOLDER = PurePosixPath("/run/tunnelmark")
 DESK = FOLDER / "desk"
 """The operator's desk, on the middle node."""
 
-_STEP_TIMEOUT = 20.0  # seconds a set-up command or a daemon's own condition may take
+NORMAL = {"mtu": 1280, "txqueuelen": 500}
+"""Of every normalised overlay interface: the MTU in bytes that IPv6 asks of any link (RFC 8200 section 5), so that all
+can have it, and the packets that a TUN device queues unless told otherwise (Linux: drivers/net/tun.c)."""
+
+_STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
 _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 _PAUSE = 0.005  # seconds before a ping that could not even be sent is tried again
 
 
-def mesh_of(lab: Lab) -> Mesh:
-    """The lab's nodes as a driver sees them."""
+def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
+    """The lab's nodes as a driver sees them, with underlay addresses of one kind."""
     overlay = IPv4Network(base.OVERLAY)
     hosts = tuple(
-        Host(name, lab.address(name), FOLDER, IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"))
+        Host(
+            name,
+            lab.address6(name) if ipv6 else lab.address(name),
+            FOLDER,
+            IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"),
+        )
         for place, name in enumerate(lab.nodes, start=1)
     )
     return Mesh(hosts, DESK)
@@ -54,12 +77,17 @@ class Tunnel:
     first answered ping, by direction `a>b`.
     """
 
-    def __init__(self, lab: Lab, deployment: Deployment, logs: Path) -> None:
+    def __init__(
+        self, lab: Lab, deployment: Deployment, logs: Path, *, path: str = "", normalised: bool = False
+    ) -> None:
         self._lab = lab
         self._deployment = deployment
         self._logs = logs
+        self._env = {"PATH": path or path_of()}
+        self._normalised = normalised
         self._running: list[_Running] = []
         self._begun: float | None = None
+        self.encrypted = deployment.encrypted
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
         self.address: dict[str, IPv4Address | IPv6Address] = {}
         self.first_packet: dict[str, float] = {}
@@ -69,10 +97,18 @@ class Tunnel:
         if self._deployment.desk:
             await self._lab.middle.write(str(DESK / ".keep"), "")
         for argv in self._deployment.desk:
-            await self._command(Command("", argv), ["sh", "-c", 'cd "$0" && exec "$@"', str(DESK), *argv])
+            await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(DESK), *argv))
         await asyncio.gather(*(self._place(file) for file in self._deployment.files))
         for phase in self._deployment.phases:
             await _together(self._step(step) for step in phase)
+
+    async def _normalise(self) -> None:
+        """Give every overlay interface the MTU and the queue that all normalised arms have."""
+        wanted = [str(word) for pair in NORMAL.items() for word in pair]
+        await _together(
+            self._command(Command(node, ("ip", "link", "set", "dev", overlay.interface, *wanted)))
+            for node, overlay in self._deployment.overlays.items()
+        )
 
     async def answer(self, timeout: float) -> None:
         """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds."""
@@ -99,6 +135,8 @@ class Tunnel:
                 f"no ping was answered over the overlay within {timeout:g} s: {silent}",
                 hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
             ) from None
+        if self._normalised:
+            await self._normalise()
 
     async def settle(self, timeout: float) -> None:
         """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
@@ -106,7 +144,10 @@ class Tunnel:
             _together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.settled)
         )
 
-    async def _settled(self, one: Settled, deadline: float) -> None:
+    async def _settled(self, one: Settled | Holds, deadline: float) -> None:
+        if isinstance(one, Holds):
+            await self._holds(one, deadline)
+            return
         process = next(r.process for r in self._running if (r.daemon.node, r.daemon.name) == (one.node, one.daemon))
         log = self._log(one.node, one.daemon)
         while time.monotonic() < deadline:
@@ -121,6 +162,19 @@ class Tunnel:
         raise NotReady(
             f"{one.daemon} on {one.node} answered but did not settle in time",
             hint="the end of its log says what it waits for; `ready_timeout` in the study gives more time",
+        )
+
+    async def _holds(self, one: Holds, deadline: float) -> None:
+        done = None
+        while time.monotonic() < deadline:
+            done = await self._lab.nodes[one.node].run(one.argv, timeout=_STEP_TIMEOUT, env=self._env)
+            if done.code == 0:
+                return
+            await asyncio.sleep(_LOOK_AGAIN)
+        said = (done.stderr or done.stdout).strip()[-300:] if done else ""
+        raise NotReady(
+            f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
+            hint=f"it said last: {said}" if said else "`ready_timeout` in the study gives more time",
         )
 
     async def unless_dead(self, work: Any) -> Any:
@@ -158,15 +212,31 @@ class Tunnel:
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 
     async def _step(self, step: Step) -> None:
-        if isinstance(step, Command):
-            await self._command(step, list(step.argv))
-        else:
-            await self._daemon(step)
+        match step:
+            case Command():
+                await self.unless_dead(self._command(step))
+            case Daemon():
+                await self._daemon(step)
+            case Hand():
+                await self.unless_dead(self._hand(step))
+            case Holds():
+                await self.unless_dead(self._holds(step, time.monotonic() + _STEP_TIMEOUT))
 
-    async def _command(self, step: Command, argv: list[str]) -> None:
+    async def _hand(self, step: Hand) -> None:
+        source = self._lab.nodes[step.source]
+        try:
+            await source.until({"kind": "file", "path": str(step.path)}, _STEP_TIMEOUT)
+        except LabError:
+            raise NotReady(
+                f"{step.source} had no {step.path} for {step.node} within {_STEP_TIMEOUT:g} s",
+                hint="the logs of its daemons stand beside this trial's raw output",
+            ) from None
+        await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
+
+    async def _command(self, step: Command, argv: Sequence[str] = ()) -> None:
         node = self._lab.nodes[step.node] if step.node else self._lab.middle
         try:
-            done = await node.run(argv, timeout=_STEP_TIMEOUT, stdin=step.stdin)
+            done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
         except LabError as error:
             raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
         if done.code != 0:
@@ -181,18 +251,29 @@ class Tunnel:
             self._begun = time.monotonic()
         log = self._log(daemon.node, daemon.name)
         try:
-            process = await node.spawn(daemon.argv, stdout=log, env=daemon.env)
+            process = await node.spawn(daemon.argv, stdout=log, env=self._env | dict(daemon.env))
         except LabError as error:
             raise SetupFailed(f"{daemon.argv[0]}: {error.message}", hint="is its package installed?") from error
         self._running.append(_Running(daemon, process))
         if daemon.ready is not None:
             try:
-                await self.unless_dead(node.until(plain(daemon.ready), _STEP_TIMEOUT))
+                if isinstance(daemon.ready, base.Says):
+                    await self.unless_dead(self._said(log, daemon.ready.pattern))
+                else:
+                    await self.unless_dead(node.until(plain(daemon.ready), _STEP_TIMEOUT))
             except LabError:
                 raise NotReady(
                     f"{daemon.name} on {daemon.node} ran for {_STEP_TIMEOUT:g} s without {daemon.ready}",
                     hint="its log stands beside this trial's raw output",
                 ) from None
+
+    async def _said(self, log: Path, pattern: str) -> None:
+        """Wait until a daemon's log has a match; LabError after the time that a step may take."""
+        deadline = time.monotonic() + _STEP_TIMEOUT
+        while not re.search(pattern, log.read_text(errors="replace"), re.MULTILINE):
+            if time.monotonic() > deadline:
+                raise LabError(f"{log.name} never said {pattern!r}", hint="the log stands beside the raw output")
+            await asyncio.sleep(_PAUSE)
 
     def _log(self, node: str, daemon: str) -> Path:
         return self._logs / f"daemon.{node}.{daemon}.log"
@@ -232,7 +313,7 @@ class Tunnel:
 
 
 def plain(condition: Condition) -> Mapping[str, Any]:
-    """A driver's condition as the lab's agents understand it (see `lab.conditions`)."""
+    """A driver's condition as the lab's agents understand it (see `lab.conditions`); `Says` is none of theirs."""
     match condition:
         case base.UdpPort(port):
             return {"kind": "udp-port", "port": port}
@@ -242,20 +323,26 @@ def plain(condition: Condition) -> Mapping[str, Any]:
             return {"kind": "interface", "name": name}
         case base.UnixSocket(path):
             return {"kind": "unix-socket", "path": str(path)}
+        case base.Says(pattern):
+            raise LabError(f"no node can wait for {pattern!r}", hint="only a VPN's daemon can be ready by what it says")
 
 
-def prepare(lab: Lab, driver: Driver, options: Options, logs: Path) -> Tunnel:
+def prepare(
+    lab: Lab, driver: Driver, options: Options, logs: Path, *, normalised: bool = False, ipv6: bool = False
+) -> Tunnel:
     """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder."""
-    return Tunnel(lab, driver.deploy(mesh_of(lab), options), logs)
+    part = driver.part(options)
+    path = path_of(part.peer, part.strict)
+    return Tunnel(lab, driver.deploy(mesh_of(lab, ipv6=ipv6), options), logs, path=path, normalised=normalised)
 
 
 @asynccontextmanager
 async def deploy(
-    lab: Lab, driver: Driver, options: Options, *, logs: Path, ready_timeout: float
+    lab: Lab, driver: Driver, options: Options, *, logs: Path, ready_timeout: float, ipv6: bool = False
 ) -> AsyncIterator[Tunnel]:
     """A VPN on all nodes of a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
-    tunnel = prepare(lab, driver, options, logs)
+    tunnel = prepare(lab, driver, options, logs, ipv6=ipv6)
     await tunnel.start()
     await tunnel.answer(ready_timeout)
     yield tunnel

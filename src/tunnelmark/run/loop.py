@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.lab.lab import Keeper
-from tunnelmark.lab.programs import find
+from tunnelmark.lab.programs import Part, find, require
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
 from tunnelmark.run.outcome import UNPROVED, Attempt
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
@@ -47,7 +47,7 @@ class Kit:
             driver.options.model_validate(trial.arm.options),
             workload,
             workload.options.model_validate(trial.use.options),
-            float(plan.study.ready_timeout),
+            float(plan.study.ready_timeout) + driver.starting,
             self.socket_buffer,
             link_seed(plan.study.seed, trial.block),
         )
@@ -60,16 +60,20 @@ class Kit:
         """
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
-            if self.drivers[trial.arm.vpn].settling > ahead:
+            driver = self.drivers[trial.arm.vpn]
+            if driver.starting + driver.settling > ahead:
                 yield trial
             ahead += self.seconds(trials[place + 1])
 
+    def part(self, arm: Arm) -> Part:
+        """What must be installed for an arm."""
+        driver = self.drivers[arm.vpn]
+        return driver.part(driver.options.model_validate(arm.options))
+
     def missing(self, arm: Arm) -> MissingPart | None:
         """Which program of an arm's VPN is not there, if any."""
-        driver = self.drivers[arm.vpn]
         try:
-            for program in driver.programs:
-                find(program, driver.packages)
+            require(self.part(arm))
         except MissingPart as missing:
             return missing
         return None

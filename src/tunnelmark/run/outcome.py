@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tunnelmark.plan.model import Trial
@@ -50,3 +50,10 @@ class Attempt:
     host: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     raw: tuple[str, ...] = ()
+
+    def alone(self) -> Attempt:
+        """The same on a machine where only the lab runs: what threads of the kernel do is done for the lab."""
+        if "other_cpu" not in self.host:
+            return self
+        host = {**self.host, "other_cpu": 0.0, "lab_cpu": self.host["lab_cpu"] + self.host["other_cpu"]}
+        return replace(self, host=host)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,7 @@ _TRAIN_LEAST = 150  # packets of it
 _WANDER = 0.5  # seconds at most that a train is longer for a jitter, which moves its first and last packet
 _OVERLOAD = 8.0  # how much faster than the rate a train is sent, as far as a sender can
 _FASTEST = 2.0e9  # bit/s that a sender can reach here
+_SLOWEST = 3.0e8  # bit/s that a train waits for: a sender shares its core with the emulator and with other work
 _BATCH = 8  # packets a system call on fast links
 _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 
@@ -74,7 +75,8 @@ class Flow:
     """What was sent one way and what arrived: the nodes, the probes, the train, and each packet received.
 
     `start` and `train_start` are when the first packet was due (nanoseconds of the clock, as in `records`);
-    `train_rate` is the bit/s of frames that the sender reached.
+    `train_rate` is the bit/s of frames that the sender reached; `pace` and `train` count what was really sent.
+    `behind` is by how many seconds the emulator was behind the sender of the train, packets that waited for it.
     """
 
     source: str
@@ -85,6 +87,7 @@ class Flow:
     train_start: int
     train_rate: float
     late: float
+    behind: float
     records: npt.NDArray[Any]
 
     def phase(self, number: int) -> npt.NDArray[Any]:
@@ -97,7 +100,8 @@ class Flow:
 class Observation:
     """One look at a link: both ways, what its emulator says, when (seconds since the Unix epoch), how long it took.
 
-    `zero` is when the time of schedules and blackouts began, on the clock of the flows' stamps.
+    `zero` is when the time of schedules and blackouts began, on the clock of the flows' stamps. `reports` were made
+    before the trains, `final` after them.
     """
 
     profile: str
@@ -108,6 +112,7 @@ class Observation:
     reports: tuple[Mapping[str, Any], ...]
     started: float
     seconds: float
+    final: tuple[Mapping[str, Any], ...] = ()
 
 
 def pace_of(profile: Profile, count: int, interval: float) -> Pace:
@@ -131,6 +136,16 @@ def train_of(way: Direction) -> Train | None:
     return Train(max(round((fill + steady) / interval), 2 * batch), interval, prober.MOST, batch)
 
 
+def patience(train: Train, way: Direction) -> float:
+    """Seconds after which a train ends, sent or not: the next one must not meet it.
+
+    A sender slower than the rate measures nothing, so there is no use in waiting for one.
+    """
+    bits = train.count * 8 * (train.size + HEADERS)
+    slowest = min(max(float(way.rate or 0.0), _SLOWEST), bits / (train.count * train.interval))
+    return bits / slowest + _QUIET / 2
+
+
 async def observe(
     keeper: Keeper, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
@@ -152,18 +167,23 @@ async def observe(
                 each.begin(zero)
             # Before the trains, which ask more than the link can carry: what suffers then is told by each trial.
             await asyncio.sleep(_probed(plans) / 1e9)
-            reports = await lab.link_reports()
+            looks = [await _look(lab)]
+            for node in ends:
+                await asyncio.sleep(max(zero + _sent(plans[node]) - time.time_ns(), 0) / 1e9)
+                looks.append(await _look(lab))
             said = [await each.end(plans[each.node]) for each in probers]
-    forward, back = (_flow(plans, zero, said, raw, ends, way) for way in (0, 1))
+            final = await lab.link_reports()
+    forward, back = (_flow(plans, zero, said, raw, ends, way, looks) for way in (0, 1))
     return Observation(
         profile.name,
         topology.name,
         forward,
         back,
         zero,
-        tuple(reports),
+        tuple(looks[0].reports),
         started,
         time.monotonic() - begun,
+        tuple(final),
     )
 
 
@@ -183,17 +203,17 @@ def _plans(lab: Lab, profile: Profile, ends: tuple[str, str], pace: Pace | None)
     for node, other in (ends, ends[::-1]):
         to = [str(lab.address(other)), _PORT]
         count, interval = (pace.count, round(pace.interval * 1e9)) if pace else (0, 1)
-        phases[node].append({"to": to, "start": now, "count": count, "interval": interval, "size": SIZE, "batch": 1})
+        phase = {"to": to, "start": now, "count": count, "interval": interval, "size": SIZE, "batch": 1}
+        phases[node].append({**phase, "end": now + int(1e9 * (count * interval / 1e9 + _QUIET / 2))})
     if pace is not None:
         now += int(1e9 * (pace.count * pace.interval + longest + _QUIET))
     for node, other in (ends, ends[::-1]):
         if (train := train_of(ways[node])) is not None:
             interval = max(round(train.interval * 1e9), 1)
             plain = {"count": train.count, "interval": interval, "size": train.size, "batch": train.batch}
-            phases[node].append({"to": [str(lab.address(other)), _PORT], "start": now, **plain})
-            # A sender that cannot keep up takes as long as the rate itself would.
-            took = max(train.count * train.interval, train.count * 8 * (train.size + HEADERS) / _FASTEST)
-            now += int(1e9 * (took + _longest(ways[node]) + _QUIET))
+            end = now + int(1e9 * patience(train, ways[node]))
+            phases[node].append({"to": [str(lab.address(other)), _PORT], "start": now, "end": end, **plain})
+            now = end + int(1e9 * (_longest(ways[node]) + _QUIET))
     return {node: {"bind": [str(lab.address(node)), _PORT], "until": now, "phases": phases[node]} for node in ends}
 
 
@@ -202,6 +222,35 @@ def _probed(plans: Mapping[str, dict[str, Any]]) -> int:
     phases = [plan["phases"] for plan in plans.values()]
     starts: list[int] = [phase[TRAIN]["start"] for phase in phases if len(phase) > TRAIN]
     return min(starts, default=min(int(plan["until"]) for plan in plans.values())) - int(1e9 * _QUIET / 2)
+
+
+def _sent(plan: Mapping[str, Any]) -> int:
+    """Nanoseconds until a node's train should have been sent; 0 without a train."""
+    trains = [phase["start"] + phase["count"] * phase["interval"] for phase in plan["phases"][TRAIN:]]
+    return int(trains[0]) if trains else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the emulators said, and when that had come (nanoseconds of the clock)."""
+
+    come: int
+    reports: Sequence[Mapping[str, Any]]
+
+    @property
+    def started(self) -> int:
+        """When the first link's emulator was started at the latest: what it says may have come late."""
+        return self.come - 1000 * int(self.reports[0]["elapsed_us"])
+
+    def packets(self, target: str) -> int:
+        """What the first link's emulator has taken that goes to a node."""
+        ways = self.reports[0]["directions"]
+        return sum(int(way["packets"]) for way in ways if way["name"].endswith(f" to {target}"))
+
+
+async def _look(lab: Lab) -> _Look:
+    reports = await lab.link_reports()
+    return _Look(time.time_ns(), reports)
 
 
 @dataclass(slots=True)
@@ -259,16 +308,29 @@ def _flow(
     raw: Path,
     ends: tuple[str, str],
     way: int,
+    looks: Sequence[_Look],
 ) -> Flow:
     source, target = ends[way], ends[1 - way]
     planned, done = plans[source]["phases"], said[way]["phases"]
     probes = planned[PROBES]
-    pace = Pace(probes["count"], probes["interval"] / 1e9) if probes["count"] else None
-    train, rate, begun = None, 0.0, 0
+    pace = Pace(done[PROBES]["sent"], probes["interval"] / 1e9) if probes["count"] else None
+    train, rate, begun, behind = None, 0.0, 0, 0.0
     if len(planned) > TRAIN:
         plan = planned[TRAIN]
-        train = Train(plan["count"], plan["interval"] / 1e9, plan["size"], plan["batch"])
+        train = Train(done[TRAIN]["sent"], plan["interval"] / 1e9, plan["size"], plan["batch"])
         rate = 8 * (train.size + HEADERS) * train.count / max(done[TRAIN]["seconds"], 1e-9)
         begun = zero + plan["start"]
+        if looks[0].reports:
+            behind = _behind(looks, way + 1, target, begun, train.count, done[TRAIN]["seconds"])
     records = np.frombuffer((raw / f"probe.{target}.out").read_bytes(), RECORDS)
-    return Flow(source, target, zero + probes["start"], pace, train, begun, rate, done[PROBES]["latest"], records)
+    return Flow(
+        source, target, zero + probes["start"], pace, train, begun, rate, done[PROBES]["latest"], behind, records
+    )
+
+
+def _behind(looks: Sequence[_Look], number: int, target: str, begun: int, count: int, seconds: float) -> float:
+    """By how many seconds the emulator was behind the sender of a train at that look."""
+    started = min(look.started for look in looks)
+    now = started + 1000 * int(looks[number].reports[0]["elapsed_us"])
+    taken = looks[number].packets(target) - looks[0].packets(target)
+    return max(min((now - begun) / 1e9, seconds) - taken * seconds / max(count, 1), 0.0)

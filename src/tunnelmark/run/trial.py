@@ -82,10 +82,16 @@ class Prepared:
         self._raw.mkdir(parents=True)
         try:
             lab = self._lab = await self._keeper.up(
-                self._trial.topology, self._trial.profile, seed=self._parts.link_seed, raw=self._raw
+                self._trial.topology,
+                self._trial.profile,
+                seed=self._parts.link_seed,
+                raw=self._raw,
+                ipv6=self._trial.arm.underlay == "ipv6",
             )
             self._clock.lap("lab")
-            tunnel = self._tunnel = deployed(lab, self._parts.driver, self._parts.options, self._raw)
+            parts, arm = self._parts, self._trial.arm
+            ways = {"normalised": arm.normalised, "ipv6": arm.underlay == "ipv6"}
+            tunnel = self._tunnel = deployed(lab, parts.driver, parts.options, self._raw, **ways)
             await tunnel.start()
             self._clock.lap("deploy")
             await tunnel.answer(self._parts.ready_timeout)

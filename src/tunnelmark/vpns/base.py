@@ -3,7 +3,7 @@
 A driver starts nothing. It says which files stand on which node, which commands set them up, which
 daemons are kept running and how the overlay is reached; the run stage carries that out on whatever
 backend made the nodes. Wherever a step must wait for another, it waits for a `Condition`, never for
-a time.
+a time. Facts about a VPN have a module of their own, `features`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address
 from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
+
+from tunnelmark.lab.programs import Part
+from tunnelmark.vpns.features import Fact, Features
+
+__all__ = ["Fact", "Features"]  # a driver finds all it needs here
 
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
 
@@ -27,9 +32,13 @@ class Host:
     """
 
     name: str
-    underlay: IPv4Address
+    underlay: IPv4Address | IPv6Address
     dir: PurePosixPath
     overlay: IPv4Interface
+
+    def endpoint(self, port: int) -> str:
+        """Its underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
+        return f"[{self.underlay}]:{port}" if self.underlay.version == 6 else f"{self.underlay}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,11 @@ class Mesh:
     @property
     def spokes(self) -> tuple[Host, ...]:
         return self.hosts[1:]
+
+    @property
+    def relay(self) -> Host:
+        """Where a relay stands that serves the others: between the first and the last node, if there is one."""
+        return self.hosts[1] if len(self.hosts) > 2 else self.hub
 
     def others(self, host: Host) -> tuple[Host, ...]:
         return tuple(other for other in self.hosts if other != host)
@@ -79,7 +93,14 @@ class UnixSocket:
     path: PurePosixPath
 
 
-Condition = UdpPort | TcpPort | Interface | UnixSocket
+@dataclass(frozen=True, slots=True)
+class Says:
+    """True as soon as the daemon's log holds a match of `pattern` (a regular expression, MULTILINE); of its own daemon only."""
+
+    pattern: str
+
+
+Condition = UdpPort | TcpPort | Interface | UnixSocket | Says
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +124,21 @@ class Command:
     node: str
     argv: tuple[str, ...]
     stdin: str = field(default="", repr=False)
+    timeout: float = 20.0  # seconds that it may take
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """A text file that one node's steps made is handed to another: an invitation, a key, an address.
+
+    It waits for the file. Whatever the operator would carry from machine to machine is carried like this.
+    """
+
+    source: str
+    path: PurePosixPath
+    node: str  # that gets it
+    to: PurePosixPath
+    mode: int = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +153,6 @@ class Daemon:
     argv: tuple[str, ...]
     ready: Condition | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-
-
-Step = Command | Daemon
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +179,21 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Holds:
+    """A command of the VPN's own that ends with 0 once something is true: it is asked again and again until then.
+
+    As `settled` it says that the path is the one that will be kept; as a step it holds the next phase up until then.
+    It must only look.
+    """
+
+    node: str
+    argv: tuple[str, ...]
+
+
+Step = Command | Daemon | Hand | Holds
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """A VPN on a mesh as plain data.
 
@@ -153,14 +201,18 @@ class Deployment:
     `phases` run one after the other, the steps within a phase at the same time. The deployment is ready
     when a ping over the overlay is answered in every direction, and settled when all of `settled` hold:
     a VPN that begins on another path than the one it keeps (a relay, TCP until a path MTU is known) must
-    not be measured before.
+    not be measured before. `encrypted` False means that the contract suite must find a marker on the wire.
+    `relayed` True means that whatever two nodes other than `mesh.relay` send each other goes through it, which the
+    contract suite then proves on the wire.
     """
 
     overlays: Mapping[str, Overlay]  # by node name
     desk: tuple[tuple[str, ...], ...] = ()
     files: tuple[File, ...] = ()
     phases: tuple[tuple[Step, ...], ...] = ()
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[Settled | Holds, ...] = ()
+    encrypted: bool = True
+    relayed: bool = False
 
 
 class Options(BaseModel):
@@ -170,37 +222,30 @@ class Options(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One cell of the feature matrix: what is known, where it is said or how it was seen, and when."""
+class Build:
+    """A VPN's programs in one version: which must be there, what brings them, and how they say their version.
 
-    value: str
-    source: str
-    date: str  # ISO 8601
+    `packages` are Debian packages; `peer` is the recipe in `peers/` that installs them into a folder of
+    its own, which then stands first on the PATH of every step. `version` is the command that prints the version
+    (its exit code does not count) and `version_pattern` a regular expression whose first group is it.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """A VPN's row of the feature matrix (criteria of seeds 000 and 001 that a slice of the lab can show)."""
-
-    transport: Fact  # what carries the outer packets: UDP, TCP, QUIC ...
-    encryption: Fact  # data-channel cipher as shipped
-    handshake: Fact
-    routing: Fact  # mesh, hub and spoke, point to point
-    inner: Fact  # what the overlay carries: IPv4, IPv6, Ethernet
-    mtu: Fact  # default MTU of the overlay interface
-    datapath: Fact  # kernel or user space, threads, offloads used
-    licence: Fact
+    programs: tuple[str, ...]
+    version: tuple[str, ...]
+    version_pattern: str
+    packages: tuple[str, ...] = ()
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
     """A VPN that the lab can deploy.
 
-    `packages` are Debian packages that bring its programs; `programs` must be on PATH; `version` is
-    the command that prints the version (its exit code does not count) and `version_pattern` a
-    regular expression whose first group is it. `deploy` is pure but for the randomness of fresh keys.
-    `settling` is how many seconds it usually takes to settle: a run begins that much earlier.
-    `encrypted` False means that the contract suite must find a marker on the wire.
+    `programs` to `peer` are its usual `Build`. `builds` has further ones by the value of the option `build`.
+    `variants` are sets of options worth a name of their own: they are arms beside the VPN itself, and the contract
+    suite tests each. `deploy` is pure but for the randomness of fresh keys. `starting` and `settling` are
+    how many seconds it usually takes to answer, where that is beyond a few, and then to settle: a run begins that
+    much earlier.
     """
 
     name: str
@@ -213,5 +258,36 @@ class Driver:
     deploy: Callable[[Mesh, Options], Deployment]
     features: Features
     options: type[Options] = Options
+    starting: float = 0.0
     settling: float = 0.0
-    encrypted: bool = True
+    recovering: float = 0.0  # seconds that peers may ignore a node that crashed and came back, where beyond a few
+    peer: str = ""
+    builds: Mapping[str, Build] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    ipv6: bool = False  # whether it can use an IPv6 underlay
+    kernel: tuple[str, ...] = ()  # what the kernel must have, by the names of `lab.probes`
+
+    def build(self, options: Options) -> Build:
+        """The build that these options ask for."""
+        usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.peer)
+        return self.builds.get(_chosen(options), usual)
+
+    def part(self, options: Options) -> Part:
+        """What must be installed for it; a further build's own version is the only one that will do."""
+        build, chosen = self.build(options), _chosen(options)
+        named = chosen in self.builds
+        return Part(
+            f"{self.name} {chosen}" if named else self.name,
+            build.programs,
+            build.packages,
+            build.version,
+            build.version_pattern,
+            peer=build.peer,
+            strict=named,
+            kernel=self.kernel,
+        )
+
+
+def _chosen(options: Options) -> str:
+    """The value of the option `build`, where a VPN has one."""
+    return str(getattr(options, "build", ""))

@@ -9,7 +9,8 @@ UNDERLAY_INTERFACE = "eth0"  # the name that the lab gives to a node's interface
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """Nothing to start: each node is reached at its underlay address."""
-    return Deployment(overlays={host.name: Overlay(UNDERLAY_INTERFACE, host.underlay) for host in mesh.hosts})
+    overlays = {host.name: Overlay(UNDERLAY_INTERFACE, host.underlay) for host in mesh.hosts}
+    return Deployment(overlays=overlays, encrypted=False)
 
 
 def _fact(value: str, source: str = "no VPN") -> Fact:
@@ -25,7 +26,7 @@ DRIVER = Driver(
     version=("uname", "-r"),
     version_pattern=r"(\S+)",
     deploy=deploy,
-    encrypted=False,
+    ipv6=True,
     features=Features(
         transport=_fact("none"),
         encryption=_fact("none"),

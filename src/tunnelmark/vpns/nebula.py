@@ -1,20 +1,63 @@
-"""Nebula: a mesh over UDP with certificates from an own CA; the hub is the lighthouse that knows where nodes are."""
+"""Nebula: a mesh over UDP with certificates from an own CA; a lighthouse knows where nodes are."""
 
 from __future__ import annotations
 
 import json
+from typing import Any, Literal
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, UdpPort
+from tunnelmark.vpns.base import (
+    Build,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    UdpPort,
+)
 
 INTERFACE = "nebula0"
 PORT = 4242
+PROGRAMS = ("nebula", "nebula-cert")
+VERSION = ("nebula", "-version")
+VERSION_PATTERN = r"Version: v?(\S+)"
 
 
-def _config(mesh: Mesh, host: Host) -> str:
+class NebulaOptions(Options):
+    """`build` names another version; `relay` lets nodes reach each other only through the relay's node."""
+
+    build: Literal["1.10"] | None = None
+    relay: bool = False
+
+
+def _lighthouse(mesh: Mesh, options: NebulaOptions) -> Host:
+    """The hub; with `relay` the relay, for else nodes would have to reach two."""
+    return mesh.relay if options.relay else mesh.hub
+
+
+def _ways(lighthouse: Host, is_lighthouse: bool) -> dict[str, Any]:
+    """What makes nodes use the relay: they accept its underlay address only, whatever others they learn.
+
+    The makers' own `remote_allow_list` does to handshakes what a firewall between the nodes would do.
+    """
+    if is_lighthouse:
+        return {"relay": {"am_relay": True}}
+    everybody = "::/0" if lighthouse.underlay.version == 6 else "0.0.0.0/0"
+    allowed = {everybody: False, f"{lighthouse.underlay}/{lighthouse.underlay.max_prefixlen}": True}
+    return {"relay": {"relays": [str(lighthouse.overlay.ip)]}, "lighthouse": {"remote_allow_list": allowed}}
+
+
+def _config(mesh: Mesh, host: Host, options: NebulaOptions) -> str:
     """A node's configuration; JSON is YAML, which is what nebula reads."""
     anyone = [{"port": "any", "proto": "any", "host": "any"}]
-    hub = str(mesh.hub.overlay.ip)
-    is_hub = host == mesh.hub
+    lighthouse = _lighthouse(mesh, options)
+    address = str(lighthouse.overlay.ip)
+    here = host == lighthouse
+    ways = _ways(lighthouse, here) if options.relay else {}
     return json.dumps(
         {
             "pki": {
@@ -22,19 +65,20 @@ def _config(mesh: Mesh, host: Host) -> str:
                 "cert": str(host.dir / "node.crt"),
                 "key": str(host.dir / "node.key"),
             },
-            "static_host_map": {} if is_hub else {hub: [f"{mesh.hub.underlay}:{PORT}"]},
-            "lighthouse": {"am_lighthouse": is_hub, "hosts": [] if is_hub else [hub]},
+            "static_host_map": {} if here else {address: [lighthouse.endpoint(PORT)]},
             "listen": {"host": str(host.underlay), "port": PORT},
             "tun": {"dev": INTERFACE},
             "firewall": {"outbound": anyone, "inbound": anyone},
+            **ways,
+            "lighthouse": {"am_lighthouse": here, "hosts": [] if here else [address], **ways.get("lighthouse", {})},
         },
         indent=1,
     )
 
 
-def _files(mesh: Mesh, host: Host) -> list[File]:
+def _files(mesh: Mesh, host: Host, options: NebulaOptions) -> list[File]:
     return [
-        File(host.name, host.dir / "config.yml", _config(mesh, host)),
+        File(host.name, host.dir / "config.yml", _config(mesh, host, options)),
         File(host.name, host.dir / "ca.crt", from_desk="ca.crt"),
         File(host.name, host.dir / "node.crt", from_desk=f"{host.name}.crt"),
         File(host.name, host.dir / "node.key", from_desk=f"{host.name}.key"),
@@ -52,11 +96,14 @@ def _daemon(host: Host) -> Daemon:
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """The lighthouse listens before any node reports to it; a handshake that is lost costs 0.1 to 0.5 s."""
+    assert isinstance(options, NebulaOptions)
+    lighthouse = _lighthouse(mesh, options)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         desk=(("nebula-cert", "ca", "-name", "tunnelmark"), *(_sign(host) for host in mesh.hosts)),
-        files=tuple(file for host in mesh.hosts for file in _files(mesh, host)),
-        phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
+        phases=((_daemon(lighthouse),), tuple(_daemon(host) for host in mesh.others(lighthouse))),
+        relayed=options.relay,
     )
 
 
@@ -68,10 +115,18 @@ DRIVER = Driver(
     title="Nebula",
     homepage="https://nebula.defined.net/",
     packages=("nebula",),
-    programs=("nebula", "nebula-cert"),
-    version=("nebula", "-version"),
-    version_pattern=r"Version: (\S+)",
+    programs=PROGRAMS,
+    version=VERSION,
+    version_pattern=VERSION_PATTERN,
     deploy=deploy,
+    options=NebulaOptions,
+    builds={"1.10": Build(PROGRAMS, VERSION, VERSION_PATTERN, peer="nebula-1.10")},
+    variants={
+        "nebula-1.10": {"build": "1.10"},
+        "nebula-relay": {"relay": True},
+        "nebula-1.10-relay": {"build": "1.10", "relay": True},
+    },
+    ipv6=True,
     features=Features(
         transport=Fact("UDP", f"{_EXAMPLE}: listen", _SEEN),
         encryption=Fact("AES-256-GCM", f"{_EXAMPLE}: cipher; measured here, 1.6.1", _SEEN),

@@ -1,8 +1,9 @@
-"""tinc 1.0: a mesh VPN whose daemons find each other through TCP connections and carry data over UDP."""
+"""tinc 1.0: a mesh VPN whose daemons find each other through TCP connections and carry data over UDP, or TCP."""
 
 from __future__ import annotations
 
 from signal import SIGUSR2
+from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -27,16 +28,38 @@ PORT = 655
 KNOWN_MTU = r"pmtu (\d+) \(min \1 max \1\)"
 """What tincd says of a peer once it knows the path MTU; until then larger packets go through TCP."""
 
+DIRECT = r"^ (\w+) at (?!MYSELF).* nexthop \1 via"
+"""What tincd says of a peer that it reaches by a connection of its own, and not along those of others."""
+
+
+class TincOptions(Options):
+    """`path` of the data: None as shipped (UDP, direct), `tcp` (TCPOnly) or `indirect` (IndirectData, over the relay)."""
+
+    path: Literal["tcp", "indirect"] | None = None
+
+
+def _dials(mesh: Mesh, host: Host, options: TincOptions) -> tuple[Host, ...]:
+    """Whom a node connects to.
+
+    TCPOnly sends data along the connections, so only with one for each pair does it go directly; with IndirectData
+    it goes through the nodes that are connected, so with the relay as the only such node through the relay.
+    """
+    if options.path == "tcp":
+        return mesh.hosts[: mesh.hosts.index(host)]
+    middle = mesh.relay if options.path == "indirect" else mesh.hub
+    return () if host == middle else (middle,)
+
 
 def _name(mesh: Mesh, host: Host) -> str:
     """tinc's own name of a node; it allows letters, digits and underscores only (tinc.conf(5), Name)."""
     return f"node{mesh.hosts.index(host)}"
 
 
-def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey]) -> list[File]:
-    config = [f"Name = {_name(mesh, host)}", f"Interface = {INTERFACE}", "AddressFamily = ipv4"]
-    if host != mesh.hub:
-        config.append(f"ConnectTo = {_name(mesh, mesh.hub)}")
+def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey], options: TincOptions) -> list[File]:
+    family = f"AddressFamily = ipv{host.underlay.version}"
+    config = [f"Name = {_name(mesh, host)}", f"Interface = {INTERFACE}", family]
+    config += [f"ConnectTo = {_name(mesh, other)}" for other in _dials(mesh, host, options)]
+    path = {"tcp": "TCPOnly = yes\n", "indirect": "IndirectData = yes\n"}.get(options.path or "", "")
     # tinc 1.0 reads keys in the PKCS #1 form only; `tincd -K` would make the same, one second slower.
     private = keys[host.name].private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     up = f"#!/bin/sh\nip address add {host.overlay} dev $INTERFACE && exec ip link set $INTERFACE up\n"
@@ -47,7 +70,7 @@ def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey]) -> list[F
     ]
     for node in mesh.hosts:
         public = keys[node.name].public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
-        about = f"Address = {node.underlay}\nPort = {PORT}\nSubnet = {node.overlay.ip}/32\n{public}"
+        about = f"Address = {node.underlay}\nPort = {PORT}\nSubnet = {node.overlay.ip}/32\n{path}{public}"
         files.append(File(host.name, host.dir / "hosts" / _name(mesh, node), about))
     return files
 
@@ -57,14 +80,31 @@ def _daemon(host: Host) -> Daemon:
     return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
 
 
+def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
+    """Nodes start once those listen whom they dial; a refused dial is repeated after 5 s only."""
+    if options.path == "tcp":
+        return tuple((_daemon(host),) for host in mesh.hosts)
+    dialled = [host for host in mesh.hosts if not _dials(mesh, host, options)]
+    return tuple(_daemon(host) for host in dialled), tuple(_daemon(host) for host in mesh.hosts if host not in dialled)
+
+
+def _settled(mesh: Mesh, host: Host, options: TincOptions) -> Settled:
+    """Knows the path MTU to everybody whom it sends UDP to, or has a connection with everybody whom it sends TCP to."""
+    peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
+    pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
+    return Settled(host.name, "tincd", SIGUSR2, pattern, len(peers))
+
+
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Spokes dial the hub once it listens (a refused dial is repeated after 5 s only); data goes directly."""
+    """Spokes dial the hub; with the path `tcp` everybody those before it, with `indirect` the relay."""
+    assert isinstance(options, TincOptions)
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys)),
-        phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
-        settled=tuple(Settled(host.name, "tincd", SIGUSR2, KNOWN_MTU, len(mesh.hosts) - 1) for host in mesh.hosts),
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys, options)),
+        phases=_phases(mesh, options),
+        settled=tuple(_settled(mesh, host, options) for host in mesh.hosts),
+        relayed=options.path == "indirect",
     )
 
 
@@ -80,7 +120,10 @@ DRIVER = Driver(
     version=("tincd", "--version"),
     version_pattern=r"tinc version (\S+)",
     deploy=deploy,
+    options=TincOptions,
     settling=8.0,
+    variants={"tinc-tcp": {"path": "tcp"}, "tinc-indirect": {"path": "indirect"}},
+    ipv6=True,
     features=Features(
         transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}/The-connection.html", _SEEN),
         encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", _SEEN),

@@ -1,91 +1,58 @@
-"""wireguard-go, WireGuard in user space: a full mesh of peers over UDP."""
+"""wireguard-go, WireGuard in user space: a full mesh of peers over UDP, in Debian's build and three further ones."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from pathlib import PurePosixPath
+from typing import Literal
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from pydantic import Field
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Host, Mesh, Options
 
-from tunnelmark.vpns.base import (
-    Command,
-    Daemon,
-    Deployment,
-    Driver,
-    Fact,
-    Features,
-    File,
-    Host,
-    Mesh,
-    Options,
-    Overlay,
-    UnixSocket,
-)
-
-INTERFACE = "wg0"
-PORT = 51820
-SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))  # fixed in wireguard-go's ipc/uapi_unix.go
+_YEARS = ("2022", "2023", "2026")
 
 
-class WireGuardOptions(Options):
-    """`mtu` of the overlay interface in bytes; None leaves it as shipped."""
+class WireGuardOptions(_wg.MtuOptions):
+    """`build`: its year (2022: before vectored I/O; 2023: with TSO and GRO; 2026: the newest); None is Debian's."""
 
-    mtu: int | None = Field(default=None, ge=576, le=65535)
+    build: Literal["2022", "2023", "2026"] | None = None
 
 
-def _config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
-    """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
-    private = b64encode(keys[host.name].private_bytes_raw()).decode()
-    text = f"[Interface]\nPrivateKey = {private}\nListenPort = {PORT}\n"
-    for peer in mesh.others(host):
-        public = b64encode(keys[peer.name].public_key().public_bytes_raw()).decode()
-        text += f"[Peer]\nPublicKey = {public}\nAllowedIPs = {peer.overlay.ip}/32\nEndpoint = {peer.underlay}:{PORT}\n"
-    return text
+def _daemon(host: Host) -> Daemon:
+    return Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", _wg.INTERFACE), ready=_wg.SOCKET)
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Every node peers with every other; interfaces go up last, when all of them know their keys.
-
-    A handshake that reaches a node without keys is lost, and WireGuard repeats it after 5 s only.
-    """
+    """A full mesh, as `_wg` sets it up."""
     assert isinstance(options, WireGuardOptions)
-    keys = {host.name: X25519PrivateKey.generate() for host in mesh.hosts}
-    mtu = () if options.mtu is None else ("mtu", str(options.mtu))
-    daemons, configure, up = [], [], []
-    for host in mesh.hosts:
-        daemons.append(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), ready=SOCKET))
-        configure.append(Command(host.name, ("wg", "setconf", INTERFACE, str(host.dir / "wg.conf"))))
-        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
-        up.append(Command(host.name, ("ip", "link", "set", INTERFACE, *mtu, "up")))
-    return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "wg.conf", _config(mesh, host, keys)) for host in mesh.hosts),
-        phases=(tuple(daemons), tuple(configure), tuple(up)),
-    )
+    return _wg.full_mesh(mesh, _daemon, options.mtu)
 
 
-_PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
 _SEEN = "2026-11-21"  # when the facts below were looked up
+_VERSION = (("wireguard-go", "--version"), r"wireguard-go v?(\S+)")  # its version.go is not changed at every commit
 
 DRIVER = Driver(
     name="wireguard-go",
     title="WireGuard (wireguard-go)",
     homepage="https://git.zx2c4.com/wireguard-go/",
-    packages=("wireguard-go", "wireguard-tools", "iproute2"),
-    programs=("wireguard-go", "wg", "ip"),
-    version=("wireguard-go", "--version"),
-    version_pattern=r"wireguard-go v?(\S+)",
+    packages=("wireguard-go", *_wg.PACKAGES),
+    programs=("wireguard-go", *_wg.TOOLS),
+    version=_VERSION[0],
+    version_pattern=_VERSION[1],
     deploy=deploy,
     options=WireGuardOptions,
-    features=Features(
-        transport=Fact("UDP", f"{_PAPER} section 3", _SEEN),
-        encryption=Fact("ChaCha20-Poly1305", f"{_PAPER} section 5.4.6", _SEEN),
-        handshake=Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{_PAPER} sections 5 and 6", _SEEN),
-        routing=Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", _SEEN),
-        inner=Fact("IPv4 and IPv6", "wg(8), AllowedIPs", _SEEN),
+    builds={
+        year: Build(("wireguard-go", *_wg.TOOLS), *_VERSION, _wg.PACKAGES, peer=f"wireguard-go-{year}")
+        for year in _YEARS
+    },
+    variants={f"wireguard-go-{year}": {"build": year} for year in _YEARS},
+    ipv6=True,
+    features=_wg.features(
         mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", _SEEN),
-        datapath=Fact("user space over TUN, one packet a system call, all cores", "its device/send.go", _SEEN),
+        datapath=Fact(
+            "user space over TUN, all cores; to 2022 one packet a system call, from 2023 TSO, GRO and sendmmsg,"
+            " in 2026 UDP GSO and GRO too",
+            "its device/send.go, tun/tun_linux.go, conn/bind_std.go, conn/gso_linux.go in each build",
+            _SEEN,
+        ),
         licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", _SEEN),
     ),
 )

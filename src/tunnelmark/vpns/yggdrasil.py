@@ -1,27 +1,59 @@
-"""Yggdrasil 0.4: an IPv6 overlay whose addresses come from keys and whose packets are routed along a tree."""
+"""Yggdrasil: an IPv6 overlay whose addresses come from keys and whose packets are routed along a tree."""
 
 from __future__ import annotations
 
 import json
+from typing import Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import model_validator
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, TcpPort
+from tunnelmark.vpns.base import (
+    Build,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+    UdpPort,
+)
 
 INTERFACE = "ygg0"
 PORT = 9001
 
 
-def _config(mesh: Mesh, host: Host) -> str:
+class YggdrasilOptions(Options):
+    """`build` names another version; `transport` carries the peerings, and QUIC needs 0.5."""
+
+    build: Literal["0.5"] | None = None
+    transport: Literal["tcp", "tls", "quic"] = "tcp"
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.transport == "quic" and self.build is None:
+            raise ValueError('Yggdrasil 0.4 has no QUIC; `build = "0.5"` has')
+        return self
+
+
+def _public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def _config(mesh: Mesh, host: Host, key: Ed25519PrivateKey, options: YggdrasilOptions) -> str:
     """A node's configuration; whatever is not said here keeps the value of `yggdrasil -genconf`."""
-    key = Ed25519PrivateKey.generate()
-    public = key.public_key().public_bytes_raw()
-    hub = f"tcp://{mesh.hub.underlay}:{PORT}"
+    public = _public(key)
+    hub = f"{options.transport}://{mesh.hub.endpoint(PORT)}"
     return json.dumps(
         {
             # Go's form of an ed25519 private key: the seed with the public key behind it.
             "PrivateKey": (key.private_bytes_raw() + public).hex(),
-            "PublicKey": public.hex(),
+            "PublicKey": public.hex(),  # 0.4 wants it; 0.5 does not look at it
             "Listen": [hub] if host == mesh.hub else [],
             "Peers": [] if host == mesh.hub else [hub],
             "MulticastInterfaces": [],
@@ -32,20 +64,25 @@ def _config(mesh: Mesh, host: Host) -> str:
     )
 
 
-def _daemon(mesh: Mesh, host: Host) -> Daemon:
-    argv = ("yggdrasil", "-useconffile", str(host.dir / "yggdrasil.conf"))
-    return Daemon(host.name, "yggdrasil", argv, ready=TcpPort(PORT) if host == mesh.hub else None)
+def _daemon(host: Host, ready: TcpPort | UdpPort | None = None) -> Daemon:
+    return Daemon(host.name, "yggdrasil", ("yggdrasil", "-useconffile", str(host.dir / "yggdrasil.conf")), ready)
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Spokes peer with the hub once it listens: a refused peering is tried again after a minute only.
+    """Spokes peer with the hub once it listens: 0.4 tries a refused peering again after a minute only.
 
     Addresses are read from the interface, for the daemon itself derives them from its key.
     """
+    assert isinstance(options, YggdrasilOptions)
+    keys = sorted((Ed25519PrivateKey.generate() for _ in mesh.hosts), key=_public)
+    listens = UdpPort(PORT) if options.transport == "quic" else TcpPort(PORT)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "yggdrasil.conf", _config(mesh, host)) for host in mesh.hosts),
-        phases=((_daemon(mesh, mesh.hub),), tuple(_daemon(mesh, spoke) for spoke in mesh.spokes)),
+        files=tuple(
+            File(host.name, host.dir / "yggdrasil.conf", _config(mesh, host, key, options))
+            for host, key in zip(mesh.hosts, keys, strict=True)
+        ),
+        phases=((_daemon(mesh.hub, listens),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
     )
 
 
@@ -62,6 +99,15 @@ DRIVER = Driver(
     version=("dpkg-query", "-W", "-f", "${Version}", "yggdrasil"),
     version_pattern=r"(\S+)",
     deploy=deploy,
+    options=YggdrasilOptions,
+    builds={"0.5": Build(("yggdrasil",), ("yggdrasil", "-version"), r"version: (\d\S+)", peer="yggdrasil-0.5")},
+    variants={
+        "yggdrasil-tls": {"transport": "tls"},
+        "yggdrasil-0.5": {"build": "0.5"},
+        "yggdrasil-0.5-tls": {"build": "0.5", "transport": "tls"},
+        "yggdrasil-0.5-quic": {"build": "0.5", "transport": "quic"},
+    },
+    ipv6=True,
     features=Features(
         transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", _SEEN),
         encryption=Fact("XSalsa20-Poly1305 (NaCl box)", "its library ironwood: encrypted/crypto.go", _SEEN),

@@ -43,7 +43,7 @@ def flow(way: Direction, source: str, seed: int, *, late: float = 0.0, records=N
             rows.append((number, 0, 0, sent, sent + round(1e9 * (fates.delay[0, number] + late)) + 5000))
     found = np.array(rows, RECORDS) if records is None else records
     target = "b" if source == "a" else "a"
-    return Flow(source, target, ZERO + round(1e8), Pace(COUNT, INTERVAL), None, 0, 0.0, 0.0, found)
+    return Flow(source, target, ZERO + round(1e8), Pace(COUNT, INTERVAL), None, 0, 0.0, 0.0, 0.0, found)
 
 
 def observation(forward: Flow, back: Flow, reports=()) -> Observation:
@@ -141,7 +141,7 @@ def train(rate: float, queue: int, sent_rate: float, count: int = 2000, pause: f
         out = max(out, now) + 8 * frame / rate
         rows.append((number, 1, 0, ZERO + round(1e9 * now), ZERO + round(1e9 * out)))
     plan = Train(count, 8 * frame / sent_rate, 1472, 1)
-    return Flow("a", "b", ZERO, None, plan, ZERO, sent_rate, 0.0, np.array(rows, RECORDS))
+    return Flow("a", "b", ZERO, None, plan, ZERO, sent_rate, 0.0, 0.0, np.array(rows, RECORDS))
 
 
 SHAPED = profile(Direction(rate=Rate(10**8), queue=Size(100_000)))
@@ -176,6 +176,42 @@ def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate
     rate = next(line for line in found.lines if line.name == "rate")  # the first: of the train that paused
     assert rate.ok is None
     assert "ran empty" in rate.note
+
+
+def test_an_emulator_that_fell_behind_its_train_says_nothing_of_the_rate():
+    slow, good = train(8e7, 100_000, 3e8), train(1e8, 100_000, 3e8)
+    seen = observation(slow, replace(good, source="b", target="a"))
+    assert judge_link(SHAPED, replace(seen, final=(report(),)), "before").verdict == "outside"
+    proof = judge_link(SHAPED, replace(seen, forward=replace(slow, behind=0.078)), "before")
+    assert proof.verdict == "proved", proof.reason
+    assert "78 ms behind" in lines(proof)["rate"].note
+    late = judge_link(SHAPED, replace(seen, final=(report(12_000.0),)), "before")
+    assert "12 ms late" in lines(late)["rate"].note
+    lost = judge_link(SHAPED, replace(seen, final=(report(socket_dropped=7),)), "before")
+    assert "lost 7 packets" in lines(lost)["rate"].note
+
+
+def test_a_train_that_netems_limit_held_back_says_nothing_of_the_rate():
+    way = Direction(rate=Rate(10**8), queue=Size(100_000), delay=Duration(0.2))
+    made = Profile("p", "T", "S", way, way, model="netem")
+    slow = train(6e7, 100_000, 3e8)
+    slow.records["received"][:] += 200_000_000
+    rate = lines(judge_link(made, observation(slow, slow), "before"))["rate"]
+    assert rate.ok is None
+    assert "limit of 1000" in rate.note
+    wide = replace(way, limit=100_000)
+    rate = lines(judge_link(replace(made, forward=wide, back=wide), observation(slow, slow), "before"))["rate"]
+    assert rate.ok is False
+
+
+def test_a_train_of_which_nothing_arrived_is_outside_unless_nothing_was_sent():
+    none = replace(train(1e8, 100_000, 3e8), records=np.array([], RECORDS))
+    assert lines(judge_link(SHAPED, observation(none, none), "before"))["rate"].ok is False
+    assert none.train is not None
+    unsent = replace(none, train=replace(none.train, count=8))
+    rate = lines(judge_link(SHAPED, observation(unsent, unsent), "before"))["rate"]
+    assert rate.ok is None
+    assert "sent 8 packets" in rate.note
 
 
 class TestAStudy:

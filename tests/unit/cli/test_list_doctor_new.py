@@ -23,6 +23,7 @@ def run_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     ("kind", "name"),
     [
         ("vpns", "tinc"),
+        ("arms", "tinc-tcp"),
         ("workloads", "ping"),
         ("profiles", "gigabit"),
         ("topologies", "pair"),

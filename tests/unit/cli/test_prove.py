@@ -27,7 +27,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, *, ok: bool) -> None:
     async def found(*_: object) -> LinkProof:
         return proof(ok=ok)
 
-    monkeypatch.setattr(prove, "_prove", found)
+    monkeypatch.setattr(prove, "prove", found)
 
 
 def test_a_proved_link(monkeypatch, capsys):

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tunnelmark.lab.cgroups import Group, Hierarchies
 
 
-def test_a_leaf_gets_a_budget_only_if_it_is_asked_for_and_the_kernel_has_budgets(tmp_path: Path, monkeypatch):
+@pytest.fixture
+def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
+    """A group on a kernel with budgets in the v1 hierarchy."""
     made = Path.mkdir
 
     def with_budget(folder: Path, *arguments, **keywords) -> None:
         made(folder, *arguments, **keywords)
-        if folder.parent.parent == tmp_path / "cpu":
+        if tmp_path / "cpu" in folder.parents:
             (folder / "cpu.rt_runtime_us").write_text("0")
 
     monkeypatch.setattr(Path, "mkdir", with_budget)
     for mount in ("cpu", "unified"):
-        made(tmp_path / mount / "mine", parents=True)
-    group = Group(Hierarchies(tmp_path / "unified", tmp_path / "cpu"), "mine")
+        made(tmp_path / mount)
+        (tmp_path / mount / "mine").mkdir()
+    return Group(Hierarchies(tmp_path / "unified", tmp_path / "cpu"), "mine")
+
+
+def test_a_leaf_gets_a_budget_only_if_it_is_asked_for_and_the_kernel_has_budgets(tmp_path: Path, group: Group):
     group.leaf("a")
     group.leaf("middle", realtime=True)
     assert (tmp_path / "cpu/mine/a/cpu.rt_runtime_us").read_text() == "0"
-    assert (tmp_path / "cpu/mine/middle/cpu.rt_runtime_us").read_text() == "850000"
+    assert (tmp_path / "cpu/mine/realtime/cpu.rt_runtime_us").read_text() == "940000"
     assert not (tmp_path / "unified/mine/middle/cpu.rt_runtime_us").exists()
+
+
+def test_labs_that_stand_at_once_share_the_budget(tmp_path: Path, group: Group):
+    for lab in ("lab1.middle", "lab2.middle"):
+        group.leaf(lab, realtime=True)
+        group.join(lab)
+        assert (tmp_path / "cpu/mine/realtime/cgroup.procs").read_text() == "0"
+        assert (tmp_path / "unified/mine" / lab / "cgroup.procs").exists()
+        assert (tmp_path / "cpu/mine" / lab).is_dir()  # whoever enters the node by hand joins this one

@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
+from tunnelmark.errors import MissingPart
 from tunnelmark.lab import doctor, probes
 from tunnelmark.lab.doctor import Check, Findings, judge
 from tunnelmark.lab.machine import Load
 from tunnelmark.lab.programs import Part
+from tunnelmark.lab.vm.here import Here
 
 GIB = 2**30
 PING = Part("ping", ("ping",), ("iputils-ping",), essential=True)
 TINC = Part("tinc", ("tincd",), ("tinc",))
+WIREGUARD = Part("wireguard", ("wg",), ("wireguard-tools",), kernel=("wireguard",))
+NO_PING = MissingPart("the program ping is not installed", hint="apt-get install iputils-ping")
+NO_TINC = MissingPart("the program tincd is not installed", hint="apt-get install tinc")
+NO_MODULE = MissingPart("this kernel has no wireguard", hint="--backend vm")
+GUESTS = Here("7.2.22", "", "works", ("6.1.0-56-amd64",))
 HEALTHY = Findings(
     system="Debian",
     os="Linux",
@@ -24,7 +31,7 @@ HEALTHY = Findings(
     memory=(16 * GIB, 12 * GIB),
     disk=50 * GIB,
     load=Load(average=0.1, busy=0.1, steal=0.0),
-    kvm=True,
+    guests=GUESTS,
     cgroup_v2="/sys/fs/cgroup",
     cgroup_cpu="/sys/fs/cgroup",
     congestion_default="cubic",
@@ -62,7 +69,7 @@ def test_a_healthy_machine_has_nothing_to_say() -> None:
         ({"probes": failing("cgroup"), "cgroup_v2": ""}, "CPU accounting", "cgroup2"),
         ({"congestion_available": ("reno",)}, "CUBIC", "tcp_cubic"),
         ({"probes": failing("cubic-sysctl", "cubic-bpf")}, "CUBIC", "BPF"),
-        ({"parts": [(PING, None)]}, "ping", "apt-get install iputils-ping"),
+        ({"parts": [(PING, NO_PING)]}, "ping", "apt-get install iputils-ping"),
     ],
 )
 def test_what_no_lab_runs_without_is_missing_and_has_a_hint(changes: dict[str, Any], name: str, hint: str) -> None:
@@ -80,7 +87,7 @@ def test_what_no_lab_runs_without_is_missing_and_has_a_hint(changes: dict[str, A
         ({"load": Load(average=9.0, busy=3.9, steal=0.0)}, "load"),
         ({"load": Load(average=0.1, busy=0.1, steal=0.5)}, "steal"),
         ({"cgroup_cpu": ""}, "CPU priority"),
-        ({"parts": [(TINC, None)]}, "tinc"),
+        ({"parts": [(TINC, NO_TINC)]}, "tinc"),
     ],
 )
 def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, Any], name: str) -> None:
@@ -90,16 +97,50 @@ def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"),
+    ("changes", "name", "hint"),
     [
-        ({"probes": failing("netem")}, "netem"),
-        ({"probes": failing("wireguard")}, "kernel WireGuard"),
-        ({"kvm": False}, "kvm"),
+        ({"probes": failing("netem")}, "netem", "--backend vm"),
+        ({"probes": failing("wireguard")}, "kernel WireGuard", "--backend vm"),
+        ({"probes": failing("wireguard"), "parts": [(WIREGUARD, NO_MODULE)]}, "wireguard", "--backend vm"),
+        ({"probes": failing("user")}, "user namespaces", "max_user_namespaces"),
+        ({"probes": failing("tun-uso")}, "TUN offloads", "6.2"),
+        ({"probes": failing("perf", "perf-cycles")}, "perf events", "perf_event_paranoid"),
+        ({"probes": failing("perf-cycles")}, "perf events", "samples"),
+        ({"probes": failing("cubic-bpf")}, "BPF", "CONFIG_CGROUP_BPF"),
+        (
+            {"guests": dataclasses.replace(GUESTS, qemu="", lacks="apt-get install qemu")},
+            "QEMU",
+            "apt-get install qemu",
+        ),
+        ({"guests": dataclasses.replace(GUESTS, kvm="broken")}, "acceleration", "no speeds"),
+        ({"guests": dataclasses.replace(GUESTS, kvm="none")}, "acceleration", "KVM"),
+        ({"guests": dataclasses.replace(GUESTS, kernels=())}, "kernels", "fetched"),
+        ({"parts": [(doctor.PERF, MissingPart("no perf", hint="apt-get install linux-perf"))]}, "perf", "linux-perf"),
     ],
 )
-def test_what_is_not_needed_is_absent_without_a_warning(changes: dict[str, Any], name: str) -> None:
+def test_what_only_wishes_need_is_absent_without_a_warning_and_has_a_hint(
+    changes: dict[str, Any], name: str, hint: str
+) -> None:
     check = with_(**changes)[name]
-    assert (check.state, check.hint) == ("absent", "")
+    assert check.state == "absent"
+    assert hint in check.hint
+
+
+def test_a_vpn_whose_program_is_missing_is_a_warning_though_another_lacks_its_kernel() -> None:
+    checks = with_(probes=failing("wireguard"), parts=[(TINC, NO_TINC), (WIREGUARD, NO_MODULE)])
+    assert (checks["tinc"].state, checks["wireguard"].state) == ("warn", "absent")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "value"),
+    [((), "TCP and UDP"), (("tun-uso",), "TCP only"), (("tun-tso", "tun-uso"), "none")],
+)
+def test_the_offloads_of_tun_are_told_apart(lacking: tuple[str, ...], value: str) -> None:
+    assert with_(probes=failing(*lacking))["TUN offloads"].value == value
+
+
+def test_cores_are_told_with_how_many_are_free() -> None:
+    assert with_(cores=4, load=Load(average=1.0, busy=1.5, steal=0.0))["cores"].value == "4, 2.5 of them free now"
 
 
 def test_cubic_may_come_by_sysctl_or_by_bpf() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import subprocess
 import sys
 import time
 import zlib
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tunnelmark.lab import prober
 from tunnelmark.run.prove import RECORDS
@@ -20,12 +23,21 @@ def probe(plan: dict, *, meanwhile=lambda: None) -> tuple[np.ndarray, dict]:
     argv = [sys.executable, "-I", "-S", prober.__file__, json.dumps(plan)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
+        deadline = time.monotonic() + 20
+        while not bound(plan["bind"][1]):  # as in a lab: time begins when the prober is there
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         process.stdin.write(f"{time.time_ns() + 100_000_000}\n".encode())
         process.stdin.flush()
         meanwhile()
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err.decode()
     return np.frombuffer(out, RECORDS), json.loads(err)
+
+
+def bound(port: int) -> bool:
+    lines = Path("/proc/net/udp").read_text().splitlines()[1:]
+    return any(int(line.split()[1].rpartition(":")[2], 16) == port for line in lines)
 
 
 def free_port() -> int:
@@ -38,8 +50,16 @@ def free_port() -> int:
 def test_every_probe_arrives_with_both_its_times():
     here = ["127.0.0.1", free_port()]
     phases = [
-        {"to": here, "start": 0, "count": 100, "interval": 1_000_000, "size": 64, "batch": 1},
-        {"to": here, "start": 150_000_000, "count": 40, "interval": 10_000, "size": 1472, "batch": 8},
+        {"to": here, "start": 0, "end": 140_000_000, "count": 100, "interval": 1_000_000, "size": 64, "batch": 1},
+        {
+            "to": here,
+            "start": 150_000_000,
+            "end": 290_000_000,
+            "count": 40,
+            "interval": 10_000,
+            "size": 1472,
+            "batch": 8,
+        },
     ]
     records, said = probe({"bind": here, "until": 300_000_000, "phases": phases})
     assert [phase["sent"] for phase in said["phases"]] == [100, 40]
@@ -53,6 +73,25 @@ def test_every_probe_arrives_with_both_its_times():
     assert 0.095 < (probes["sent"][-1] - probes["sent"][0]) / 1e9 < 0.3
 
 
+def test_a_sender_that_cannot_keep_up_stops_in_time_and_says_what_it_sent():
+    here = ["127.0.0.1", free_port()]
+    endless = {"to": here, "start": 0, "end": 100_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
+    began = time.monotonic()
+    records, said = probe({"bind": here, "until": 200_000_000, "phases": [endless]})
+    assert time.monotonic() - began < 5
+    (done,) = said["phases"]
+    assert 0 < done["sent"] < 1 << 20
+    assert done["seconds"] <= 0.1
+    assert len(records) > 0.9 * done["sent"]
+
+
+def test_what_came_while_the_prober_was_late_is_read():
+    here = ["127.0.0.1", free_port()]
+    busy = {"to": here, "start": 0, "end": 100_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
+    records, said = probe({"bind": here, "until": 50_000_000, "phases": [busy]})
+    assert len(records) > 0.9 * said["phases"][0]["sent"]
+
+
 def test_a_probe_that_was_changed_on_its_way_is_told():
     here = ["127.0.0.1", free_port()]
 
@@ -64,7 +103,34 @@ def test_a_probe_that_was_changed_on_its_way_is_told():
             for packet in (good, good[:-1] + b"T", b"short"):
                 sock.sendto(packet, ("127.0.0.1", here[1]))
 
-    phases = [{"to": here, "start": 0, "count": 0, "interval": 1, "size": 64, "batch": 1}]
+    phases = [{"to": here, "start": 0, "end": 0, "count": 0, "interval": 1, "size": 64, "batch": 1}]
     records, _ = probe({"bind": here, "until": 400_000_000, "phases": phases}, meanwhile=disturb)
     assert records["flags"].tolist() == [0, prober.CORRUPTED]
     assert records["number"].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("bit", [0, 31, 32, 40, 63, 64, 100, 191, 511])
+def test_a_probe_with_one_wrong_bit_is_known_again(bit: int):
+    content = prober.HEADER.pack(0, 1234, 1, 0, time.time_ns())[4:] + bytes(44)
+    probe = zlib.crc32(content).to_bytes(4, "little") + content
+    wrong = bytearray(probe)
+    wrong[bit // 8] ^= 1 << bit % 8
+    assert prober.repaired(bytes(wrong)) == probe
+
+
+def test_a_probe_with_more_wrong_bits_stays_as_it_is():
+    content = prober.HEADER.pack(0, 7, 0, 0, time.time_ns())[4:] + bytes(44)
+    wrong = zlib.crc32(content).to_bytes(4, "little") + content[:-1] + b"\x03"
+    assert prober.repaired(wrong) == wrong
+
+
+@pytest.mark.parametrize("interval", [100_000, 1])
+def test_probes_are_read_while_others_are_sent(monkeypatch: pytest.MonkeyPatch, interval: int):
+    """Also by a sender that is always late."""
+    monkeypatch.setattr(prober, "_BUFFER", 1 << 16)  # holds some 170 probes, of 3000
+    here, out = ["127.0.0.1", free_port()], io.BytesIO()
+    count = 3000
+    phase = {"to": here, "start": 0, "end": 1 << 40, "count": count, "interval": interval, "size": 64, "batch": 1}
+    said = prober.Prober({"bind": here, "until": 0, "phases": [phase]}, out).run(time.time_ns())
+    assert said["phases"][0]["sent"] == count
+    assert len(out.getvalue()) > 0.5 * count * prober.RECORD.size

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.errors import LabError
+from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import cgroups, probes
 
 
@@ -31,6 +31,14 @@ def test_the_probes_leave_the_host_as_it_was() -> None:
 @pytest.mark.root
 def test_a_device_that_no_kernel_has_is_refused_in_words() -> None:
     assert probes._try(lambda: probes._link("no-such-kind"))
+
+
+def test_what_the_kernel_lacks_is_a_missing_part_that_names_the_other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tunnelmark.lab.probes.found", lambda: {"wireguard": "Operation not supported", "veth": ""})
+    probes.require(["veth"])
+    with pytest.raises(MissingPart, match="no wireguard") as caught:
+        probes.require(["veth", "wireguard"])
+    assert "--backend vm" in caught.value.hint
 
 
 def test_a_child_that_breaks_is_a_lab_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,3 +87,10 @@ def test_what_the_emulator_did_wrong(found, said):
 def test_a_long_delay_may_be_late_by_more():
     assert lateness.bound(LONG) == 15_000
     assert lateness.trouble(LONG, [report(p99=5000)]) is None
+
+
+def test_a_late_emulator_that_was_refused_priority_says_so():
+    refused = report(p99=5000) | {"scheduler": "other (fifo 10: Operation not permitted (os error 1))"}
+    assert "without real-time priority" in str(lateness.trouble(SHORT, [refused]))
+    granted = report(p99=5000) | {"scheduler": "fifo 10"}
+    assert "priority" not in str(lateness.trouble(SHORT, [granted]))

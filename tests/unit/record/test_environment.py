@@ -28,10 +28,27 @@ def test_it_holds_machine_programs_settings_and_load() -> None:
     assert set(found["load"]["before"]) == {"average", "busy", "steal"}
 
 
+def test_a_virtual_machine_says_what_it_is() -> None:
+    guest = {"kernel": "6.1", "accelerator": "tcg", "emulated": True}
+    found = environment.capture([], tools=[], guest=guest)
+    assert found["guest"] == guest
+    assert found["machine"]["virtualisation"] == "qemu, tcg"
+    assert "guest" not in environment.capture([], tools=[])
+
+
 def test_a_vpn_has_its_version_and_the_hash_of_every_program() -> None:
     vpn = environment.capture([SHELL], tools=[])["vpns"]["shell"]
     assert vpn["version"] == "1.5"
     assert vpn["programs"]["sh"]["sha256"] == sha256(Path(vpn["programs"]["sh"]["path"]))
+
+
+def test_a_vpn_that_a_recipe_built_has_the_recipe_s_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNNELMARK_PEERS", str(tmp_path))
+    (tmp_path / "shell").mkdir()
+    (tmp_path / "shell" / "peer.json").write_text('{"recipe": "abc", "toolchain": "go 1.26"}')
+    built = Part("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", peer="shell")
+    assert environment.capture([built], tools=[])["vpns"]["shell"]["peer"]["toolchain"] == "go 1.26"
+    assert "peer" not in environment.capture([SHELL], tools=[])["vpns"]["shell"]
 
 
 def test_a_vpn_that_is_not_installed_is_an_error_with_a_hint() -> None:

@@ -54,7 +54,7 @@ def test_names_are_those_of_the_drivers_themselves() -> None:
 def test_an_unknown_vpn_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="wiregard") as caught:
         registry.vpn("wiregard-go")
-    assert caught.value.hint == "did you mean wireguard-go?"
+    assert caught.value.hint == "did you mean wireguard-go or wireguard?"
 
 
 def test_an_unknown_workload_suggests_the_nearest() -> None:

@@ -10,13 +10,16 @@ import pytest
 from rich.console import Console
 
 from tunnelmark.analyse import judge
-from tunnelmark.report import html, json, markdown, terminal
+from tunnelmark.report import beside, html, json, markdown, terminal
 from tunnelmark.report.findings import cautions, findings
 from unit.builders import ARMS, PROFILE, Study
 
 LOST = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3}, loss={"openvpn": 12.0}, noise=0.01)
+GUEST = {"kernel": "6.1.0-56-amd64", "qemu": "7.2", "clock": "1 ns an instruction", "emulated": True}
 KINDS = {
     "whole": LOST,
+    "emulated": replace(LOST, environment={"guest": GUEST}),
+    "in a virtual machine": replace(LOST, environment={"guest": {**GUEST, "emulated": False}}),
     "unfinished": replace(LOST, stop_after=40),
     "not begun": replace(LOST, stop_after=0),
     "one block": replace(LOST, blocks=1),
@@ -83,6 +86,9 @@ def test_findings_of_a_study_that_must_not_be_ranked_rank_nothing():
         ("one block", "a single block"),
         ("an arm failed", "5 attempts failed (tinc)"),
         ("no direct", "no A/A pair"),
+        ("emulated", "Emulated: measured with Linux 6.1.0-56-amd64"),
+        ("emulated", "never how fast"),
+        ("in a virtual machine", "Virtual: measured with Linux 6.1.0-56-amd64"),
     ],
 )
 def test_what_a_reader_must_know_first_stands_first_everywhere(kind, caution):
@@ -92,6 +98,18 @@ def test_what_a_reader_must_know_first_stands_first_everywhere(kind, caution):
     assert page.index(caution) < page.index('id="found"')
     assert caution in on_terminal(KINDS[kind], width=200)
     assert caution.replace("(", "(") in markdown.render(analysis)
+
+
+def test_results_beside_each_other_have_a_column_each_and_no_verdict_across():
+    columns = {"Linux 6.1": judge(LOST.results()), "Linux 6.12": judge(replace(LOST, tcp={"nebula": 0.9}).results())}
+    console = Console(width=160, record=True, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        console.print(beside.render(columns))
+    text = captured.get().replace("\N{NO-BREAK SPACE}", " ")
+    row = next(line for line in text.splitlines() if "nebula" in line and "Mbit/s" in line)
+    assert "Linux 6.1 " in text and "Linux 6.12" in text
+    assert len(re.findall(r"Mbit/s +\d+(?:\.\d)? % \[", row)) == 2
+    assert "worse" not in text
 
 
 def test_the_terminal_table_holds_in_80_columns():

@@ -7,7 +7,7 @@ import pytest
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.loop import link_seed
-from tunnelmark.run.prove import HEADERS, SIZE, pace_of, train_of
+from tunnelmark.run.prove import HEADERS, SIZE, pace_of, patience, train_of
 from tunnelmark.units import Duration, Rate, Size
 
 
@@ -40,6 +40,16 @@ def test_a_train_is_longer_where_the_jitter_moves_its_ends():
     assert one is not None
     assert other is not None
     assert other.count > one.count
+
+
+@pytest.mark.parametrize("rate", [10**6, 10**8, 10**9, 3 * 10**9])
+def test_a_train_waits_for_no_sender_that_is_slower_than_the_rate(rate):
+    way = Direction(rate=Rate(rate), queue=Size(131_072))
+    train = train_of(way)
+    assert train is not None
+    planned, bits = train.count * train.interval, 8 * train.count * (train.size + HEADERS)
+    assert patience(train, way) > planned
+    assert patience(train, way) < max(bits / rate, planned) + 0.1
 
 
 def test_without_a_rate_there_is_no_train():

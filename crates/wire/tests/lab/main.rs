@@ -8,8 +8,8 @@ use std::process::Command;
 
 use nodes::{Kind, Lab, inside, root};
 
-/// Both kinds of port.
-const KINDS: [Kind; 2] = [Kind::Tap, Kind::Veth];
+/// The kinds of port.
+const KINDS: [Kind; 3] = [Kind::Tap, Kind::Veth, Kind::Xdp];
 
 fn both(stages: &str) -> String {
     format!(
@@ -65,7 +65,8 @@ fn a_corrupted_packet_does_not_reach_its_program() {
 
 #[test]
 fn a_stream_arrives_whole_through_loss_reordering_and_duplication() {
-    for (kind, unit) in [(Kind::Tap, "wire"), (Kind::Super, "wire"), (Kind::Veth, "wire"), (Kind::Tap, "gso")] {
+    let kinds = [(Kind::Super, "wire"), (Kind::Veth, "wire"), (Kind::Xdp, "wire"), (Kind::Tap, "gso")];
+    for (kind, unit) in kinds.into_iter().chain([(Kind::Tap, "wire")]) {
         if !root() {
             return;
         }
@@ -103,7 +104,11 @@ fn a_stream_arrives_whole_through_loss_reordering_and_duplication() {
         }
         assert_eq!((&ab["dropped"]["memory"], &ab["dropped"]["oversize"]), (&0.into(), &0.into()));
         let (units, packets) = (ab["units"].as_u64().unwrap(), ab["packets"].as_u64().unwrap());
-        assert_eq!(packets > units + units / 2, kind != Kind::Veth, "{kind:?}: {packets} packets in {units} units");
+        assert_eq!(
+            packets > units + units / 2,
+            !matches!(kind, Kind::Veth | Kind::Xdp),
+            "{kind:?}: {packets} packets in {units} units"
+        );
     }
 }
 
@@ -134,6 +139,48 @@ fn three_nodes_share_a_link() {
 }
 
 #[test]
+fn xdp_is_refused_where_it_does_not_fit_and_the_program_says_what_carries_instead() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::new(Kind::Queues, &["a", "b"], &forward("{}", ""));
+    assert_eq!(lab.datapaths.len(), 2);
+    for datapath in &lab.datapaths {
+        assert!(datapath.starts_with("af_packet (no af_xdp: port a.0: a.0 has 2 receive queues"), "{datapath}");
+    }
+    assert_eq!(lab.ping(0, 1, 5, 0.01).received, 5);
+    lab.finish();
+}
+
+#[test]
+fn packets_that_came_while_the_program_stood_still_are_carried_or_counted() {
+    for kind in [Kind::Xdp].into_iter().filter(|_| root()) {
+        let lab = Lab::new(kind, &["a", "b"], &forward(r#"{"delay_us": 100}"#, ""));
+        assert_eq!(lab.datapaths, ["af_xdp"; 2], "this machine refuses XDP");
+        assert_eq!(lab.ping(0, 1, 2, 0.01).received, 2);
+        lab.signal(libc::SIGSTOP);
+        const SENT: u64 = 9_000;
+        let a = lab.node(0);
+        let send = move || {
+            let socket = std::net::UdpSocket::bind("10.77.0.1:0").unwrap();
+            for _ in 0..SENT {
+                socket.send_to(&[7; 100], "10.77.0.2:9").unwrap();
+            }
+        };
+        std::thread::spawn(move || inside(a, send)).join().unwrap();
+        lab.signal(libc::SIGCONT);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let report = lab.finish();
+        let (ab, port) = (&report["directions"][0], &report["ports"][0]);
+        let (carried, dropped) = (ab["sent_packets"].as_u64().unwrap(), port["socket_dropped"].as_u64().unwrap());
+        assert!(dropped >= SENT - 4096 - 64, "{port}");
+        // Pings and neighbour discovery are carried too.
+        assert!((SENT..SENT + 30).contains(&(carried + dropped)), "{carried} carried, {port}");
+        assert_eq!((&port["rx_dropped"], &port["refused"]), (&0.into(), &0.into()), "counted once");
+    }
+}
+
+#[test]
 fn zero_starts_the_time_again_and_sigterm_ends_it() {
     if !root() {
         return;
@@ -153,15 +200,21 @@ fn zero_starts_the_time_again_and_sigterm_ends_it() {
 
 #[test]
 fn what_cannot_be_delivered_is_refused_with_its_field() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tunnelmark-wire"))
-        .args(["--config", "-", "--check"])
-        .stdin(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let config = r#"{"directions": [{"name": "d", "stages": {"reordering": {"probability": 0.1}}}]}"#;
-    writeln!(child.stdin.take().unwrap(), "{config}").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("directions[0].stages.reordering"));
+    let check = |ports: &[&str], config: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tunnelmark-wire"))
+            .args(["--config", "-", "--check"])
+            .args(ports)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(child.stdin.take().unwrap(), "{config}").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let reordering = r#"{"directions": [{"name": "d", "stages": {"reordering": {"probability": 0.1}}}]}"#;
+    assert!(check(&[], reordering).contains("directions[0].stages.reordering"));
+    let unit = r#"{"directions": [{"name": "d", "unit": "gso"}]}"#;
+    assert!(check(&["--xdp", "a", "--xdp", "b"], unit).contains("directions[0].unit"));
 }

@@ -14,6 +14,10 @@ pub enum Kind {
     Veth,
     /// veth pairs with it.
     Super,
+    /// veth pairs with XDP on the link's end, and nodes that leave their checksums to hardware.
+    Xdp,
+    /// The same with two receive queues, which XDP is not for.
+    Queues,
 }
 
 /// Whether namespaces can be made.
@@ -86,6 +90,8 @@ pub struct Lab {
     wire: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// How packets cross, as the program says.
+    pub datapaths: Vec<String>,
 }
 
 impl Lab {
@@ -99,13 +105,18 @@ impl Lab {
                 line += &format!(" --tap {name}.0={pid}:eth0");
                 continue;
             }
-            middle.run(&format!("ip link add {name}.0 type veth peer name eth0 netns {pid}"));
+            let more = if kind == Kind::Queues { "numrxqueues 2" } else { "" };
+            middle.run(&format!("ip link add {name}.0 {more} type veth peer name eth0 netns {pid}"));
+            if kind == Kind::Queues {
+                middle.run(&format!("ethtool -L {name}.0 rx 2"));
+            }
             middle.run(&format!("ip link set {name}.0 up"));
             if kind == Kind::Veth {
                 node.run("ethtool -K eth0 tso off tx-udp-segmentation off");
             }
             node.run("ip link set eth0 up");
-            line += &format!(" --port {name}.0");
+            let xdp = matches!(kind, Kind::Xdp | Kind::Queues);
+            line += &format!(" --{} {name}.0", if xdp { "xdp" } else { "port" });
         }
         let mut wire = middle.command(&line).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = wire.stdin.take().unwrap();
@@ -113,11 +124,12 @@ impl Lab {
         let mut output = BufReader::new(wire.stdout.take().unwrap());
         let mut ready = String::new();
         output.read_line(&mut ready).unwrap();
-        assert!(ready.contains(r#""ready""#), "{ready}");
+        let said: serde_json::Value = serde_json::from_str(&ready).unwrap();
+        let datapaths = serde_json::from_value(said["ready"]["datapaths"].clone()).unwrap();
         for (place, node) in nodes.iter().enumerate() {
             node.run(&format!("ip addr add 10.77.0.{}/24 dev eth0", place + 1));
         }
-        Self { nodes, _middle: middle, wire, input: Some(input), output }
+        Self { nodes, _middle: middle, wire, input: Some(input), output, datapaths }
     }
 
     pub fn node(&self, place: usize) -> u32 {
@@ -148,9 +160,14 @@ impl Lab {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    pub fn terminate(&self) {
+    /// Stops the program, or lets it go on.
+    pub fn signal(&self, signal: i32) {
         // SAFETY: the child is ours and not yet waited for.
-        unsafe { libc::kill(self.wire.id() as i32, libc::SIGTERM) };
+        unsafe { libc::kill(self.wire.id() as i32, signal) };
+    }
+
+    pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 

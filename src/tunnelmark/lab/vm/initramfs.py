@@ -43,11 +43,14 @@ def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def build(busybox: bytes, modules: Mapping[str, bytes], release: str, module_folder: str, share: str) -> bytes:
+def build(
+    busybox: bytes, modules: Mapping[str, bytes], release: str, module_folder: str, share: str, commands: str
+) -> bytes:
     """The archive for one guest.
 
     `modules` are loaded in their order. `module_folder` is the host's folder that holds the kernel's modules, as
     `/lib/modules/RELEASE` does, and `share` the folder that the guest may write; both keep their path in the guest.
+    `commands` is the folder in the share from which the guest's agent takes its commands.
     """
     folders = ("bin", "modules", "proc", "sys", "dev", "host", "ram", "new")
     loads = "\n".join(f"insmod /modules/{name}" for name in modules)
@@ -60,7 +63,7 @@ def build(busybox: bytes, modules: Mapping[str, bytes], release: str, module_fol
         host_tag=HOST_TAG,
         share_tag=SHARE_TAG,
     )
-    second = _SECOND.format(folder=GUEST_FOLDER, control=CONTROL, share=shlex.quote(share))
+    second = _SECOND.format(folder=GUEST_FOLDER, control=CONTROL, commands=shlex.quote(commands))
     return archive(
         [
             *(Entry(folder, mode=stat.S_IFDIR | 0o755) for folder in folders),
@@ -126,7 +129,7 @@ while read -r word number <&3; do
     case $word in
     run)
         (
-            cd {share}/.commands/$number || exit 1
+            cd {commands}/$number || exit 1
             $busybox setsid /bin/sh ./command </dev/null >stdout 2>stderr
             echo "done $number $?" >&3
         ) &

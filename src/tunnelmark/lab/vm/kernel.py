@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab import folders
 from tunnelmark.lab.programs import find
 from tunnelmark.lab.vm import modules
 
@@ -45,9 +46,13 @@ class Kernel:
 
 def cache_folder() -> Path:
     """Where kernels are kept: `tunnelmark/kernels` in the user's cache (XDG_CACHE_HOME)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says that a relative path is to be ignored.
-    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "tunnelmark" / "kernels"
+    return folders.cache("kernels")
+
+
+def cached(cache: Path | None = None) -> tuple[str, ...]:
+    """The releases that are in the cache, in alphabetical order."""
+    folder = cache or cache_folder()
+    return tuple(sorted(path.name for path in folder.glob("[!.]*") if path.is_dir()))
 
 
 async def fetch(release: str = "", cache: Path | None = None) -> Kernel:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import contextlib
 import os
 import secrets
 import shlex
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -21,8 +23,12 @@ from tunnelmark.lab.vm import accelerate, initramfs, kernel, qemu
 BOOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 """What it takes to see the host's files. All else the guest's kernel loads when something asks for it."""
 
+BUSYBOX = ("busybox-static",)
+"""The Debian package of a busybox that needs no libraries."""
+
 _PATIENCE = 3.0  # seconds between asking a guest to end and ending it
 _TAIL = 15  # lines of the console in an error
+_LOOK = 0.2  # seconds between two looks at what a command prints
 
 
 class Machine:
@@ -32,7 +38,8 @@ class Machine:
 
     `share` has the same path in the guest and on the host; left out, a temporary folder. `release` names the kernel
     (`6.1.0-40-amd64`), empty: the distribution's current one. `modules` are loaded at boot, beside those that the
-    kernel finds by itself. The console goes to `console.log` in the share. `accelerator` is `kvm` or `tcg` once it runs.
+    kernel finds by itself. The console goes to `console.log` in `logs`, a folder in the share, which itself it is if left
+    out. `accelerator` is `kvm` or `tcg` once it runs; left out, what is found to work.
     """
 
     def __init__(
@@ -42,16 +49,20 @@ class Machine:
         hardware: qemu.Hardware | None = None,
         release: str = "",
         modules: Sequence[str] = (),
+        logs: Path | None = None,
+        accelerator: qemu.Accelerator | None = None,
         boot_timeout: float = 120.0,
     ) -> None:
         self.hardware = hardware or qemu.Hardware()
         self.release = release
-        self.accelerator: qemu.Accelerator = "tcg"
+        self.accelerator: qemu.Accelerator = accelerator or "tcg"
+        self._choose = accelerator is None
         self._modules = (*BOOT_MODULES, *modules)
         self._boot_timeout = boot_timeout
         self._own = share is None
         self.share = (share or Path(tempfile.gettempdir(), f"tunnelmark-vm-{secrets.token_hex(4)}")).resolve()
-        self._commands = self.share / ".commands"  # removed at the end
+        self.logs = (logs or self.share).resolve()
+        self._commands = self.logs / ".commands"  # removed at the end
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[int]] = {}
@@ -61,7 +72,7 @@ class Machine:
     @property
     def console(self) -> Path:
         """The file that gets what the guest's kernel says."""
-        return self.share / "console.log"
+        return self.logs / "console.log"
 
     async def __aenter__(self) -> Machine:
         try:
@@ -79,15 +90,17 @@ class Machine:
     async def run(
         self,
         argv: Sequence[str],
-        timeout: float,
+        timeout: float | None,
         *,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        follow: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run a command as the guest's root and wait for its end; `timeout` in seconds of the host's clock.
 
         Several may run at once. LabError when it takes longer (the guest is then ended, whatever it does) or when
-        the guest ends before the command does. An exit code other than 0 is no error.
+        the guest ends before the command does. An exit code other than 0 is no error. `follow` gets what the command
+        prints on its standard output soon after it is printed.
         """
         if self._process is None or self._process.stdin is None:
             raise LabError("the virtual machine is not running", hint="use it as `async with Machine() as machine`")
@@ -101,11 +114,12 @@ class Machine:
             raise self._died()
         self._process.stdin.write(f"run {number}\n".encode())
         try:
-            code = await asyncio.wait_for(ended, timeout)
+            async with _following(folder / "stdout", follow):
+                code = await asyncio.wait_for(ended, timeout)
         except TimeoutError:
             self._kill()
             raise LabError(
-                f"{argv[0]} did not end within {timeout:g} s in the virtual machine{self._said()}",
+                f"{argv[0]} did not end within {timeout or 0:g} s in the virtual machine{self._said()}",
                 hint="an emulated machine is slow: ask for less work, or give it more time",
             ) from None
         finally:
@@ -116,15 +130,16 @@ class Machine:
     async def _boot(self) -> None:
         program = find(qemu.PROGRAM, accelerate.PACKAGES)
         setpriv = find("setpriv", ("util-linux",))
-        busybox = _busybox()
+        first_programs = busybox()
         chosen = await kernel.fetch(self.release)
         self.release = chosen.release
-        if not self.hardware.virtual_clock:
+        if self._choose and not self.hardware.virtual_clock:
             self.accelerator = await accelerate.choose()
         self._commands.mkdir(parents=True, exist_ok=True)
         first = self._commands / "initramfs"
         modules = chosen.load(self._modules)
-        first.write_bytes(initramfs.build(busybox, modules, chosen.release, str(chosen.modules), str(self.share)))
+        places = str(chosen.modules), str(self.share), str(self._commands)
+        first.write_bytes(initramfs.build(first_programs, modules, chosen.release, *places))
         line = qemu.command_line(
             self.hardware,
             self.accelerator,
@@ -133,7 +148,7 @@ class Machine:
             share=self.share,
             console=self.console,
         )
-        with (self.share / "qemu.log").open("wb") as log:
+        with (self.logs / "qemu.log").open("wb") as log:
             # The kernel ends QEMU when this process dies, however it dies.
             self._process = await asyncio.create_subprocess_exec(
                 *(str(setpriv), "--pdeathsig", "KILL", "--", str(program), *line[1:]),
@@ -180,7 +195,7 @@ class Machine:
     def _said(self) -> str:
         """The end of the console and of QEMU's own words, for an error."""
         lines: list[str] = []
-        for file in (self.share / "qemu.log", self.console):
+        for file in (self.logs / "qemu.log", self.console):
             if file.exists():
                 lines += file.read_text(errors="replace").splitlines()[-_TAIL:]
         return ": " + "\n".join(["", *lines]) if lines else ""
@@ -217,13 +232,43 @@ def script(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
     return "\n".join([*lines, f"cd {shlex.quote(str(cwd))} || exit 125", f"exec {shlex.join(argv)}", ""])
 
 
-def _busybox() -> bytes:
+@contextlib.asynccontextmanager
+async def _following(file: Path, follow: Callable[[str], None] | None) -> AsyncIterator[None]:
+    """For the length of the block, and once more at its end, pass on what is appended to a file."""
+    if follow is None:
+        yield
+        return
+    decoder, done = codecs.getincrementaldecoder("utf-8")("replace"), 0
+
+    def look() -> None:
+        nonlocal done
+        if file.exists():
+            with file.open("rb") as opened:
+                opened.seek(done)
+                new = opened.read()
+            done += len(new)
+            if text := decoder.decode(new):
+                follow(text)
+
+    async def keep_looking() -> None:
+        while True:
+            look()
+            await asyncio.sleep(_LOOK)
+
+    looking = asyncio.create_task(keep_looking())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        look()
+
+
+def busybox() -> bytes:
     """A busybox that needs no libraries, for there are none before the host's files are mounted."""
-    packages = ("busybox-static",)
-    path = find("busybox", packages)
+    path = find("busybox", BUSYBOX)
     content = Path(os.path.realpath(path)).read_bytes()
     if b"/ld-linux" in content:
         raise MissingPart(
-            f"{path} needs libraries, which a booting machine does not have", hint=how_to_install(packages)
+            f"{path} needs libraries, which a booting machine does not have", hint=how_to_install(BUSYBOX)
         )
     return content

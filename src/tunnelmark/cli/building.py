@@ -1,0 +1,82 @@
+"""What `peers install` shows while it goes: a line for what has ended, and what is being built for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as Painter
+from rich.text import Text
+
+from tunnelmark.peers.install import Outcome
+from tunnelmark.peers.recipe import Recipe
+from tunnelmark.units import clock
+
+_EVERY = 60.0  # seconds between two lines about a build where there is no terminal
+_STYLES = {"ready": "green", "kept": "dim", "failed": "bold red", "impossible": "yellow", "missing": "yellow"}
+_WORDS = {"kept": "in place", "impossible": "cannot be built here", "missing": "missing"}
+
+
+class Live:
+    """Follows an installation; on a terminal what is being built stands at the bottom."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._building: dict[str, tuple[Recipe, float]] = {}
+        self._ended = threading.Event()
+        self._painter = Painter(get_renderable=self._show, console=console, refresh_per_second=2, transient=True)
+        self._teller = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> Live:
+        if self._console.is_terminal:
+            self._painter.start()
+        else:
+            self._teller.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._console.is_terminal:
+            self._painter.stop()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._console.print("what is in place stays; the same command goes on with the rest")
+
+    def begin(self, recipe: Recipe) -> None:
+        """Show that a build has begun."""
+        self._building[recipe.name] = (recipe, time.monotonic())
+        if not self._console.is_terminal:
+            self._print(recipe.name, Text(f"begins, takes about {clock(float(recipe.peer.takes))} on two idle cores"))
+
+    def end(self, outcome: Outcome) -> None:
+        """Say how it went with a recipe."""
+        self._building.pop(outcome.name, None)
+        said = Text(_WORDS.get(outcome.result, outcome.result), style=_STYLES[outcome.result])
+        if outcome.result in ("ready", "failed"):
+            said.append(f" after {clock(outcome.seconds)}", style="default")
+        if outcome.message:
+            said.append(f": {outcome.message}", style="default")
+        self._print(outcome.name, said)
+        if outcome.hint:
+            self._print("", Text(f"hint: {outcome.hint}"))
+
+    def _print(self, name: str, what: Text) -> None:
+        self._console.print(Text.assemble(f"  {name:<18} ", what), soft_wrap=True)
+
+    def _show(self) -> RenderableType:
+        now = time.monotonic()
+        return Group(
+            *(
+                Text.assemble(f"  {name:<18} ", (f"building, {clock(now - since)}", "cyan"))
+                + Text(f" of about {clock(float(recipe.peer.takes))}", style="dim")
+                for name, (recipe, since) in self._building.copy().items()
+            )
+        )
+
+    def _tell(self) -> None:
+        while not self._ended.wait(_EVERY):
+            for name, (_, since) in self._building.copy().items():
+                self._print(name, Text(f"building for {clock(time.monotonic() - since)}"))

@@ -1,0 +1,81 @@
+"""The command's other half, inside a virtual machine: carries out the study or proof that `vm` asks for.
+
+Started as `python -m tunnelmark.cli.guest FOLDER`, where FOLDER has `request.json` and gets `answer.json`, or `error.json`
+in its place. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
+must not wait for the host's disk in the middle of a measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.errors import TunnelmarkError
+from tunnelmark.lab.vm import awake
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_study, load_topology
+from tunnelmark.plan.order import order
+from tunnelmark.record import environment
+from tunnelmark.run.loop import Kit
+
+_SCRATCH = Path("/run/tunnelmark-raw")  # a tmpfs of the guest
+
+
+def main(place: Path) -> int:
+    """Carry out the request in the folder; the exit code, 0 if there is an answer."""
+    asked = json.loads((place / "request.json").read_text())
+    sys.argv[1:] = asked["command"]  # which the environment records
+    if asked["guest"]["hardware"]["virtual_clock"]:
+        awake.keep()
+        awake.forward_first()
+        time.clock_settime(time.CLOCK_REALTIME, asked["time"])  # it ran ahead while the guest booted
+    _SCRATCH.mkdir()
+    try:
+        answer = {"study": _study, "proof": _proof}[asked["kind"]](asked, place)
+    except TunnelmarkError as error:
+        told = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+        (place / "error.json").write_text(json.dumps(told))
+        return error.exit_code
+    (place / "answer.json").write_text(json.dumps({**answer, "guest": asked["guest"]}))
+    return 0
+
+
+def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli.run import measure, require
+
+    files = Files((place / "inputs",))
+    study = load_study(asked["study"], files, registry.catalogue(), blocks=asked["blocks"], seed=asked["seed"])
+    plan, console = order(study), Console(highlight=False)
+    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    require(plan, kit, console)
+    folder = Path(asked["folder"])
+    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH))
+    return {}
+
+
+def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli import links
+    from tunnelmark.cli.prove import prove
+    from tunnelmark.record.store import move
+
+    files = Files.standard()
+    profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
+    links.require([profile])
+    raw = _SCRATCH / "proof"
+    proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
+    for file in raw.iterdir():
+        move(file, Path(asked["folder"]))
+    return {"proof": asdict(proof)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

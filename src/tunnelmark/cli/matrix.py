@@ -1,0 +1,202 @@
+"""`tunnelmark matrix`: what each VPN can do and how it is built, with a source for every cell; `--measure` looks itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tunnelmark import registry
+from tunnelmark.cli import names
+from tunnelmark.cli.output import as_json, table
+from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
+from tunnelmark.lab.programs import part_version
+from tunnelmark.plan.load import DIRECT
+from tunnelmark.report.matrix import GROUPS, LEGEND, mark, markdown
+from tunnelmark.vpns.features import Fact
+from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row
+
+_COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
+_PIPED_WIDTH = 120  # columns
+_ASIDE = 3  # so many VPNs fit side by side with their values whole
+# Short heads, a word a line, so that eleven columns fit a terminal.
+_HEADS = {
+    "registration": "joins alone",
+    "granular_acl": "by port",
+    "architectures": "x86, ARM",
+    "nat_traversal": "NAT path",
+}
+
+
+@click.command()
+@click.argument("vpns", nargs=-1, type=names.Name("vpn", lambda: [row.name for row in registry.matrix()]))
+@click.option("--group", "groups", multiple=True, type=click.Choice(list(GROUPS)), help="Only these criteria.")
+@click.option(
+    "--measure", is_flag=True, help="Deploy each VPN that is ready on three nodes, and fill the measured cells."
+)
+@click.option("--sources", is_flag=True, help="Print each cell with its source and date.")
+@click.option("--markdown", "markdown_", is_flag=True, help="Print Markdown for documents.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+def matrix(
+    vpns: tuple[str, ...], groups: tuple[str, ...], measure: bool, sources: bool, markdown_: bool, json_: bool
+) -> None:
+    """Compare the features of VPNS, or of all.
+
+    Up to three are shown side by side, more as marks and by criterion. VPNs that the lab cannot run have a row with
+    the reason.
+    """
+    if measure:
+        _measure(vpns)
+    rows = registry.matrix()
+    if unknown := [name for name in vpns if name not in {row.name for row in rows}]:
+        raise UnknownName("row", unknown[0], [row.name for row in rows])
+    chosen = [row for row in rows if row.name in vpns or (not vpns and row.name != DIRECT)]
+    if json_:
+        as_json([row.plain() for row in chosen])
+    elif markdown_:
+        click.echo(markdown(chosen, groups or GROUPS))
+    elif sources:
+        _with_sources(chosen, groups or GROUPS)
+    else:
+        _by_group(chosen, groups or GROUPS)
+
+
+def _by_group(rows: Sequence[Row], groups: Collection[str]) -> None:
+    for group in groups:
+        criteria = _criteria([group])
+        title = f"\n{GROUPS[group]}"
+        if len(rows) <= _ASIDE:
+            lines: list[Sequence[str | Text]] = [[c.title, *(_whole(row, c) for row in rows)] for c in criteria]
+            table(("", *(row.title for row in rows)), lines, title=title)
+        elif group == "design":
+            _by_criterion(rows, criteria, title)
+        else:
+            _marks(rows, criteria, title)
+    for row in rows:
+        if row.reason:
+            _console().print(Text(f"\n{row.title} has no driver: {row.reason}."))
+
+
+def _marks(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> None:
+    shown = Table(
+        title=title, title_justify="left", box=None, header_style="bold", pad_edge=False, collapse_padding=True
+    )
+    shown.add_column("")
+    for criterion in criteria:
+        head = _HEADS.get(criterion.key, criterion.title).replace(" ", "\n")
+        marked = criterion.group == "choosing" and criterion.key != "licence"
+        shown.add_column(head, justify="center" if marked else "left", vertical="bottom")
+    for row in rows:
+        cells = [mark(criterion, row.cells.get(criterion.key)) for criterion in criteria]
+        shown.add_row(row.name, *(Text(cell, _COLOURS.get(cell, "")) for cell in cells))
+    _console().print(shown)
+    if "choosing" in {criterion.group for criterion in criteria}:
+        click.echo(LEGEND)
+
+
+def _by_criterion(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> None:
+    """A block a criterion, so that what is compared stands one below another; what all share is said once."""
+    console = _console()
+    console.print(Text(title, "italic"))
+    for criterion in criteria:
+        console.print(Text(f"\n{criterion.title}", "bold").append(f"  {criterion.question}", "dim not bold"))
+        same: dict[str, list[str]] = {}
+        for row in rows:
+            if fact := row.cells.get(criterion.key):
+                same.setdefault(fact.value, []).append(row.name)
+        block = _block(32)
+        for value, named in same.items():
+            block.add_row(", ".join(named), Text(value))
+        console.print(block)
+
+
+def _whole(row: Row, criterion: Criterion) -> Text:
+    fact = row.cells.get(criterion.key)
+    return Text(fact.value) if fact else Text("?", "dim")
+
+
+def _with_sources(rows: Sequence[Row], groups: Collection[str]) -> None:
+    console = _console()
+    for row in rows:
+        console.print(Text(f"\n{row.title}: {row.homepage}", "italic"))
+        for criterion in _criteria(groups):
+            if fact := row.cells.get(criterion.key):
+                block = _block(15)
+                block.add_row(Text(criterion.title, "bold"), Text(fact.value))
+                block.add_row("", Text(f"{fact.source} ({fact.date})", "dim"))
+                console.print(block)
+
+
+def _console() -> Console:
+    """Lines as wide as the terminal; through a pipe as wide as can be read."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPED_WIDTH)
+
+
+def _block(first: int) -> Table:
+    """Two columns without lines, the first of a fixed width."""
+    block = Table.grid(padding=(0, 2))
+    block.add_column(width=first)
+    block.add_column(overflow="fold")
+    return block
+
+
+def _criteria(groups: Collection[str]) -> list[Criterion]:
+    return [criterion for criterion in CRITERIA if criterion.group in groups]
+
+
+def _measure(wanted: Sequence[str]) -> None:
+    """Look at each VPN at rest and keep what was seen; one that is missing or does not come up is named."""
+    console = Console(stderr=True, highlight=False)
+    found: dict[str, dict[str, Fact]] = {}
+    for name, driver in registry.vpns().items():
+        if wanted and name not in wanted:
+            continue
+        try:
+            version = part_version(registry.vpn_part(driver))
+            console.print(f"{name} {version} ...")
+            found[name] = asyncio.run(_look(name, version))
+        except (MissingPart, TrialError, LabError) as error:
+            console.print(f"  [yellow]not measured[/]: {error.message}")
+    file = registry.measured_file()
+    before: dict[str, Mapping[str, Mapping[str, str]]] = json.loads(file.read_text()) if file.is_file() else {}
+    fresh = {
+        name: {k: {"value": f.value, "source": f.source, "date": f.date} for k, f in c.items()}
+        for name, c in found.items()
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(before | fresh, indent=1, ensure_ascii=False) + "\n")
+    console.print(f"kept in {file}")
+
+
+async def _look(name: str, version: str) -> dict[str, Fact]:
+    from tunnelmark.lab.lab import Keeper
+    from tunnelmark.plan.files import Files
+    from tunnelmark.plan.load import load_topology
+    from tunnelmark.run.rest import look
+
+    driver = registry.vpn(name)
+    with tempfile.TemporaryDirectory() as logs:
+        async with Keeper() as keeper:
+            seen = await look(keeper, load_topology("trio", Files.standard()), driver, driver.options(), Path(logs))
+    source, today = (
+        f"measured here, {version}, Linux {platform.release()}: tunnelmark matrix --measure",
+        str(date.today()),
+    )
+    values = {
+        "measured_first_packet": f"{seen.first_packet:.2f} s",
+        "measured_mtu": str(seen.mtu),
+        "measured_threads": str(seen.threads),
+        "measured_offloads": "yes, TSO" if seen.segmentation else "no",
+        "measured_memory": f"{seen.memory / 2**20:.1f} MiB",
+    }
+    return {key: Fact(value, source, today) for key, value in values.items()}

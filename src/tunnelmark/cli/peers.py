@@ -1,0 +1,178 @@
+"""The commands `peers list`, `peers install` and `peers verify`: the VPNs under test, from their registries to green."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterable
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark import registry
+from tunnelmark.cli import bins, names
+from tunnelmark.cli.output import as_json, table
+from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.lab import machine
+from tunnelmark.lab.programs import Part, part_version, sha256
+from tunnelmark.peers.recipe import Recipe, recipe, recipes
+from tunnelmark.peers.standing import Standing, recipe_for, standing, where
+from tunnelmark.units import clock
+
+_STYLES = {"ready": "green", "installable": "yellow", "missing": "red"}
+
+
+@click.group()
+def peers() -> None:
+    """List, install and verify the VPNs under test.
+
+    Each is built from its registry, in a pinned version, into a folder of its own. docs/peers.md says more.
+    """
+
+
+@peers.command("list")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@bins.option
+def list_(json_: bool) -> None:
+    """What is ready in which version, what can be installed and how long that takes, what somebody must bring."""
+    arms = _arms()
+    found = {name: (one, standing(one)) for name, one in recipes().items()}
+    if json_:
+        as_json([_plain(one, how, arms.get(name, {})) for name, (one, how) in found.items()])
+        return
+    table(
+        ("peer", "state", "version", "from", "arms", ""),
+        [
+            (
+                name,
+                Text(how.state, style=_STYLES[how.state]),
+                _short(_version(how, arms.get(name, {}))),
+                " and ".join(one.sources),
+                ", ".join(arms.get(name, {})) or "-",
+                how.note,
+            )
+            for name, (one, how) in found.items()
+        ],
+    )
+    ready = [name for name, (_, how) in found.items() if how.state == "ready"]
+    click.echo(
+        f"\n{len(ready)} of {len(found)} peers are ready, and with them {sum(len(arms.get(one, {})) for one in ready)} arms"
+    )
+
+
+@peers.command()
+@click.argument("chosen", metavar="[NAME]...", nargs=-1, type=names.PEER)
+@click.option("--all", "all_", is_flag=True, help="Install all that registries carry.")
+@click.option("--quick", is_flag=True, help="Install what is built soon, as CI does.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many are built at once  [default: one a core].")
+def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None) -> int:
+    """Install peers, each into a folder of its own, at low priority.
+
+    It can be stopped at any moment; the same command goes on, and does nothing for what is in place. Exit code 1 when
+    one failed.
+    """
+    from tunnelmark.cli.building import Live
+    from tunnelmark.peers.install import install
+
+    if bool(chosen) + all_ + quick != 1:
+        raise UsageError("name peers, or say --all or --quick", hint="see `tunnelmark peers list`")
+    wanted = [recipe(name) for name in chosen] or [
+        one for one in recipes().values() if (one.peer.ci if quick else not one.file.makers)
+    ]
+    if os.geteuid() != 0 and any(one.packages and standing(one).state != "ready" for one in wanted):
+        _ask_sudo()
+    console = Console(highlight=False)
+    jobs = jobs or machine.cores()
+    console.print(f"{len(wanted)} peers, up to {jobs} at once, at low priority; stop at any moment, and go on later")
+    with Live(console) as live:
+        outcomes = asyncio.run(install(wanted, live, jobs))
+    counts = {
+        result: sum(one.result == result for one in outcomes) for result in dict.fromkeys(o.result for o in outcomes)
+    }
+    console.print("  ".join(f"{number} {result}" for result, number in counts.items()))
+    refused = ("failed",) if quick else ("failed", "impossible", "missing")
+    return int(any(one.result in refused for one in outcomes))
+
+
+@peers.command()
+@click.argument("chosen", metavar="[NAME]...", nargs=-1)
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@bins.option
+def verify(chosen: tuple[str, ...], json_: bool) -> int:
+    """Run the contract suite on every arm that is ready, or on NAME: an arm, or a peer for all of its arms.
+
+    It deploys each on three nodes: it must come up, carry packets both ways, show no plaintext, survive crashes, leave
+    nothing behind. Needs root and the checkout. Exit code 1 when an arm failed.
+    """
+    from tunnelmark.cli import verifying
+
+    console = Console(highlight=False, stderr=json_)
+    return verifying.verify(_chosen_arms(chosen), console, json_)
+
+
+def _ask_sudo() -> None:
+    """Let sudo ask for its password now, and not in the middle."""
+    try:
+        code = subprocess.run(["sudo", "-v"], check=False).returncode
+    except FileNotFoundError:
+        return  # the recipe will say so
+    if code != 0:
+        raise MissingPart("sudo refuses, and Debian packages need root", hint="run the same command as root")
+
+
+def _arms() -> dict[str, dict[str, Part]]:
+    """The named arms that each recipe brings, with what they need."""
+    found: dict[str, dict[str, Part]] = {}
+    for name, part in registry.parts().items():
+        if (one := recipe_for(part)) is not None:
+            found.setdefault(one.name, {})[name] = part
+    return found
+
+
+def _chosen_arms(chosen: Iterable[str]) -> dict[str, Part]:
+    """The arms behind names of peers and arms; all without a name. UnknownName for a name that is neither."""
+    known, brought = registry.parts(), _arms()
+    found: dict[str, Part] = {}
+    for name in chosen:
+        if name in known:
+            found[name] = known[name]
+        elif not (arms := brought.get(recipe(name).name)):
+            raise UsageError(f"no driver uses the peer {name}", hint="see the arms in `tunnelmark peers list`")
+        else:
+            found |= arms
+    return found or known
+
+
+def _version(how: Standing, arms: dict[str, Part]) -> str:
+    if how.version or how.state != "ready":
+        return how.version
+    try:
+        return next((part_version(part) for part in arms.values()), "")
+    except MissingPart:
+        return ""
+
+
+def _short(version: str) -> str:
+    """Go's pseudo-versions are long; day and commit are enough for people."""
+    head, _, commit = version.rpartition("-")
+    return f"{head.rpartition('-')[2][:8]}-{commit}" if version.startswith("0.0.0-") else version
+
+
+def _plain(one: Recipe, how: Standing, arms: dict[str, Part]) -> dict[str, object]:
+    paths = where(one) if how.state == "ready" else {}
+    return {
+        "name": one.name,
+        "title": one.peer.title,
+        "homepage": one.peer.homepage,
+        "from": list(one.sources),
+        "state": how.state,
+        "version": _version(how, arms) or None,
+        "note": how.note,
+        "takes": clock(float(one.peer.takes)),
+        "takes_seconds": float(one.peer.takes),
+        "ci": one.peer.ci,
+        "arms": list(arms),
+        "programs": {name: {"path": str(path), "sha256": sha256(path)} for name, path in paths.items()},
+    }

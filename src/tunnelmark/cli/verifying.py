@@ -1,0 +1,127 @@
+"""What `peers verify` does: the contract suite on one arm after the other, and a table of how each did."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.text import Text
+
+import tunnelmark
+from tunnelmark.cli.output import as_json, table
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab.programs import Part, part_version
+from tunnelmark.peers.install import cache
+from tunnelmark.peers.standing import absent, recipe_for
+from tunnelmark.units import clock
+
+_NAMED = 2  # failed tests that the table names; the log has all
+
+Result = Literal["verified", "failed", "skipped"]
+
+_STYLES = {"verified": "green", "failed": "bold red", "skipped": "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one arm did: how many tests passed, failed and were skipped, in how many seconds, and what to know of it."""
+
+    arm: str
+    result: Result
+    version: str = ""
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+
+def verify(arms: Mapping[str, Part], console: Console, json_: bool) -> int:
+    """Run the contract suite on arms, print a table, and return the exit code."""
+    suite = _suite()
+    if os.geteuid() != 0:
+        raise MissingPart("the contract suite makes labs and needs root", hint="run it again with sudo")
+    verdicts = []
+    for name, part in arms.items():
+        verdict = _one(name, part, suite)
+        verdicts.append(verdict)
+        style = _STYLES[verdict.result]
+        took = f" in {clock(verdict.seconds)}" if verdict.seconds else ""
+        console.print(Text.assemble(f"  {name:<24} ", (verdict.result, style), took), soft_wrap=True)
+    if json_:
+        as_json([asdict(verdict) for verdict in verdicts])
+    else:
+        console.print()
+        table(("arm", "result", "version", "tests", "took", ""), [_row(verdict) for verdict in verdicts])
+        counts = {result: sum(one.result == result for one in verdicts) for result in ("verified", "failed", "skipped")}
+        console.print("\n" + ", ".join(f"{number} {result}" for result, number in counts.items()))
+    return int(any(verdict.result == "failed" for verdict in verdicts))
+
+
+def _suite() -> Path:
+    """The checkout's contract suite; MissingPart where only the package is installed."""
+    top = Path(tunnelmark.__file__).resolve().parents[2]
+    if not (top / "tests" / "contract" / "test_vpns.py").is_file():
+        raise MissingPart(
+            "the contract suite is part of the checkout, and this is the installed package alone",
+            hint="clone the project, run `make setup` there, and then .venv/bin/tunnelmark peers verify",
+        )
+    if importlib.util.find_spec("pytest") is None:
+        raise MissingPart(
+            "the contract suite needs pytest", hint="run `make setup` in the checkout, and its .venv/bin/tunnelmark"
+        )
+    return top
+
+
+def _one(name: str, part: Part, top: Path) -> Verdict:
+    try:
+        version = part_version(part)
+    except MissingPart as missing:
+        recipe = recipe_for(part)
+        return Verdict(name, "skipped", note=absent(part, recipe, missing) if recipe else f"{missing}; {missing.hint}")
+    log = cache() / "logs" / f"verify-{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-verify-") as folder, log.open("wb") as output:
+        report = Path(folder, "report.xml")
+        argv = [sys.executable, "-m", "pytest", "tests/contract", "--arm", name, f"--junitxml={report}"]
+        began = time.monotonic()
+        code = subprocess.run(
+            argv, cwd=top, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+        ).returncode
+        seconds = time.monotonic() - began
+        if not report.is_file():
+            return Verdict(name, "failed", version, seconds=seconds, note=f"pytest ended with code {code}: {log}")
+        cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314  # written by our own pytest
+    failed = [one.get("name", "") for one in cases if one.find("failure") is not None or one.find("error") is not None]
+    skipped = sum(one.find("skipped") is not None for one in cases)
+    passed = len(cases) - len(failed) - skipped
+    named = ", ".join(name.partition("[")[0] for name in failed[:_NAMED]) + (", ..." if len(failed) > _NAMED else "")
+    note = f"{named}: {log}" if failed else ""
+    if not failed and not passed:
+        note = f"no test ran: {log}"
+    return Verdict(name, "verified" if passed and not failed and code == 0 else "failed", version, passed, len(failed),
+                   skipped, seconds, note)  # fmt: skip
+
+
+def _row(verdict: Verdict) -> tuple[str | Text, ...]:
+    tests = f"{verdict.passed} of {verdict.passed + verdict.failed}" if verdict.passed or verdict.failed else "-"
+    if verdict.skipped:
+        tests += f", {verdict.skipped} not asked"
+    return (
+        verdict.arm,
+        Text(verdict.result, style=_STYLES[verdict.result]),
+        verdict.version or "-",
+        tests,
+        clock(verdict.seconds) if verdict.seconds else "-",
+        verdict.note,
+    )

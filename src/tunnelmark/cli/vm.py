@@ -1,0 +1,205 @@
+"""Has a study or a proof carried out in a virtual machine: boots it, asks `guest` in it, shows what it says, takes its errors.
+
+The results folder, or the folder of a proof's raw output, is the one that both sides write. What the machine says of itself
+stands there in `vm/`; what it is asked stands there as well while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from tunnelmark import errors
+from tunnelmark.errors import LabError, TunnelmarkError, UsageError
+from tunnelmark.lab import machine as host
+from tunnelmark.lab.programs import version
+from tunnelmark.lab.vm import Hardware, Machine, accelerate, kernel, qemu
+from tunnelmark.plan.load import save_inputs
+from tunnelmark.plan.model import Study
+from tunnelmark.record import store
+from tunnelmark.record.results import VM, LinkProof
+
+PROFILE = "fast-ethernet"
+"""What `compare` takes in a virtual machine if no profile is named: an emulated processor cannot fill a faster link."""
+
+_MEMORY = 2048  # MiB: files that are read stay in memory, and half of it may hold raw output
+_BOOT = 600.0  # seconds; 8 on a quiet machine, minutes where other work takes the cores
+_CORES = 4  # at most, where KVM runs the guest
+_REQUEST = ".request"  # folder in `vm/`, removed at the end
+_PASSED = ("HOME", "PATH", "COLUMNS", "LANG", "LC_ALL", "PYTHONPATH")
+_PASSED_BEGINNINGS = ("TUNNELMARK_", "XDG_DATA", "XDG_CACHE", "XDG_CONFIG")
+_KINDS = {"MissingPart", "LabError", "StoreError", "DiskFull", "UsageError"}
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def options(command: _Command) -> _Command:
+    """Adds `--backend` and `--kernel` to a command."""
+    backend = click.option(
+        "--backend",
+        type=click.Choice(("netns", "vm")),
+        help="What the lab is made of: namespaces of this kernel, or of another one in a virtual machine [netns].",
+    )
+    kernels = click.option(
+        "--kernel",
+        "kernels",
+        multiple=True,
+        metavar="RELEASE",
+        help="With --backend vm: Debian's kernel of that release; repeatable [the distribution's current one].",
+    )
+    return backend(kernels(command))
+
+
+def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
+    """The kernels to boot, `""` for the distribution's current one; none: this machine's own is used."""
+    if backend != "vm":
+        if kernels:
+            raise UsageError("only a virtual machine can have another kernel", hint="add --backend vm")
+        return ()
+    return tuple(dict.fromkeys(kernels)) or ("",)
+
+
+def of_results(folder: Path) -> tuple[str, ...]:
+    """The kernel of the virtual machine in which results were begun; none: they were not begun in one."""
+    environment = store.load_environment(folder)
+    return (str(environment["guest"]["kernel"]),) if "guest" in environment else ()
+
+
+def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
+    """A folder for each kernel: the one named, or, for several, one for each in it."""
+    return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
+
+
+def study(study: Study, folder: Path, release: str, console: Console, *, resuming: bool) -> None:
+    """Carry a study out in a guest with that kernel; the results are in the folder when it returns."""
+    if not resuming:
+        store.require_empty(folder)
+    request = {"kind": "study", "study": study.name, "blocks": study.blocks, "seed": study.seed, "resuming": resuming}
+
+    def files(place: Path) -> None:
+        save_inputs(study, place / "inputs")
+
+    asyncio.run(_ask(request, folder, release, console, files))
+
+
+def proof(request: Mapping[str, Any], folder: Path, release: str, console: Console) -> tuple[LinkProof, dict[str, Any]]:
+    """Prove a link in a guest with that kernel: the proof, and what the guest was; raw output goes to the folder."""
+    answer = asyncio.run(_ask({"kind": "proof", **request}, folder, release, console))
+    return TypeAdapter(LinkProof).validate_python(answer["proof"]), answer["guest"]
+
+
+async def _ask(
+    request: Mapping[str, Any],
+    folder: Path,
+    release: str,
+    console: Console,
+    files: Callable[[Path], None] | None = None,
+) -> dict[str, Any]:
+    """Boot, have the request carried out, end; what the guest answers. The guest's own error is raised here."""
+    folder = folder.resolve()
+    logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
+    place = logs / _REQUEST
+    accelerator = await accelerate.choose()
+    if release not in kernel.cached():
+        console.print(
+            f"  kernel     {release or 'the newest that apt knows'}; fetched if it is not in the cache (70 to 100 MB)",
+            soft_wrap=True,
+        )
+    place.mkdir(parents=True)
+    guest = Machine(
+        folder,
+        hardware=_hardware(accelerator),
+        accelerator=accelerator,
+        release=release,
+        logs=logs,
+        boot_timeout=_BOOT,
+    )
+    try:
+        if files is not None:
+            files(place)
+        begun = time.monotonic()
+        async with guest:
+            facts = _facts(guest)
+            console.print(f"  machine    {words(facts)}; up after {time.monotonic() - begun:.0f} s", soft_wrap=True)
+            asked = {**request, "guest": facts, "folder": str(folder), "command": sys.argv[1:], "time": time.time()}
+            (place / "request.json").write_text(json.dumps(asked, indent=1))
+            done = await guest.run(
+                [sys.executable, "-m", "tunnelmark.cli.guest", str(place)],
+                None,
+                env=_environment(),
+                cwd=Path.cwd(),
+                follow=lambda text: console.out(text, end="", highlight=False),
+            )
+        if (told := place / "error.json").exists():
+            raise _error(json.loads(told.read_text()))
+        if done.code:
+            said = "\n".join(done.stderr.strip().splitlines()[-15:])
+            raise LabError(
+                f"the command in the virtual machine ended with code {done.code}:\n{said}",
+                hint=f"{guest.console} has what its kernel said",
+            )
+        answer: dict[str, Any] = json.loads((place / "answer.json").read_text())
+        return answer
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            logs.rmdir()  # nothing was said: the machine could not even be tried
+
+
+def words(facts: Mapping[str, Any]) -> str:
+    """What a guest is, in words for people."""
+    how = "software emulation on one core, whose clock counts instructions" if facts["emulated"] else "KVM"
+    return f"Linux {facts['kernel']} in QEMU, {how}"
+
+
+def _hardware(accelerator: qemu.Accelerator) -> Hardware:
+    """Cores of the host where KVM gives them; else one whose clock counts, so that timing does not depend on the host."""
+    if accelerator == "kvm":
+        return Hardware(cores=min(_CORES, host.cores()), memory=_MEMORY)
+    return Hardware(cores=1, memory=_MEMORY, virtual_clock=True)
+
+
+def _facts(guest: Machine) -> dict[str, Any]:
+    """What is recorded of the guest, beside what it finds out itself."""
+    hardware = guest.hardware
+    return {
+        "kernel": guest.release,
+        "accelerator": guest.accelerator,
+        "emulated": guest.accelerator == "tcg",
+        "clock": f"{hardware.instruction_ns} ns an instruction" if hardware.virtual_clock else "the host's",
+        "hardware": asdict(hardware),
+        "qemu": version((qemu.PROGRAM, "--version"), r"version (\S+)", accelerate.PACKAGES),
+        "host": {"system": host.system(), "kernel": host.kernel(), "cpu": host.cpu(), "cores": host.cores()},
+    }
+
+
+def _environment() -> dict[str, str]:
+    """What of this process's environment decides what the command does."""
+    passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_BEGINNINGS)}
+    passed |= {name: os.environ[name] for name in _PASSED if name in os.environ}
+    width = str(shutil.get_terminal_size().columns)
+    return {"COLUMNS": width, "PYTHONUNBUFFERED": "1", **passed}
+
+
+def _logs(folder: Path, number: int) -> Path:
+    """Each session's own: a run that was resumed has several."""
+    return folder / (VM if number == 1 else f"{VM}.{number}")
+
+
+def _error(told: Mapping[str, str]) -> TunnelmarkError:
+    kind = getattr(errors, told["kind"]) if told["kind"] in _KINDS else LabError
+    error: TunnelmarkError = kind(told["message"], hint=told["hint"])
+    return error

@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools names the commands that this recipe builds, so that `go mod tidy` keeps what they need.
+package tools
+
+import (
+	_ "github.com/mudler/edgevpn"
+)

@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package tools names the commands that this recipe builds, so that `go mod tidy` keeps what they need.
+package tools
+
+import (
+	_ "github.com/yggdrasil-network/yggdrasil-go/cmd/yggdrasil"
+	_ "github.com/yggdrasil-network/yggdrasil-go/cmd/yggdrasilctl"
+)

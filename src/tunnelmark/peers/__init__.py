@@ -1,0 +1,1 @@
+"""How every VPN under test is installed: recipes with pinned versions, and the installer that carries them out."""

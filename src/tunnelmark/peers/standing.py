@@ -1,0 +1,84 @@
+"""How recipes stand on this machine (ready, installable, missing, and why), and which recipe brings what an arm needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import programs
+from tunnelmark.lab.programs import Part
+from tunnelmark.peers import debian, record, toolchains
+from tunnelmark.peers.recipe import Recipe, recipes
+from tunnelmark.units import clock
+
+State = Literal["ready", "installable", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A recipe on this machine: ready, installable (it can be built or installed here), or missing (somebody must bring it).
+
+    `version` is known by its record or by Debian, and empty where only the program itself could say it. `note` is why
+    it is not ready, or what is odd about it.
+    """
+
+    state: State
+    version: str = ""
+    note: str = ""
+
+
+def standing(recipe: Recipe) -> Standing:
+    """Look at a recipe's folder, at PATH, and at what `--bin` named."""
+    folder = programs.peer_folder(recipe.name)
+    if recipe.built and not (differs := record.changed(recipe, folder)):
+        return Standing("ready", recipe.peer.version)
+    if (named := os.environ.get(programs.NAMED_VARIABLE)) and _found(recipe, named):
+        return Standing("ready", "", "named by --bin")
+    if recipe.built and _found(recipe, str(folder / "bin")):
+        return Standing("ready", "", f"not as its recipe has it: {differs}")
+    if not recipe.built and _found(recipe, programs.path_of(recipe.name)):
+        known = debian.versions(recipe.packages) if recipe.packages else {}
+        return Standing("ready", known.get(recipe.packages[0], "") if recipe.packages else "")
+    why, hint = toolchains.obstacle(recipe)
+    if why:
+        return Standing("missing", "", hint if recipe.file.makers else f"it {why}: {hint}")
+    return Standing("installable", "", f"about {clock(float(recipe.peer.takes))}")
+
+
+def recipe_for(part: Part) -> Recipe | None:
+    """The recipe that brings an arm's programs: the one it names, or the Debian packages that hold one of its own."""
+    known = recipes()
+    if part.peer:
+        return known.get(part.peer)
+    return next(
+        (
+            one
+            for one in known.values()
+            if set(one.packages) & set(part.packages) and set(one.programs) & set(part.programs)
+        ),
+        None,
+    )
+
+
+def absent(part: Part, recipe: Recipe, missing: MissingPart) -> str:
+    """Why a part whose recipe is known is not here, in words for whoever misses it."""
+    found = standing(recipe)
+    if found.state == "ready":  # its own programs are here, and something beside them is not
+        return f"{part.name}: {missing.message}; {missing.hint}"
+    if found.state == "missing":
+        return f"{part.name}: not installed here: {found.note}"
+    return f"{part.name}: not installed here: it takes {found.note}; tunnelmark peers install {recipe.name}"
+
+
+def _found(recipe: Recipe, path: str) -> bool:
+    return all(shutil.which(program, path=path) for program in recipe.programs)
+
+
+def where(recipe: Recipe) -> dict[str, Path]:
+    """The paths of a ready recipe's programs."""
+    found = {program: shutil.which(program, path=programs.path_of(recipe.name)) for program in recipe.programs}
+    return {program: Path(path) for program, path in found.items() if path}

@@ -1,0 +1,99 @@
+"""What all WireGuard implementations share: keys, the configuration file, and a full mesh set up by wg(8)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from pydantic import Field
+
+from tunnelmark.vpns.base import (
+    Command,
+    Deployment,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Step,
+    UnixSocket,
+)
+
+INTERFACE = "wg0"
+PORT = 51820
+SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
+"""Where a user-space implementation is told its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
+
+TOOLS = ("wg", "ip")  # programs that `full_mesh` uses
+PACKAGES = ("wireguard-tools", "iproute2")  # that bring them
+
+PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
+_SEEN = "2026-11-21"  # when the facts below were looked up
+TRANSPORT = Fact("UDP", f"{PAPER} section 3", _SEEN)
+ENCRYPTION = Fact("ChaCha20-Poly1305", f"{PAPER} section 5.4.6", _SEEN)
+HANDSHAKE = Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{PAPER} sections 5 and 6", _SEEN)
+ROUTING = Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", _SEEN)
+INNER = Fact("IPv4 and IPv6", "wg(8), AllowedIPs", _SEEN)
+
+
+def features(*, mtu: Fact, datapath: Fact, licence: Fact) -> Features:
+    """The row of a plain WireGuard implementation: only these three differ between them."""
+    return Features(
+        transport=TRANSPORT,
+        encryption=ENCRYPTION,
+        handshake=HANDSHAKE,
+        routing=ROUTING,
+        inner=INNER,
+        mtu=mtu,
+        datapath=datapath,
+        licence=licence,
+    )
+
+
+class MtuOptions(Options):
+    """`mtu` of the overlay interface in bytes; None leaves it as shipped."""
+
+    mtu: int | None = Field(default=None, ge=576, le=65535)
+
+
+def secret(key: X25519PrivateKey) -> str:
+    """A private key as wg(8) reads it."""
+    return b64encode(key.private_bytes_raw()).decode()
+
+
+def public(key: X25519PrivateKey) -> str:
+    """The public key that belongs to it."""
+    return b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
+    """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
+    text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {PORT}\n"
+    for peer in mesh.others(host):
+        text += f"[Peer]\nPublicKey = {public(keys[peer.name])}\nAllowedIPs = {peer.overlay.ip}/32\n"
+        text += f"Endpoint = {peer.endpoint(PORT)}\n"
+    return text
+
+
+def full_mesh(mesh: Mesh, begin: Callable[[Host], Step], mtu: int | None) -> Deployment:
+    """Every node peers with every other; `begin` makes a node's interface, by a daemon or by a command.
+
+    Interfaces go up last, when all of them know their keys: a handshake that reaches a node without keys is lost, and
+    WireGuard repeats it after 5 s only.
+    """
+    keys = {host.name: X25519PrivateKey.generate() for host in mesh.hosts}
+    size = () if mtu is None else ("mtu", str(mtu))
+    configure, up = [], []
+    for host in mesh.hosts:
+        configure.append(Command(host.name, ("wg", "setconf", INTERFACE, str(host.dir / "wg.conf"))))
+        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
+        up.append(Command(host.name, ("ip", "link", "set", INTERFACE, *size, "up")))
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(File(host.name, host.dir / "wg.conf", config(mesh, host, keys)) for host in mesh.hosts),
+        phases=(tuple(begin(host) for host in mesh.hosts), tuple(configure), tuple(up)),
+    )

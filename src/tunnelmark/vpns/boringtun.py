@@ -1,0 +1,53 @@
+"""BoringTun, Cloudflare's WireGuard in user space, written in Rust: a full mesh of peers over UDP."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Host, Mesh, Options
+
+
+class BoringTunOptions(_wg.MtuOptions):
+    """`threads`: how many handle packets; None is 4, as shipped."""
+
+    threads: int | None = Field(default=None, ge=1, le=256)
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """A full mesh, as `_wg` sets it up; a full packet is split, for the MTU is 1500 unless told otherwise."""
+    assert isinstance(options, BoringTunOptions)
+    threads = () if options.threads is None else ("--threads", str(options.threads))
+
+    def daemon(host: Host) -> Daemon:
+        # It would become the user that called sudo, as whom it may not set up the interface again.
+        argv = ("boringtun-cli", "--foreground", "--disable-drop-privileges", *threads, _wg.INTERFACE)
+        return Daemon(host.name, "boringtun", argv, ready=_wg.SOCKET)
+
+    return _wg.full_mesh(mesh, daemon, options.mtu)
+
+
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="boringtun",
+    title="WireGuard (BoringTun)",
+    homepage="https://github.com/cloudflare/boringtun",
+    packages=_wg.PACKAGES,
+    programs=("boringtun-cli", *_wg.TOOLS),
+    peer="boringtun",
+    version=("boringtun-cli", "--version"),
+    version_pattern=r"boringtun\S* (\S+)",
+    deploy=deploy,
+    options=BoringTunOptions,
+    ipv6=True,
+    features=_wg.features(
+        mtu=Fact("1500, the kernel's default: full packets are split", "measured here, 0.7.1: ip link", _SEEN),
+        datapath=Fact(
+            "user space over TUN, one packet a system call, 4 threads, a TUN queue each",
+            "boringtun 0.7.1: src/device/mod.rs, DeviceConfig; boringtun-cli --help",
+            _SEEN,
+        ),
+        licence=Fact("BSD-3-Clause", "boringtun-cli 0.7.1: Cargo.toml", _SEEN),
+    ),
+)

@@ -1,0 +1,96 @@
+"""fastd: Ethernet over UDP between peers that know each other's keys; here everybody knows everybody."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, UdpPort
+
+INTERFACE = "fastd0"
+PORT = 10000  # there is no usual one; the manual's examples have it
+KEYS = (
+    'umask 077; secret=$(fastd --generate-key --machine-readable) && printf \'secret "%s";\\n\' "$secret" > "$0.secret"'
+    ' && public=$(fastd --config "$0.secret" --show-key --machine-readable) && printf \'key "%s";\\n\' "$public" > "$0.pub"'
+)
+"""Makes a node's key pair on the desk, as two pieces of configuration."""
+
+
+class FastdOptions(Options):
+    """`method` protects the data: what the manual recommends, or nothing at all."""
+
+    method: Literal["salsa2012+umac", "null"] = "salsa2012+umac"
+
+
+def _config(mesh: Mesh, host: Host, options: FastdOptions) -> str:
+    """A node's configuration. Its mode is TAP, as shipped, for with TUN it can have one peer only.
+
+    One of two peers names the other's address. Where both do and start together, each drops what the other sends.
+    """
+    lines = [
+        f'interface "{INTERFACE}";',
+        f"bind {host.endpoint(PORT)};",
+        f'method "{options.method}";',
+        f'include "{host.dir}/own.secret";',
+        f'on up "ip address add {host.overlay} dev $INTERFACE && ip link set $INTERFACE up";',
+    ]
+    for place, other in enumerate(mesh.hosts):
+        remote = f" remote {other.endpoint(PORT)};" if place < mesh.hosts.index(host) else ""
+        if other != host:
+            lines.append(f'peer "{other.name}" {{ include "{host.dir}/{other.name}.pub";{remote} }}')
+    return "\n".join(lines) + "\n"
+
+
+def _files(mesh: Mesh, host: Host, options: FastdOptions) -> list[File]:
+    return [
+        File(host.name, host.dir / "fastd.conf", _config(mesh, host, options)),
+        File(host.name, host.dir / "own.secret", from_desk=f"{host.name}.secret"),
+        *(File(host.name, host.dir / f"{peer.name}.pub", from_desk=f"{peer.name}.pub") for peer in mesh.others(host)),
+    ]
+
+
+def _daemon(host: Host) -> Daemon:
+    return Daemon(host.name, "fastd", ("fastd", "--config", str(host.dir / "fastd.conf")), ready=UdpPort(PORT))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Each node dials those before it, which listen already."""
+    assert isinstance(options, FastdOptions)
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        desk=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
+        phases=tuple((_daemon(host),) for host in mesh.hosts),
+        encrypted=options.method != "null",
+    )
+
+
+_MANUAL = "https://fastd.readthedocs.io/en/stable"
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="fastd",
+    title="fastd",
+    homepage="https://fastd.readthedocs.io/",
+    packages=("fastd", "iproute2"),
+    programs=("fastd", "ip", "sh"),
+    version=("fastd", "--version"),
+    version_pattern=r"fastd v(\S+)",
+    deploy=deploy,
+    options=FastdOptions,
+    variants={"fastd-null": {"method": "null"}},
+    ipv6=True,
+    features=Features(
+        transport=Fact("UDP", f"{_MANUAL}/manual/config.html: bind", _SEEN),
+        encryption=Fact(
+            "none chosen as shipped; here Salsa20/12 with UMAC, which the manual recommends",
+            f"{_MANUAL}/manual/methods.html",
+            _SEEN,
+        ),
+        handshake=Fact("FHMQV-C over a curve of Ed25519's field", f"{_MANUAL}/crypto/fhmqvc.html", _SEEN),
+        routing=Fact("peers only, or switched where forwarding is on", f"{_MANUAL}/manual/config.html: forward", _SEEN),
+        inner=Fact("Ethernet (IP with one peer over TUN)", f"{_MANUAL}/manual/config.html: mode", _SEEN),
+        mtu=Fact("1500", "measured here, 22: ip link on the new interface", _SEEN),
+        datapath=Fact("user space over TAP, one thread, one packet a system call", "measured here, 22", _SEEN),
+        licence=Fact("BSD-2-Clause and BSD-3-Clause", "/usr/share/doc/fastd/copyright", _SEEN),
+    ),
+)

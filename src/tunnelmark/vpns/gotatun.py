@@ -1,0 +1,54 @@
+"""GotaTun, Mullvad's WireGuard in user space, a descendant of BoringTun: a full mesh of peers over UDP."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Host, Mesh, Options
+
+
+class GotaTunOptions(_wg.MtuOptions):
+    """`threads`: how many run its tasks; None is one a core, as shipped."""
+
+    threads: int | None = Field(default=None, ge=1, le=256)
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """A full mesh, as `_wg` sets it up; a full packet is split, for the MTU is 1500 unless told otherwise."""
+    assert isinstance(options, GotaTunOptions)
+    # It has no flag for this; its runtime reads the variable (tokio: runtime::Builder::worker_threads).
+    env = {} if options.threads is None else {"TOKIO_WORKER_THREADS": str(options.threads)}
+
+    def daemon(host: Host) -> Daemon:
+        # A socket that an earlier one left behind accepts nobody, so that it does not count as ready.
+        argv = ("gotatun", "--foreground", "--disable-drop-privileges", _wg.INTERFACE)
+        return Daemon(host.name, "gotatun", argv, ready=_wg.SOCKET, env=env)
+
+    return _wg.full_mesh(mesh, daemon, options.mtu)
+
+
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="gotatun",
+    title="WireGuard (GotaTun)",
+    homepage="https://github.com/mullvad/gotatun",
+    packages=_wg.PACKAGES,
+    programs=("gotatun", *_wg.TOOLS),
+    peer="gotatun",
+    version=("gotatun", "--version"),
+    version_pattern=r"gotatun\S* (\S+)",
+    deploy=deploy,
+    options=GotaTunOptions,
+    ipv6=True,
+    features=_wg.features(
+        mtu=Fact("1500, the kernel's default: full packets are split", "measured here, 0.10.2: ip link", _SEEN),
+        datapath=Fact(
+            "user space over TUN, one packet a system call; UDP in batches (sendmmsg, recvmmsg, GRO); one thread a core",
+            "gotatun 0.10.2: src/tun/tun_async_device.rs, src/udp/socket/linux.rs",
+            _SEEN,
+        ),
+        licence=Fact("MPL-2.0", "gotatun-cli 0.10.2: Cargo.toml", _SEEN),
+    ),
+)

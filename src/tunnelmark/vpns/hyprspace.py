@@ -1,0 +1,105 @@
+"""Hyprspace: a mesh over libp2p; nodes know each other's keys, and find each other through the hub or by mDNS."""
+
+from __future__ import annotations
+
+import json
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+)
+
+INTERFACE = "hypr0"
+PORT = 8001
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def _base58(data: bytes) -> str:
+    """Base58 as libp2p writes it (base58btc of the multibase table)."""
+    number, text = int.from_bytes(data, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = _BASE58[digit] + text
+    return "1" * (len(data) - len(data.lstrip(b"\0"))) + text
+
+
+def _public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def _secret(key: Ed25519PrivateKey) -> str:
+    """A private key as `hyprspace init` writes it: libp2p's protobuf (type 1, 64 bytes), multibase z."""
+    return "z" + _base58(b"\x08\x01\x12\x40" + key.private_bytes_raw() + _public(key))
+
+
+def peer_id(key: Ed25519PrivateKey) -> str:
+    """A node's name in libp2p: the identity multihash of its public key (libp2p specs: peer-ids.md)."""
+    return _base58(b"\x00\x24\x08\x01\x12\x20" + _public(key))
+
+
+def _config(mesh: Mesh, host: Host, keys: dict[str, Ed25519PrivateKey]) -> str:
+    hub = f"/ip4/{mesh.hub.underlay}/tcp/{PORT}/p2p/{peer_id(keys[mesh.hub.name])}"
+    return json.dumps(
+        {
+            "privateKey": _secret(keys[host.name]),
+            "listenAddresses": [f"/ip4/0.0.0.0/tcp/{PORT}", f"/ip4/0.0.0.0/udp/{PORT}/quic-v1"],
+            "bootstrapPeers": [] if host == mesh.hub else [hub],
+            "peers": [{"name": other.name, "id": peer_id(keys[other.name])} for other in mesh.others(host)],
+        },
+        indent=1,
+    )
+
+
+def _daemon(host: Host) -> Daemon:
+    argv = ("hyprspace", "up", "-i", INTERFACE, "-c", str(host.dir / "hyprspace.json"))
+    return Daemon(host.name, "hyprspace", argv, ready=TcpPort(PORT))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """The hub listens before the others look for it; addresses follow from the keys and are read from the interface."""
+    keys = {host.name: Ed25519PrivateKey.generate() for host in mesh.hosts}
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        files=tuple(File(host.name, host.dir / "hyprspace.json", _config(mesh, host, keys)) for host in mesh.hosts),
+        phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
+    )
+
+
+_SOURCE = "hyprspace 0.15.0"
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="hyprspace",
+    title="Hyprspace",
+    homepage="https://github.com/hyprspace/hyprspace",
+    packages=(),
+    peer="hyprspace",
+    programs=("hyprspace",),
+    version=("hyprspace", "version"),
+    version_pattern=r"hyprspace v?(\S+)",
+    deploy=deploy,
+    starting=5.0,
+    features=Features(
+        transport=Fact(
+            "QUIC over UDP, or TCP (libp2p)", f"{_SOURCE}: p2p/, nixos/settings.nix: listenAddresses", _SEEN
+        ),
+        encryption=Fact("TLS 1.3 of QUIC, or Noise", f"{_SOURCE}: go.mod, libp2p's defaults", _SEEN),
+        handshake=Fact("TLS 1.3 or Noise XX with ed25519 identities", f"{_SOURCE}: libp2p's defaults", _SEEN),
+        routing=Fact("full mesh, peers found by DHT, mDNS or bootstrap peers", f"{_SOURCE}: p2p/", _SEEN),
+        inner=Fact("IPv4 and IPv6", f"{_SOURCE}: config/config.go, mkBuiltinAddr4 and 6", _SEEN),
+        mtu=Fact("1420", f"measured here, {_SOURCE}: ip link", _SEEN),
+        datapath=Fact("user space over TUN, a libp2p stream a peer", f"{_SOURCE}: tun/, p2p/", _SEEN),
+        licence=Fact("Apache-2.0", f"{_SOURCE}: LICENSE", _SEEN),
+    ),
+)

@@ -1,0 +1,127 @@
+"""innernet: WireGuard whose peers are told of each other by a server, reached through the tunnel itself; the hub is it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import PurePosixPath
+
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Hand,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Says,
+    TcpPort,
+    UnixSocket,
+)
+
+NETWORK = "inner0"  # innernet's name of the network is the interface's
+PORT = 51820
+OVERLAY = IPv4Network("10.60.0.0/16")  # its first address is the server's
+MEMBERS = IPv4Network("10.60.1.0/24")  # those that see each other; it may not contain the server
+LEARNT = Says(r"NAT traversal candidates")  # said once it has asked the server for the others
+SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{NETWORK}.sock"))
+
+
+def _address(mesh: Mesh, host: Host) -> IPv4Address:
+    return OVERLAY[1] if host == mesh.hub else MEMBERS[mesh.hosts.index(host)]
+
+
+def _innernet(program: str, host: Host, *words: str) -> tuple[str, ...]:
+    """A call of one of its programs, whose configuration and data stand in the host's folder."""
+    return (program, "-c", str(host.dir / "etc"), "-d", str(host.dir / "data"), *words)
+
+
+def _flags(flags: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(str(word) for flag in flags.items() for word in flag)
+
+
+def _setup(mesh: Mesh) -> str:
+    """A script that makes the network and an invitation for every spoke, once."""
+    hub = mesh.hub
+    flags = {"--network-name": NETWORK, "--network-cidr": OVERLAY, "--listen-port": PORT}
+    new = _flags(flags | {"--external-endpoint": hub.endpoint(PORT)})
+    members = _flags({"--name": "members", "--cidr": MEMBERS, "--parent": NETWORK})
+    server = [("--backend", "userspace", "new", *new), ("add-cidr", NETWORK, *members, "--yes")]
+    for spoke in mesh.spokes:
+        who = {"--name": spoke.name, "--ip": _address(mesh, spoke), "--cidr": "members", "--admin": "false"}
+        invitation = {"--save-config": _invitation(hub, spoke), "--invite-expires": "1d"}
+        server.append(("add-peer", NETWORK, *_flags(who | invitation), "--yes"))
+    done = shlex.quote(str(hub.dir / "done"))
+    lines = [f"test -e {done} && exit", *(shlex.join(_innernet("innernet-server", hub, *words)) for words in server)]
+    return "\n".join(["set -e", *lines, f": > {done}"]) + "\n"
+
+
+def _invitation(at: Host, spoke: Host) -> PurePosixPath:
+    return at.dir / f"{spoke.name}.toml"
+
+
+def _join(spoke: Host) -> Command:
+    """Redeem the invitation, unless that was done before the node was started again."""
+    words = ("--backend", "userspace", "install", str(_invitation(spoke, spoke)), "--default-name", "--delete-invite")
+    once = 'test -e "$0" || exec "$@"'
+    config = str(spoke.dir / "etc" / f"{NETWORK}.conf")
+    return Command(spoke.name, ("sh", "-c", once, config, *_innernet("innernet", spoke, *words)), timeout=30)
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """The server first; then all redeem their invitations; then each learns who the others are, one after the other.
+
+    Two that learn of each other at the same moment begin their handshakes together, which WireGuard repeats after 5 s.
+    WireGuard itself is started here, and not by innernet, so that it ends and is started again like any daemon.
+    """
+    hub = mesh.hub
+    go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", NETWORK), SOCKET) for host in mesh.hosts)
+    serve = _innernet("innernet-server", hub, "serve", NETWORK, "--backend", "userspace")
+    up = ("--backend", "userspace", "up", NETWORK, "--daemon", "--interval", "60")  # as its systemd unit
+    return Deployment(
+        overlays={host.name: Overlay(NETWORK, _address(mesh, host)) for host in mesh.hosts},
+        files=(File(hub.name, hub.dir / "setup.sh", _setup(mesh)),),
+        phases=(
+            (*go, Command(hub.name, ("sh", str(hub.dir / "setup.sh")))),
+            (
+                Daemon(hub.name, "innernet-server", serve, ready=TcpPort(PORT)),
+                *(Hand(hub.name, _invitation(hub, one), one.name, _invitation(one, one)) for one in mesh.spokes),
+            ),
+            tuple(_join(spoke) for spoke in mesh.spokes),
+            *((Daemon(one.name, "innernet", _innernet("innernet", one, *up), ready=LEARNT),) for one in mesh.spokes),
+        ),
+    )
+
+
+_README = "innernet 2.0.0: README.md"
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="innernet",
+    title="innernet (over wireguard-go)",
+    homepage="https://github.com/tonarino/innernet",
+    packages=("wireguard-go",),
+    programs=("innernet", "innernet-server", "wireguard-go", "sh"),
+    peer="innernet",
+    version=("innernet", "--version"),
+    version_pattern=r"innernet (\S+)",
+    deploy=deploy,
+    starting=12.0,  # 5 s to redeem an invitation and 5 s before others are tried are fixed in its source
+    features=Features(
+        transport=_wg.TRANSPORT,
+        encryption=_wg.ENCRYPTION,
+        handshake=_wg.HANDSHAKE,
+        routing=Fact("full mesh, peers told by a server over the tunnel", _README, _SEEN),
+        inner=Fact("IPv4 or IPv6", "innernet-server 2.0.0: src/initialize.rs", _SEEN),
+        mtu=Fact("1280", "innernet-server --help: --mtu; measured here, 2.0.0", _SEEN),
+        datapath=Fact("wireguard-go; the kernel's WireGuard as shipped", "innernet --help: --backend", _SEEN),
+        licence=Fact("MIT", "innernet 2.0.0: Cargo.toml", _SEEN),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Mycelium: an IPv6 overlay whose addresses follow from keys; spokes peer with the hub, and routes are found (Babel)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, Host, Mesh, Options, Overlay, TcpPort
+
+INTERFACE = "myc0"
+PORT = 9651
+
+
+class MyceliumOptions(Options):
+    """`transport` of the peerings: the protocol in the address of the peer."""
+
+    transport: Literal["tcp", "quic"] = "tcp"
+
+
+def _daemon(mesh: Mesh, host: Host, transport: str) -> Daemon:
+    peers = [f"{transport}://{other.endpoint(PORT)}" for other in mesh.hosts[: mesh.hosts.index(host)]]
+    argv = ["mycelium", "-k", str(host.dir / "key.bin"), "--tun-name", INTERFACE, "--disable-peer-discovery"]
+    return Daemon(host.name, "mycelium", (*argv, *(["--peers", *peers] if peers else [])), ready=TcpPort(PORT))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Each node peers with all before it, which listen by then; the key is made at the first start and kept."""
+    assert isinstance(options, MyceliumOptions)
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        phases=tuple((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
+    )
+
+
+_SOURCE = "mycelium 0.7.10"
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="mycelium",
+    title="Mycelium",
+    homepage="https://github.com/threefoldtech/mycelium",
+    packages=(),
+    peer="mycelium",
+    programs=("mycelium",),
+    version=("mycelium", "--version"),
+    version_pattern=r"mycelium v?(\S+)",
+    deploy=deploy,
+    options=MyceliumOptions,
+    starting=5.0,
+    variants={"mycelium-quic": {"transport": "quic"}},
+    features=Features(
+        transport=Fact("TCP, or QUIC", f"{_SOURCE}: README.md, peers", _SEEN),
+        encryption=Fact("AES-256-GCM, end to end", f"{_SOURCE}: mycelium/src/crypto.rs", _SEEN),
+        handshake=Fact("none: static X25519 agreement of node keys", f"{_SOURCE}: mycelium/src/crypto.rs", _SEEN),
+        routing=Fact(
+            "shortest way through peerings, found by Babel (RFC 8966)", f"{_SOURCE}: mycelium/src/babel.rs", _SEEN
+        ),
+        inner=Fact("IPv6", f"{_SOURCE}: README.md", _SEEN),
+        mtu=Fact("1400", f"{_SOURCE}: mycelium-tun, measured here: ip link", _SEEN),
+        datapath=Fact("user space over TUN with super-packets", f"{_SOURCE}: mycelium-tun/src/linux.rs", _SEEN),
+        licence=Fact("Apache-2.0", f"{_SOURCE}: LICENSE", _SEEN),
+    ),
+)

@@ -1,0 +1,87 @@
+"""n2n 1: Ethernet between edges, which a supernode introduces to each other."""
+
+from __future__ import annotations
+
+import secrets
+
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Says,
+    Step,
+    UdpPort,
+)
+
+INTERFACE = "n2n0"
+PORT = 7654  # of the supernode, in all of the makers' examples
+EDGE_PORT = 7655
+REGISTERED = Says("Received REGISTER_ACK")
+EDGE = 'N2N_KEY=$(cat "$0") && export N2N_KEY && exec edge "$@"'
+"""Starts an edge with its key from a file, for in its command line everybody could read it."""
+
+
+def _mac(mesh: Mesh, host: Host) -> str:
+    """A fixed address for each edge, "highly recommended" by edge(8): else peers keep the one before a restart."""
+    return f"02:60:00:00:00:{mesh.hosts.index(host) + 1:02x}"
+
+
+def _edge(mesh: Mesh, host: Host) -> Daemon:
+    # -p: an edge that starts again on another port is not found by its peers (edge(8) gives it for that purpose).
+    # There is no -f, which means "go to the background" in this version.
+    place = ("-d", INTERFACE, "-m", _mac(mesh, host), "-a", str(host.overlay.ip), "-s", str(host.overlay.netmask))
+    network = ("-c", "tunnelmark", "-l", mesh.hub.endpoint(PORT), "-p", str(EDGE_PORT))
+    return Daemon(host.name, "edge", ("sh", "-c", EDGE, str(host.dir / "key"), *place, *network), ready=REGISTERED)
+
+
+def _joins(mesh: Mesh, host: Host) -> list[tuple[Step, ...]]:
+    """An edge registers, and then meets those before it one after the other.
+
+    An edge that meets two at the same moment sometimes sends both nothing from then on (1.3.2, 1 start of 8).
+    """
+    before = mesh.hosts[: mesh.hosts.index(host)]
+    meets = [Holds(host.name, ("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip))) for peer in before]
+    return [(_edge(mesh, host),), *((one,) for one in meets)]
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """The supernode is a program of its own beside the hub's edge."""
+    key = secrets.token_urlsafe(24)
+    supernode = Daemon(mesh.hub.name, "supernode", ("supernode", "-l", str(PORT)), ready=UdpPort(PORT))
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(File(host.name, host.dir / "key", key) for host in mesh.hosts),
+        phases=((supernode,), *(phase for host in mesh.hosts for phase in _joins(mesh, host))),
+    )
+
+
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="n2n",
+    title="n2n 1.3",
+    homepage="https://github.com/ntop/n2n",
+    packages=("n2n", "iputils-ping"),
+    programs=("edge", "supernode", "ping", "sh"),
+    version=("edge", "-h"),
+    version_pattern=r"n2n v\.(\S+)",
+    deploy=deploy,
+    features=Features(
+        transport=Fact("UDP", "edge(8): -l, -t", _SEEN),
+        encryption=Fact("Twofish with a shared key, without authentication", "edge(8): -k; its twofish.c", _SEEN),
+        handshake=Fact("none: the key is shared beforehand", "edge(8): -k", _SEEN),
+        routing=Fact("direct where edges reach each other, else over the supernode", "edge(8): DESCRIPTION", _SEEN),
+        inner=Fact("Ethernet", "edge(8): DESCRIPTION", _SEEN),
+        mtu=Fact("1400", "edge(8): -M", _SEEN),
+        datapath=Fact("user space over TAP, one thread, one packet a system call", "measured here, 1.3.2", _SEEN),
+        licence=Fact("GPL-3.0-or-later", "/usr/share/doc/n2n/copyright", _SEEN),
+    ),
+)

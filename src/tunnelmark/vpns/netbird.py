@@ -1,0 +1,239 @@
+"""NetBird with servers of its own: management and signal on the hub, the relay on the relay's node."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from base64 import b64encode, urlsafe_b64encode
+from pathlib import PurePosixPath
+from typing import Literal
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Hand,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+    UnixSocket,
+)
+
+INTERFACE = "wt0"  # its own choice
+MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_files
+KEYS = 8000  # where the identity provider's public keys are served
+AUDIENCE = "tunnelmark"
+SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # where the daemon serves its commands
+LIFE = 86400  # seconds that a setup key is valid; it may not be less
+
+_SETUP = """\
+import json, os, sys, urllib.request
+api, token, path, life = sys.argv[1:]
+
+def ask(what, body=None):
+    headers = {"Authorization": "Bearer " + open(token).read(), "Content-Type": "application/json"}
+    request = urllib.request.Request(api + what, headers=headers, data=body and json.dumps(body).encode())
+    return json.load(urllib.request.urlopen(request, timeout=10))
+
+if not os.path.exists(path):
+    ask("/users")  # makes the account, of which the bearer of the token is the owner
+    wanted = {"name": "lab", "type": "reusable", "expires_in": int(life), "auto_groups": [], "usage_limit": 0}
+    os.umask(0o077)
+    with open(path + ".new", "w") as file:
+        file.write(ask("/setup-keys", wanted)["key"])
+    os.rename(path + ".new", path)
+"""
+
+
+class NetBirdOptions(Options):
+    """`path`: directly between nodes where possible, as shipped, or through the relay only (`relay`)."""
+
+    path: Literal["direct", "relay"] = "direct"
+
+
+def _text(raw: bytes) -> str:
+    """Base64 as JSON web tokens have it (RFC 7515 section 2)."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _identity(issuer: str) -> tuple[str, str]:
+    """The public keys of an identity provider, and a token of its for the owner of the network (RFC 7517, RFC 7519).
+
+    NetBird's management asks for one, but only ever looks at its keys.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    point = key.public_key().public_numbers()
+    public = {"kty": "EC", "crv": "P-256", "kid": "lab", "use": "sig", "alg": "ES256"}
+    public |= {"x": _text(point.x.to_bytes(32, "big")), "y": _text(point.y.to_bytes(32, "big"))}
+    now = int(time.time())
+    claims = {"iss": issuer, "aud": AUDIENCE, "sub": "owner", "iat": now - 60, "exp": now + LIFE}
+    head = {"alg": "ES256", "typ": "JWT", "kid": "lab"}
+    signed = ".".join(_text(json.dumps(part).encode()) for part in (head, claims))
+    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    return json.dumps({"keys": [public]}), f"{signed}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def _management(mesh: Mesh, issuer: str, secret: str) -> str:
+    """What its management.json.tmpl has, without the STUN and TURN servers that only nodes behind NATs need."""
+    hub = mesh.hub
+    return json.dumps(
+        {
+            "Stuns": [],
+            "TURNConfig": {"Turns": [], "CredentialsTTL": "12h", "Secret": "", "TimeBasedCredentials": False},
+            "Relay": {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret},
+            "Signal": {"Proto": "http", "URI": hub.endpoint(SIGNAL)},
+            "Datadir": str(hub.dir / "data"),
+            "DataStoreEncryptionKey": b64encode(secrets.token_bytes(32)).decode(),
+            "StoreConfig": {"Engine": "sqlite"},
+            "HttpConfig": {
+                "Address": hub.endpoint(MANAGEMENT),
+                "AuthIssuer": issuer,
+                "AuthAudience": AUDIENCE,
+                "AuthKeysLocation": f"{issuer}/jwks.json",
+            },
+            "IdpManagerConfig": {"ManagerType": "none"},
+        },
+        indent=1,
+    )
+
+
+def _relay_url(mesh: Mesh) -> str:
+    return f"rel://{mesh.relay.endpoint(RELAY)}"
+
+
+def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
+    """Keys, signal and relay, before the management, which asks for the keys at once."""
+    hub, relay = mesh.hub, mesh.relay
+    keys = (
+        "python3",
+        "-m",
+        "http.server",
+        str(KEYS),
+        "--bind",
+        str(hub.underlay),
+        "--directory",
+        str(hub.dir / "keys"),
+    )
+    signal = ("netbird-signal", "run", "--port", str(SIGNAL), "--log-file", "console", "--metrics-port", "9091")
+    listen = ("netbird-relay", "-l", relay.endpoint(RELAY), "-e", _relay_url(mesh), "--metrics-port", "9092")
+    from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
+    return (
+        Daemon(hub.name, "keys", keys, ready=TcpPort(KEYS)),
+        Daemon(hub.name, "signal", signal, ready=TcpPort(SIGNAL)),
+        Daemon(relay.name, "relay", ("sh", "-c", from_file, str(relay.dir / "secret"), *listen), ready=TcpPort(RELAY)),
+    )
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Servers first, then all nodes; they connect over the relay and directly at once, and keep the direct path."""
+    assert isinstance(options, NetBirdOptions)
+    hub, relay = mesh.hub, mesh.relay
+    issuer, secret = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16)
+    keys, token = _identity(issuer)
+    # Kernel modules are the machine's: NetBird would load WireGuard's (client/iface/device/kernel_module_linux.go).
+    env = {"NB_WG_KERNEL_DISABLED": "true"}
+    if options.path == "relay":
+        env["NB_FORCE_RELAY"] = "true"  # client/internal/peer/conn.go
+    flags = ("--config", str(hub.dir / "management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
+    management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
+    api = f"http://{hub.endpoint(MANAGEMENT)}"
+    script = (
+        "python3",
+        str(hub.dir / "setup.py"),
+        f"{api}/api",
+        str(hub.dir / "token"),
+        str(hub.dir / "key"),
+        str(LIFE),
+    )
+
+    def client(host: Host) -> Daemon:
+        config = ("-c", str(host.dir / "client.json"), "--log-file", "console", "service", "run")
+        state = {"NB_DNS_STATE_FILE": str(host.dir / "state.json")}  # the only name for where its state is kept
+        return Daemon(host.name, "netbird", ("netbird-client", *config), ready=SOCKET, env=env | state)
+
+    def up(host: Host) -> Command:
+        # Once: a daemon that is started again connects by itself, and is interrupted in it by the command.
+        once = 'test -e "$0" || { "$@" && : > "$0"; }'
+        words = ("netbird-client", "up", "-m", api, "--setup-key-file", str(host.dir / "key"))
+        return Command(host.name, ("sh", "-c", once, str(host.dir / "joined"), *words), timeout=40)
+
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        files=(
+            File(hub.name, hub.dir / "management.json", _management(mesh, issuer, secret)),
+            File(hub.name, hub.dir / "keys" / "jwks.json", keys),
+            File(hub.name, hub.dir / "token", token),
+            File(hub.name, hub.dir / "setup.py", _SETUP),
+            File(relay.name, relay.dir / "secret", secret),
+        ),
+        phases=(
+            (*_servers(mesh), *(client(host) for host in mesh.hosts)),
+            (Daemon(hub.name, "management", management, ready=TcpPort(MANAGEMENT)),),
+            (
+                Command(hub.name, script),
+                *(Hand(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
+            ),
+            tuple(up(host) for host in mesh.hosts),
+        ),
+        settled=() if options.path == "relay" else tuple(_direct(mesh, host) for host in mesh.hosts),
+        relayed=options.path == "relay",
+    )
+
+
+def _direct(mesh: Mesh, host: Host) -> Holds:
+    """Whether the node says that it has a direct path to every other."""
+    script = 'test "$(netbird-client status --detail | grep -c "Connection type: P2P")" -eq "$0"'
+    return Holds(host.name, ("sh", "-c", script, str(len(mesh.hosts) - 1)))
+
+
+_SEEN = "2026-11-22"  # when the facts below were looked up
+_SOURCE = "netbird 0.43.0:"
+
+DRIVER = Driver(
+    name="netbird",
+    title="NetBird (own management, signal, relay)",
+    homepage="https://netbird.io/",
+    packages=(),
+    programs=(
+        *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
+        *("python3", "sh", "grep", "cat"),
+    ),
+    peer="netbird",
+    version=("netbird-client", "version"),
+    version_pattern=r"(\d+\.\d+\.\d+)",
+    deploy=deploy,
+    options=NetBirdOptions,
+    variants={"netbird-relay": {"path": "relay"}},
+    starting=10.0,
+    settling=2.0,
+    features=Features(
+        transport=Fact(
+            "UDP; WebSocket through a relay (QUIC if it has a certificate)",
+            f"{_SOURCE} client/iface, relay/server",
+            _SEEN,
+        ),
+        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_SOURCE} go.mod, its fork of wireguard-go", _SEEN),
+        handshake=Fact("Noise IKpsk2 (WireGuard); keys told by the management", f"{_SOURCE} README.md", _SEEN),
+        routing=Fact(
+            "full mesh, paths found by ICE, relayed where there is none", f"{_SOURCE} client/internal/peer", _SEEN
+        ),
+        inner=Fact("IPv4", "measured here, 0.43.0: ip address", _SEEN),
+        mtu=Fact("1280", "measured here, 0.43.0: ip link", _SEEN),
+        datapath=Fact(
+            "user space over TUN, all cores, TSO and GRO (kernel as shipped)", f"{_SOURCE} client/iface/device", _SEEN
+        ),
+        licence=Fact("BSD-3-Clause", f"{_SOURCE} LICENSE", _SEEN),
+    ),
+)

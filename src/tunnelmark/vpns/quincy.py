@@ -1,0 +1,115 @@
+"""Quincy: IP packets as QUIC datagrams; the hub is the server, the other nodes are its clients."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, UdpPort
+
+INTERFACE = "quincy0"
+PORT = 55555
+LOG = '[log]\nlevel = "info"\n'  # must be said; this is what it would be
+NOISE = '[protocol]\nmode = "noise"\nkey_exchange = "standard"\n'
+VERSION = 'grep -aom1 "quincy-server-[0-9][0-9.]*[0-9]" "$(command -v quincy-server)"'
+"""It has no option that prints its version, but its messages name the crate's folder that it was built from."""
+
+
+CLIENT = 'while :; do quincy-client --config-path "$0"; done'
+"""Starts the client again whenever it ends, as a service manager would: it ends when its server is lost."""
+
+
+def _text(key: X25519PrivateKey) -> str:
+    return b64encode(key.private_bytes_raw()).decode()
+
+
+def _public(key: X25519PrivateKey) -> str:
+    return b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def _server(hub: Host, key: X25519PrivateKey) -> str:
+    # Clients see each other only without isolation, and a mesh is what all VPNs here make.
+    return f"""\
+name = "tunnelmark"
+interface_name = "{INTERFACE}"
+bind_address = "{hub.underlay}"
+bind_port = {PORT}
+tunnel_network = "{hub.overlay}"
+users_file = "{hub.dir / "users.toml"}"
+isolate_clients = false
+{NOISE}private_key = "{_text(key)}"
+{LOG}"""
+
+
+def _client(hub: Host, key: X25519PrivateKey, server: X25519PrivateKey) -> str:
+    return f"""\
+connection_string = "{hub.endpoint(PORT)}"
+{NOISE}server_public_key = "{_public(server)}"
+private_key = "{_text(key)}"
+[network]
+interface_name = "{INTERFACE}"
+{LOG}"""
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Clients dial the server once its port is bound; it gives them their addresses."""
+    hub = mesh.hub
+    server, *clients = (X25519PrivateKey.generate() for _ in mesh.hosts)
+
+    def path(host: Host) -> str:
+        return str(host.dir / "quincy.toml")
+
+    users = "".join(
+        f"[users.{json.dumps(host.name)}]\nauthorized_keys = [{json.dumps(_public(key))}]\nauthorized_certs = []\n"
+        for host, key in zip(mesh.spokes, clients, strict=True)
+    )
+    return Deployment(
+        overlays={
+            hub.name: Overlay(INTERFACE, hub.overlay.ip),
+            **{spoke.name: Overlay(INTERFACE) for spoke in mesh.spokes},
+        },
+        files=(
+            File(hub.name, hub.dir / "quincy.toml", _server(hub, server)),
+            File(hub.name, hub.dir / "users.toml", users),
+            *(
+                File(host.name, host.dir / "quincy.toml", _client(hub, key, server))
+                for host, key in zip(mesh.spokes, clients, strict=True)
+            ),
+        ),
+        phases=(
+            (Daemon(hub.name, "quincy", ("quincy-server", "--config-path", path(hub)), UdpPort(PORT)),),
+            tuple(Daemon(spoke.name, "quincy", ("sh", "-c", CLIENT, path(spoke))) for spoke in mesh.spokes),
+        ),
+    )
+
+
+_DOCS = "https://github.com/quincy-rs/quincy"
+_CONFIG = "its crate quincy 3.1.1: src/config.rs"
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="quincy",
+    title="Quincy",
+    homepage=_DOCS,
+    packages=(),
+    programs=("quincy-server", "quincy-client", "grep", "sh"),
+    version=("sh", "-c", VERSION),
+    version_pattern=r"quincy-server-(\S+)",
+    deploy=deploy,
+    peer="quincy",
+    ipv6=True,
+    features=Features(
+        transport=Fact("QUIC datagrams over UDP", _DOCS, _SEEN),
+        encryption=Fact("ChaCha20-Poly1305", "its crate reishi-quinn 0.4.0: src/keys.rs", _SEEN),
+        handshake=Fact(
+            "Noise IK (X25519; with ML-KEM-768 if asked for), or TLS 1.3", f"{_DOCS}: Protocol modes", _SEEN
+        ),
+        routing=Fact("hub and spoke", f"{_CONFIG}: isolate_clients", _SEEN),
+        inner=Fact("IPv4 or IPv6", f"{_CONFIG}: tunnel_network", _SEEN),
+        mtu=Fact("1400", f"{_CONFIG}: mtu; measured here, 3.1.1", _SEEN),
+        datapath=Fact("user space over TUN with segmentation offload", f"{_DOCS}: Build features, offload", _SEEN),
+        licence=Fact("AGPL-3.0-or-later", "the Cargo.toml of its crates", _SEEN),
+    ),
+)

@@ -1,0 +1,145 @@
+"""strongSwan: IPsec with IKEv2, its ESP packets made in user space, between peers that all know each other."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import PurePosixPath
+from typing import Literal
+
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    UnixSocket,
+)
+
+INTERFACE = "ipsec0"  # fixed in the plugin kernel-libipsec
+VICI = UnixSocket(PurePosixPath("/run/charon.vici"))  # the daemon's control socket, as shipped
+DAEMON = """\
+charon-systemd {
+    load_modular = yes
+    plugins {
+        include /etc/strongswan.d/charon/*.conf
+        kernel-libipsec {
+            load = yes
+        }
+    }
+    filelog {
+        standard {
+            path = stderr
+        }
+    }
+}
+"""
+"""The daemon's configuration: Debian's own with the plugin that does in user space what a kernel's IPsec would, and a log."""
+
+CONNECT = 'swanctl --list-sas --child "$0" | grep -q INSTALLED || exec swanctl --initiate --child "$0"'
+"""Joins a peer, unless it has already joined us."""
+
+
+class StrongSwanOptions(Options):
+    """`esp` is the proposal for the data, as in swanctl.conf(5); None leaves it as shipped."""
+
+    esp: Literal["aes256gcm16", "chacha20poly1305"] | None = None
+
+
+def _connections(mesh: Mesh, host: Host, secret: str, options: StrongSwanOptions) -> str:
+    """What `swanctl --load-all` reads: one connection a peer, and the secret that all share."""
+    esp = "" if options.esp is None else f"esp_proposals = {options.esp}\n"
+    text = "connections {\n"
+    for peer in mesh.others(host):
+        text += f"""\
+{peer.name} {{
+    local_addrs = {host.underlay}
+    remote_addrs = {peer.underlay}
+    encap = yes
+    local {{
+        auth = psk
+    }}
+    remote {{
+        auth = psk
+    }}
+    children {{
+        {peer.name} {{
+            local_ts = {host.overlay.ip}/32
+            remote_ts = {peer.overlay.ip}/32
+            {esp}
+        }}
+    }}
+}}
+"""
+    return text + f'}}\nsecrets {{\nike {{\nsecret = "{secret}"\n}}\n}}\n'
+
+
+def _files(mesh: Mesh, host: Host, secret: str, options: StrongSwanOptions) -> list[File]:
+    return [
+        File(host.name, host.dir / "strongswan.conf", DAEMON),
+        File(host.name, host.dir / "swanctl.conf", _connections(mesh, host, secret, options)),
+    ]
+
+
+def _connect(host: Host, peer: Host) -> Command:
+    return Command(host.name, ("sh", "-c", CONNECT, peer.name))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Every node joins those before it; then those after it, which only a node has to do that has started again."""
+    assert isinstance(options, StrongSwanOptions)
+    secret = secrets.token_urlsafe(32)
+    daemons, configure, earlier, later = [], [], [], []
+    for place, host in enumerate(mesh.hosts):
+        env = {"STRONGSWAN_CONF": str(host.dir / "strongswan.conf")}
+        daemons.append(Daemon(host.name, "charon", ("charon-systemd",), VICI, env))
+        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
+        configure.append(Command(host.name, ("swanctl", "--load-all", "--file", str(host.dir / "swanctl.conf"))))
+        earlier += [_connect(host, peer) for peer in mesh.hosts[:place]]
+        later += [_connect(host, peer) for peer in mesh.hosts[place + 1 :]]
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, secret, options)),
+        phases=(tuple(daemons), tuple(configure), tuple(earlier), tuple(later)),
+    )
+
+
+_DOCS = "https://docs.strongswan.org/docs/5.9"
+_PLUGIN = "plugins/kernel-libipsec.html"
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="strongswan",
+    title="strongSwan (IPsec in user space)",
+    homepage="https://strongswan.org/",
+    packages=(
+        "charon-systemd",
+        "strongswan-swanctl",
+        "libcharon-extra-plugins",
+        "libstrongswan-extra-plugins",
+        "libstrongswan-standard-plugins",
+        "iproute2",
+    ),
+    programs=("charon-systemd", "swanctl", "ip", "sh"),
+    version=("swanctl", "--help"),  # `charon-systemd --version` would start the daemon
+    version_pattern=r"strongSwan (\S+) swanctl",
+    deploy=deploy,
+    options=StrongSwanOptions,
+    ipv6=True,
+    variants={"strongswan-aes256gcm": {"esp": "aes256gcm16"}, "strongswan-chacha20": {"esp": "chacha20poly1305"}},
+    features=Features(
+        transport=Fact("UDP with ESP inside (bare ESP needs the kernel's IPsec)", f"{_DOCS}/{_PLUGIN}", _SEEN),
+        encryption=Fact("AES-128-GCM", "measured here, 5.9.8: the proposal selected in its log", _SEEN),
+        handshake=Fact("IKEv2, here with a shared secret", "swanctl.conf(5): version, auth", _SEEN),
+        routing=Fact("policies between pairs of peers", "swanctl.conf(5): local_ts, remote_ts", _SEEN),
+        inner=Fact("IPv4 and IPv6", "swanctl.conf(5): local_ts", _SEEN),
+        mtu=Fact("1400", "measured here, 5.9.8: ip link on ipsec0", _SEEN),
+        datapath=Fact("user space over TUN, the threads of its pool", f"{_DOCS}/{_PLUGIN}", _SEEN),
+        licence=Fact("GPL-2.0-or-later", "/usr/share/doc/strongswan/copyright", _SEEN),
+    ),
+)

@@ -1,0 +1,179 @@
+"""Tailscale with its own control server (headscale, on the hub) and its own relay (derper, on the relay's node)."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from ipaddress import IPv4Address
+from itertools import combinations
+from pathlib import PurePosixPath
+from typing import Literal
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tunnelmark.vpns._certificate import self_signed
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Hand,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+    UnixSocket,
+)
+
+INTERFACE = "tailscale0"  # tailscaled's own choice
+PORT = 41641  # as its systemd unit has it; without one it takes any
+CONTROL_PORT = 8080
+SOCKET = UnixSocket(PurePosixPath("/var/run/tailscale/tailscaled.sock"))  # where both programs look for it
+REGION = 900  # of the relay: numbers from 900 on are free for one's own (tailcfg/derpmap.go)
+
+
+class TailscaleOptions(Options):
+    """`path`: directly between nodes where possible, as shipped, or through the relay only (`derp`)."""
+
+    path: Literal["direct", "derp"] = "direct"
+
+
+def _certificate(relay: Host) -> tuple[str, str, str]:
+    """A self-signed certificate for the relay's address, its key, and the name by which clients pin it."""
+    assert isinstance(relay.underlay, IPv4Address)
+    certificate, private = self_signed(str(relay.underlay), [relay.underlay])
+    pin = f"sha256-raw:{sha256(certificate.public_bytes(Encoding.DER)).hexdigest()}"
+    return certificate.public_bytes(Encoding.PEM).decode(), private, pin
+
+
+def _headscale(hub: Host) -> str:
+    """Its config-example.yaml without what is off there, with our addresses and without Tailscale's own relays."""
+    return json.dumps(
+        {
+            "server_url": f"http://{hub.endpoint(CONTROL_PORT)}",
+            "listen_addr": hub.endpoint(CONTROL_PORT),
+            "noise": {"private_key_path": str(hub.dir / "noise.key")},
+            "prefixes": {"v4": "100.64.0.0/10", "v6": "fd7a:115c:a1e0::/48"},
+            "derp": {"urls": [], "paths": [str(hub.dir / "derp.yaml")], "auto_update_enabled": False},
+            "disable_check_updates": True,
+            "database": {"type": "sqlite", "sqlite": {"path": str(hub.dir / "db.sqlite")}},
+            "dns": {"magic_dns": False, "base_domain": "tunnelmark.test", "override_local_dns": False},
+            "unix_socket": str(hub.dir / "headscale.sock"),
+        },
+        indent=1,
+    )
+
+
+def _derp_map(relay: Host, pin: str) -> str:
+    """The only relay that nodes are told of; JSON is YAML, but for the number that names the region."""
+    address = str(relay.underlay)
+    node = {"name": "1", "regionid": REGION, "hostname": address, "certname": pin, "ipv4": address, "ipv6": "none"}
+    region = {"regionid": REGION, "regioncode": "lab", "regionname": "lab", "nodes": [node]}
+    return f"regions:\n  {REGION}: {json.dumps(region)}\n"
+
+
+def _key(hub: Host) -> Command:
+    """Make the key by which nodes join, unless that was done before the hub was started again."""
+    script = (
+        'umask 077; test -s "$1" || { headscale -c "$0" users create lab'
+        ' && headscale -c "$0" preauthkeys create -u 1 --reusable -e 24h > "$1.new" && mv "$1.new" "$1"; }'
+    )
+    return Command(hub.name, ("sh", "-c", script, str(hub.dir / "headscale.yaml"), str(hub.dir / "auth")))
+
+
+def _up(mesh: Mesh, host: Host) -> Command:
+    """Join the network; it ends once the node is part of it."""
+    server = f"--login-server=http://{mesh.hub.endpoint(CONTROL_PORT)}"
+    return Command(host.name, ("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}"), timeout=40)
+
+
+def _meet(host: Host, other: Host) -> Holds:
+    """Whether two nodes have heard of each other; this ping does not go through WireGuard.
+
+    A handshake that reaches a node before the control server has spoken of its sender is lost and comes again after 5 s.
+    """
+    # In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
+    ask = '{ tailscale ping --c=1 --timeout=300ms --until-direct=false "$0" & } | grep -q pong'
+    return Holds(host.name, ("sh", "-c", ask, other.name))
+
+
+def _direct(host: Host, other: Host) -> Holds:
+    """A ping of Tailscale's own that ends with 0 only if the answer came directly (cmd/tailscale/cli/ping.go)."""
+    return Holds(host.name, ("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Control server and relay first, then all nodes; they begin over the relay and find the direct path by themselves."""
+    assert isinstance(options, TailscaleOptions)
+    hub, relay = mesh.hub, mesh.relay
+    certificate, private, pin = _certificate(relay)
+    address = str(relay.underlay)
+    # "Disables the use of UDP, forcing all peer communication over DERP": wgengine/magicsock/debugknobs.go.
+    env = {"TS_DEBUG_ALWAYS_USE_DERP": "true"} if options.path == "derp" else {}
+
+    def daemon(host: Host) -> Daemon:
+        argv = ("tailscaled", "--no-logs-no-support", f"--statedir={host.dir / 'state'}", f"--port={PORT}")
+        return Daemon(host.name, "tailscaled", argv, ready=SOCKET, env=env)
+
+    control = ("headscale", "-c", str(hub.dir / "headscale.yaml"), "serve")
+    derper = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", str(relay.dir / "derp"))
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        files=(
+            File(hub.name, hub.dir / "headscale.yaml", _headscale(hub)),
+            File(hub.name, hub.dir / "derp.yaml", _derp_map(relay, pin)),
+            File(relay.name, relay.dir / "derp" / f"{address}.crt", certificate),
+            File(relay.name, relay.dir / "derp" / f"{address}.key", private),
+        ),
+        phases=(
+            (
+                Daemon(hub.name, "headscale", control, ready=UnixSocket(hub.dir / "headscale.sock")),
+                Daemon(relay.name, "derper", (*derper, "-c", str(relay.dir / "derp" / "key.json")), TcpPort(443)),
+                *(daemon(host) for host in mesh.hosts),
+            ),
+            (_key(hub), *(Hand(hub.name, hub.dir / "auth", one.name, one.dir / "auth") for one in mesh.spokes)),
+            tuple(_up(mesh, host) for host in mesh.hosts),
+            tuple(_meet(*pair) for pair in combinations(reversed(mesh.hosts), 2)),
+        ),
+        settled=()
+        if options.path == "derp"
+        else tuple(_direct(host, other) for host in mesh.hosts for other in mesh.others(host)),
+        relayed=options.path == "derp",
+    )
+
+
+_SEEN = "2026-11-22"  # when the facts below were looked up
+_SOURCE = "tailscale 1.98.0:"
+
+DRIVER = Driver(
+    name="tailscale",
+    title="Tailscale (headscale, derper)",
+    homepage="https://tailscale.com/",
+    packages=(),
+    programs=("tailscaled", "tailscale", "headscale", "derper", "sh", "grep"),
+    peer="tailscale",
+    version=("tailscaled", "--version"),
+    version_pattern=r"(\d+\.\d+\.\d+)",
+    deploy=deploy,
+    options=TailscaleOptions,
+    variants={"tailscale-derp": {"path": "derp"}},
+    starting=4.0,
+    settling=2.0,
+    features=Features(
+        transport=Fact("UDP; TLS over TCP through a relay", f"{_SOURCE} wgengine/magicsock, derp", _SEEN),
+        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_SOURCE} go.mod, tailscale/wireguard-go", _SEEN),
+        handshake=Fact("Noise IK (WireGuard); keys handed out by the control server", f"{_SOURCE} README.md", _SEEN),
+        routing=Fact(
+            "full mesh, found through the control server, relayed until direct", "measured here, 1.98.0", _SEEN
+        ),
+        inner=Fact("IPv4 and IPv6", "measured here, 1.98.0: ip address", _SEEN),
+        mtu=Fact("1280", "measured here, 1.98.0: ip link", _SEEN),
+        datapath=Fact("user space over TUN, all cores, TSO and GRO, UDP GSO and GRO", f"{_SOURCE} net/batching", _SEEN),
+        licence=Fact("BSD-3-Clause", f"{_SOURCE} LICENSE", _SEEN),
+    ),
+)

@@ -1,0 +1,83 @@
+"""wesher: a WireGuard mesh whose members find each other by gossip; here over wireguard-go, as the kernel has none."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from pathlib import PurePosixPath
+
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+    UnixSocket,
+)
+
+INTERFACE = "wgoverlay"  # its own choice
+GOSSIP = 7946
+SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
+NETWORK = "10.60.0.0/16"  # as shipped it is 10.0.0.0/8, in which underlays may lie; addresses are hashes of host names
+
+
+def _daemon(mesh: Mesh, host: Host) -> Daemon:
+    """The first start forgets what the machine's own wesher may have left; a later one resumes the mesh, as shipped."""
+    # Its key comes in the environment, as its systemd unit has it (dist/wesher.service: EnvironmentFile).
+    script = '. "$0"; mark=$1; shift; test -e "$mark" || set -- "$@" --init; : > "$mark"; exec "$@"'
+    words = ("wesher", "--bind-addr", str(host.underlay), "--overlay-net", NETWORK)
+    join = () if host == mesh.hub else ("--join", str(mesh.hub.underlay))
+    argv = ("sh", "-c", script, str(host.dir / "wesher.env"), str(host.dir / "begun"), *words, *join)
+    return Daemon(host.name, "wesher", argv, ready=TcpPort(GOSSIP))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """WireGuard first, because wesher would ask the kernel for it; then the hub; then the others, which join it.
+
+    Then they wait until they know each other: a handshake that comes too early is lost, and comes again after 5 s.
+    """
+    key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
+    go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), SOCKET) for host in mesh.hosts)
+    all_peers = f'test "$(wg show {INTERFACE} peers | wc -l)" -eq "$0"'
+    met = tuple(Holds(spoke.name, ("sh", "-c", all_peers, str(len(mesh.spokes)))) for spoke in mesh.spokes)
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        files=tuple(File(host.name, host.dir / "wesher.env", key) for host in mesh.hosts),
+        phases=(go, (_daemon(mesh, mesh.hub),), tuple(_daemon(mesh, spoke) for spoke in mesh.spokes), met),
+    )
+
+
+_README = "wesher 0.2.6: README.md"
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="wesher",
+    title="wesher (over wireguard-go)",
+    homepage="https://github.com/costela/wesher",
+    packages=_wg.PACKAGES,
+    programs=("wesher", "wireguard-go", "wg", "sh", "wc"),
+    peer="wesher",
+    version=("wesher", "--version"),
+    version_pattern=r"(\d+\.\d+\.\d+)",
+    deploy=deploy,
+    features=Features(
+        transport=Fact("UDP; gossip over UDP and TCP", f"{_README}: Configuration options", _SEEN),
+        encryption=_wg.ENCRYPTION,
+        handshake=Fact(
+            "Noise IKpsk2 (WireGuard); keys told in gossip under AES-256", f"{_README}: Security considerations", _SEEN
+        ),
+        routing=Fact("full mesh, one hop, members found by gossip", f"{_README}: Overview", _SEEN),
+        inner=Fact("IPv4 or IPv6", "wesher 0.2.6: wireguard.go, assignOverlayAddr", _SEEN),
+        mtu=Fact("1420", "wesher 0.2.6: wireguard.go, setUpInterface", _SEEN),
+        datapath=Fact("wireguard-go; the kernel's WireGuard as shipped", "wesher 0.2.6: wireguard.go", _SEEN),
+        licence=Fact("GPL-3.0", "wesher 0.2.6: LICENSE", _SEEN),
+    ),
+)

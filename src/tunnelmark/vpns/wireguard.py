@@ -1,0 +1,40 @@
+"""WireGuard in the kernel: a full mesh of peers over UDP, without any daemon."""
+
+from __future__ import annotations
+
+from tunnelmark.vpns import _wg
+from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Host, Mesh, Options
+
+
+def _interface(host: Host) -> Command:
+    """A new interface in place of one that is there: a node that starts again after a crash has forgotten its own."""
+    anew = f"ip link delete {_wg.INTERFACE} 2>/dev/null; exec ip link add {_wg.INTERFACE} type wireguard"
+    return Command(host.name, ("sh", "-c", anew))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """A full mesh, as `_wg` sets it up."""
+    assert isinstance(options, _wg.MtuOptions)
+    return _wg.full_mesh(mesh, _interface, options.mtu)
+
+
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="wireguard",
+    title="WireGuard (kernel)",
+    homepage="https://www.wireguard.com/",
+    packages=_wg.PACKAGES,
+    programs=(*_wg.TOOLS, "sh"),
+    version=("uname", "-r"),  # the module has no version of its own since it is in the kernel
+    version_pattern=r"(\S+)",
+    deploy=deploy,
+    options=_wg.MtuOptions,
+    ipv6=True,
+    kernel=("wireguard",),
+    features=_wg.features(
+        mtu=Fact("1420", "measured here, Linux 6.1.0-56: ip link on the new interface", _SEEN),
+        datapath=Fact("kernel: a queue of packets over all cores, GSO and GRO", "Linux, drivers/net/wireguard", _SEEN),
+        licence=Fact("GPL-2.0", "Linux, drivers/net/wireguard/main.c", _SEEN),
+    ),
+)

@@ -1,0 +1,143 @@
+"""ZeroTier with everything of its own: the hub is the network's controller, a moon is the root where nodes meet."""
+
+from __future__ import annotations
+
+import json
+
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Step,
+    UdpPort,
+)
+
+INTERFACE = "zt0"
+PORT = 9993
+
+# A network is called by its controller's address and six digits more; moon and addresses come out of the identities.
+_DESK = """set -e
+hub=$1 relay=$2 endpoint=$3; shift 3
+net=$(cut -c1-10 "$hub.public")000001; echo "$net" > nwid
+zerotier-idtool initmoon "$relay.public" | sed "s|\\"stableEndpoints\\": \\[\\]|\\"stableEndpoints\\": [\\"$endpoint\\"]|" > moon.json
+zerotier-idtool genmoon moon.json; echo *.moon > moon.name; base64 *.moon > moon.b64
+printf '{"id":"%s","nwid":"%s","objtype":"network","name":"lab","private":true,"enableBroadcast":true,"mtu":2800,
+"multicastLimit":32,"routes":[{"target":"10.60.0.0/24","via":null}],"rules":[{"type":"ACTION_ACCEPT"}]}' "$net" "$net" > net.json
+while [ $# -gt 0 ]; do
+    id=$(cut -c1-10 "$1.public")
+    printf '{"id":"%s","address":"%s","nwid":"%s","objtype":"member","authorized":true,"noAutoAssignIps":true,
+"ipAssignments":["%s"]}' "$id" "$id" "$net" "$2" > "$1.json"; shift 2
+done"""
+_HOME = """set -e; cd "$1"; net=$(cat nwid); mkdir -p moons.d networks.d
+base64 -d moon.b64 > "moons.d/$(cat moon.name)"; [ -e "networks.d/$net.conf" ] || : > "networks.d/$net.conf"
+echo "$net=zt0" > devicemap"""
+_CONTROLLER = """set -e; cd "$1"; net=$(cat nwid); all=controller.d/network; mkdir -p "$all/$net/member"; cp net.json "$all/$net.json"
+for member in member.*; do cp "$member" "$all/$net/member/$(sed 's/^{"id":"\\([0-9a-f]*\\)".*/\\1/;q' "$member").json"; done"""
+_DIRECT = """[ "$(zerotier-one -q -D"$1" peers | awk '$3 != "PLANET" && $5 == "DIRECT"' | wc -l)" -ge "$2" ]"""
+
+
+class ZeroTierOptions(Options):
+    """`relay`: nodes may not reach each other, so that all goes through the moon."""
+
+    relay: bool = False
+
+
+def _local(mesh: Mesh, host: Host, options: ZeroTierOptions) -> str:
+    """local.conf: as shipped, or with the addresses of all but the moon forbidden."""
+    shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.relay else []
+    width = host.underlay.max_prefixlen
+    return json.dumps(
+        {"physical": {f"{other.underlay}/{width}": {"blacklist": True} for other in shut}, "settings": {}}
+    )
+
+
+def _files(mesh: Mesh, host: Host, options: ZeroTierOptions) -> list[File]:
+    shared = [File(host.name, host.dir / name, from_desk=name) for name in ("nwid", "moon.name", "moon.b64")]
+    own = [
+        File(host.name, host.dir / f"identity.{part}", from_desk=f"{host.name}.{part}") for part in ("secret", "public")
+    ]
+    control = [File(host.name, host.dir / "net.json", from_desk="net.json")]
+    control += [
+        File(host.name, host.dir / f"member.{other.name}", from_desk=f"{other.name}.json") for other in mesh.hosts
+    ]
+    local = File(host.name, host.dir / "local.conf", _local(mesh, host, options))
+    return [*shared, *own, local, *(control if host == mesh.hub else [])]
+
+
+def _before(mesh: Mesh, host: Host) -> Step:
+    script = _HOME + ("\n" + _CONTROLLER if host == mesh.hub else "")
+    return Command(host.name, ("sh", "-c", script, "sh", str(host.dir)))
+
+
+def _daemon(host: Host) -> Daemon:
+    return Daemon(host.name, "zerotier-one", ("zerotier-one", "-U", f"-p{PORT}", str(host.dir)), ready=UdpPort(PORT))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Identities are made on the desk, for the network is called after one of them; moon and controller begin."""
+    assert isinstance(options, ZeroTierOptions)
+    members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
+    makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
+    first = {mesh.hub.name: mesh.hub, mesh.relay.name: mesh.relay}
+    rest = [host for host in mesh.hosts if host.name not in first]
+    moon = (mesh.hub.name, mesh.relay.name, f"{mesh.relay.underlay}/{PORT}")
+    direct = tuple(
+        Holds(host.name, ("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1))) for host in mesh.hosts
+    )
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        desk=(*makes, ("sh", "-c", _DESK, "sh", *moon, *members)),
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
+        phases=(
+            tuple(_before(mesh, host) for host in mesh.hosts),
+            tuple(_daemon(host) for host in first.values()),
+            tuple(_daemon(host) for host in rest),
+        ),
+        settled=() if options.relay else direct,
+        relayed=options.relay,
+    )
+
+
+_SOURCE = "ZeroTierOne 1.14.1"
+_SEEN = "2026-11-21"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="zerotier",
+    title="ZeroTier",
+    homepage="https://www.zerotier.com/",
+    packages=(),
+    peer="zerotier",
+    programs=("zerotier-one", "zerotier-idtool", "sh"),
+    version=("zerotier-one", "-v"),
+    version_pattern=r"(\S+)",
+    deploy=deploy,
+    options=ZeroTierOptions,
+    starting=12.0,
+    settling=5.0,
+    variants={"zerotier-relay": {"relay": True}},
+    features=Features(
+        transport=Fact("UDP", f"{_SOURCE}: node/README.md", _SEEN),
+        encryption=Fact(
+            "AES-GMAC-SIV, or Salsa20/12 with Poly1305", f"{_SOURCE}: node/Packet.hpp, node/AES.hpp", _SEEN
+        ),
+        handshake=Fact(
+            "none: static X25519 agreement of identities", f"{_SOURCE}: node/Identity.hpp, C25519.hpp", _SEEN
+        ),
+        routing=Fact(
+            "full mesh, peers found through roots and moons", f"{_SOURCE}: node/Topology.hpp, Switch.cpp", _SEEN
+        ),
+        inner=Fact("Ethernet, so IPv4 and IPv6", f"{_SOURCE}: node/README.md", _SEEN),
+        mtu=Fact("2800", f"{_SOURCE}: ZT_DEFAULT_MTU in include/ZeroTierOne.h", _SEEN),
+        datapath=Fact("user space over TAP, one packet a system call", f"{_SOURCE}: osdep/LinuxEthernetTap.cpp", _SEEN),
+        licence=Fact("BUSL-1.1, turning into Apache-2.0", f"{_SOURCE}: LICENSE.txt", _SEEN),
+    ),
+)

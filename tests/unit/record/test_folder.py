@@ -1,0 +1,50 @@
+"""A results folder is not written over, and takes raw output that was written elsewhere first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.errors import StoreError
+from tunnelmark.record import store
+from tunnelmark.run.outcome import Attempt
+
+
+def test_a_folder_with_anything_in_it_is_refused(tmp_path: Path) -> None:
+    store.require_empty(tmp_path / "not there")
+    store.require_empty(tmp_path)
+    (tmp_path / "vm").mkdir()  # what a virtual machine says while it boots, before there are results
+    store.require_empty(tmp_path)
+    (tmp_path / "plan.json").touch()
+    with pytest.raises(StoreError, match="is not empty") as caught:
+        store.require_empty(tmp_path)
+    assert "--resume" in caught.value.hint
+
+
+def test_raw_output_is_moved_whole(tmp_path: Path) -> None:
+    results, scratch = tmp_path / "results", tmp_path / "scratch" / "001.direct"
+    (results / "raw").mkdir(parents=True)
+    (scratch / "deeper").mkdir(parents=True)
+    (scratch / "ping.a.out").write_text("64 bytes")
+    (scratch / "deeper" / "log").write_text("up")
+    store.adopt(scratch, results)
+    assert (results / "raw/001.direct/ping.a.out").read_text() == "64 bytes"
+    assert (results / "raw/001.direct/deeper/log").read_text() == "up"
+    assert not scratch.exists()
+
+
+def test_a_trial_that_could_not_begin_left_nothing_to_move(tmp_path: Path) -> None:
+    store.adopt(tmp_path / "001.direct", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_only_the_lab_runs_the_kernel_s_work_is_the_lab_s(attempt: Attempt) -> None:
+    assert attempt.alone().host == {"steal": 0.0, "other_cpu": 0.0, "lab_cpu": 0.75}
+    assert attempt.alone().alone() == attempt.alone()
+
+
+@pytest.fixture
+def attempt() -> Attempt:
+    host = {"steal": 0.0, "other_cpu": 0.5, "lab_cpu": 0.25}
+    return Attempt(trial=None, outcome="ok", link="a>b", started=0.0, phases={}, host=host)  # type: ignore[arg-type]

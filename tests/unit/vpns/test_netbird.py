@@ -1,0 +1,62 @@
+"""NetBird: its servers believe each other, the kernel is left alone, and the relay is forced in its own arm only."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from tunnelmark.vpns.base import Daemon, Deployment
+from unit.vpns.test_drivers import deployed, mesh, steps
+
+
+def file(deployment: Deployment, name: str) -> tuple[str, str]:
+    return next((one.node, one.content) for one in deployment.files if one.path.name == name)
+
+
+def raw(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def test_the_token_is_signed_by_the_key_that_the_management_looks_up() -> None:
+    deployment = deployed("netbird")
+    config = json.loads(file(deployment, "management.json")[1])["HttpConfig"]
+    (key,) = json.loads(file(deployment, "jwks.json")[1])["keys"]
+    head, claims, signature = file(deployment, "token")[1].split(".")
+    assert json.loads(raw(head))["kid"] == key["kid"]
+    said = json.loads(raw(claims))
+    assert said["iss"] == config["AuthIssuer"]
+    assert said["aud"] == config["AuthAudience"]
+    assert config["AuthKeysLocation"] == f"{said['iss']}/jwks.json"
+    x, y, r, s = (
+        int.from_bytes(part) for part in (raw(key["x"]), raw(key["y"]), raw(signature)[:32], raw(signature)[32:])
+    )
+    public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+    public.verify(encode_dss_signature(r, s), f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_management_and_relay_share_a_secret_and_an_address(size: int) -> None:
+    deployment = deployed("netbird", size)
+    told = json.loads(file(deployment, "management.json")[1])["Relay"]
+    assert file(deployment, "secret") == (mesh(size).relay.name, told["Secret"])
+    assert told["Addresses"] == [f"rel://{mesh(size).relay.underlay}:33080"]
+    assert told["Secret"] not in repr(deployment)
+    assert [step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "relay"] == [
+        mesh(size).relay.name
+    ]
+
+
+@pytest.mark.parametrize(("arm", "forced"), [("netbird", False), ("netbird-relay", True)])
+def test_the_relay_is_forced_in_its_own_arm_only_and_the_kernel_in_none(arm: str, forced: bool) -> None:
+    deployment = deployed(arm, 4)
+    nodes = [step for step in steps(deployment) if isinstance(step, Daemon) and step.name == "netbird"]
+    assert len(nodes) == 4
+    assert all((step.env.get("NB_FORCE_RELAY") == "true") is forced for step in nodes)
+    assert all(step.env["NB_WG_KERNEL_DISABLED"] == "true" for step in nodes), "it would load a module"
+    assert deployment.relayed is forced
+    assert bool(deployment.settled) is not forced
