@@ -132,7 +132,7 @@ def parts() -> dict[str, Part]:
 
 def workload_part(kind: Workload) -> Part:
     """What is to be installed for a workload."""
-    return Part(kind.name, kind.programs, kind.packages)
+    return Part(kind.name, kind.programs, kind.packages, peer=kind.peer)
 
 
 def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:

@@ -14,7 +14,8 @@ use crate::sys;
 /// 94 % of a core (`lab/cgroups.py`); whoever reaches that stands still for the rest of the second.
 const IDLE: f64 = 0.10;
 const DEBT: f64 = 60_000.0;
-/// The load is measured over windows of this length; above this share packets are coalesced.
+/// The load, which is the time awake without that spent spinning, is measured over windows of this length; above this
+/// share packets are coalesced.
 const WINDOW: u64 = 5_000_000;
 const LOADED: f64 = 0.6;
 /// Coalescing sleeps this long: with the wake-up, packets are up to 60 us late.
@@ -32,7 +33,9 @@ pub struct Pace {
     debt: f64,
     counted: u64,
     window: u64,
-    slept: u64,
+    /// Of the window: asleep, or spinning with nothing to do.
+    free: u64,
+    spinning: bool,
     loaded: bool,
 }
 
@@ -49,7 +52,8 @@ impl Pace {
             debt: 0.0,
             counted: now,
             window: now,
-            slept: 0,
+            free: 0,
+            spinning: false,
             loaded: false,
         }
     }
@@ -63,10 +67,13 @@ impl Pace {
         self.counted = now;
         self.budget = (self.budget + passed * self.share).min(FULL);
         self.debt += passed * IDLE;
+        if std::mem::take(&mut self.spinning) && !busy {
+            self.free += passed as u64;
+        }
         if now - self.window > WINDOW {
-            let awake = 1.0 - self.slept as f64 / (now - self.window) as f64;
+            let awake = 1.0 - self.free as f64 / (now - self.window) as f64;
             self.loaded = awake > LOADED;
-            (self.window, self.slept) = (now, 0);
+            (self.window, self.free) = (now, 0);
         }
         if self.limited && self.debt > DEBT {
             return self.sleep(&mut [], now, DEBT as u64);
@@ -81,6 +88,7 @@ impl Pace {
         let early = if self.budget > 0.0 { self.spin_ns } else { 0 };
         if left <= early {
             self.budget -= passed;
+            self.spinning = true;
             return Ok(false);
         }
         self.sleep(fds, now, left - early)
@@ -91,7 +99,7 @@ impl Pace {
         self.counted = sys::now();
         // What the call itself takes is no sleep; about 2 us with a switch to another thread.
         let slept = (self.counted - now).saturating_sub(2_000);
-        self.slept += slept;
+        self.free += slept;
         self.budget = (self.budget + slept as f64 * self.share).min(FULL);
         self.debt = (self.debt - slept as f64).max(-DEBT);
         Ok(true)

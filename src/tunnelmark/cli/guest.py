@@ -50,13 +50,15 @@ def main(place: Path) -> int:
 
 
 def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
-    from tunnelmark.cli.run import measure, require
+    from tunnelmark.cli.run import measure, prepare, require
 
     files = Files((place / "inputs",))
-    study = load_study(asked["study"], files, registry.catalogue(), blocks=asked["blocks"], seed=asked["seed"])
+    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke")}
+    study = load_study(asked["study"], files, registry.catalogue(), **lengths)
     plan, console = order(study), Console(highlight=False)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     require(plan, kit, console)
+    prepare(plan, kit, console)
     folder = Path(asked["folder"])
     asyncio.run(measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH))
     return {}

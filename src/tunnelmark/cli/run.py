@@ -28,6 +28,7 @@ from tunnelmark.plan.order import order
 from tunnelmark.record import environment, store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import INPUTS, JOURNAL, RAW
+from tunnelmark.run import assets
 from tunnelmark.run.loop import Kit, carry_out
 from tunnelmark.run.outcome import Attempt
 from tunnelmark.workloads.base import Workload
@@ -49,6 +50,7 @@ _dry = click.option(
 @click.argument("study", required=False, type=names.STUDY)
 @_blocks
 @_seed
+@click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
 @bins.option
@@ -58,6 +60,7 @@ def run(
     study: str | None,
     blocks: int | None,
     seed: int | None,
+    smoke: bool,
     out: Path | None,
     resume: Path | None,
     dry_run: bool,
@@ -72,17 +75,19 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        if any(given is not None for given in (blocks, seed, out, backend)) or kernels:
+        if any(given is not None for given in (blocks, seed, out, backend)) or kernels or smoke:
             raise UsageError(
-                "a resumed run keeps its blocks, seed, folder and backend",
-                hint="leave --blocks, --seed, --out, --backend and --kernel out",
+                "a resumed run keeps its blocks, seed, length, folder and backend",
+                hint="leave --blocks, --seed, --smoke, --out, --backend and --kernel out",
             )
         info = store.load_plan(resume)
         files = Files((resume / INPUTS,))
-        loaded = load_study(info.study, files, registry.catalogue(), blocks=info.blocks, seed=info.seed)
+        loaded = load_study(
+            info.study, files, registry.catalogue(), blocks=info.blocks, seed=info.seed, smoke=info.smoke
+        )
         return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
     assert study is not None
-    loaded = load_study(study, Files.standard(), registry.catalogue(), blocks=blocks, seed=seed)
+    loaded = load_study(study, Files.standard(), registry.catalogue(), blocks=blocks, seed=seed, smoke=smoke)
     return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
 
 
@@ -137,6 +142,7 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
         return 0
     if not guests:  # a guest says itself what it lacks
         require(plan, kit, console)
+        prepare(plan, kit, console)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, guests) if guests else {named: ""}
     for folder, release in places.items():
@@ -212,8 +218,11 @@ async def measure(
 
 def require(plan: Plan, kit: Kit, console: Console) -> None:
     """MissingPart for what no arm could do without; a warning for each arm that cannot take part."""
-    for use in plan.study.workloads:
-        kit.require(use)
+    lacking = [missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None]
+    if len(lacking) == len(plan.study.workloads):
+        raise lacking[0]
+    for missing in lacking:
+        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})")
     links.require(plan.study.profiles)
     if not _TUN.exists() and any(arm.vpn != "direct" for arm in plan.study.arms):
         raise MissingPart(
@@ -222,3 +231,11 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     for arm in plan.study.arms:
         if (missing := kit.missing(arm)) is not None:
             console.print(f"[yellow]warning:[/] {arm.name} cannot take part: {missing.message} ({missing.hint})")
+
+
+def prepare(plan: Plan, kit: Kit, console: Console) -> None:
+    """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
+    for asset, peer in kit.assets(plan):
+        if assets.absent([asset]):
+            with console.status(f"making {asset.name}, once on this machine"):
+                assets.make(asset, peer)

@@ -87,7 +87,14 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
     """Carry a study out in a guest with that kernel; the results are in the folder when it returns."""
     if not resuming:
         store.require_empty(folder)
-    request = {"kind": "study", "study": study.name, "blocks": study.blocks, "seed": study.seed, "resuming": resuming}
+    request = {
+        "kind": "study",
+        "study": study.name,
+        "blocks": study.blocks,
+        "seed": study.seed,
+        "smoke": study.smoke,
+        "resuming": resuming,
+    }
 
     def files(place: Path) -> None:
         save_inputs(study, place / "inputs")

@@ -22,6 +22,9 @@ PEERS_VARIABLE = "TUNNELMARK_PEERS"
 NAMED_VARIABLE = "TUNNELMARK_BIN"
 """Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
 
+BUILT = Path(__file__).resolve().parents[3] / "target" / "release"
+"""Where set-up builds our own programs in a checkout."""
+
 _TIMEOUT = 10  # seconds that a program may take to print its version
 
 
@@ -86,9 +89,9 @@ def path_of(peer: str = "", strict: bool = False) -> str:
 
 
 def search_path() -> str:
-    """PATH with the folders of daemons at its end: where every program of the lab is looked for."""
+    """PATH with the folders of daemons, and of our own programs, at its end: where every program of the lab is looked for."""
     given = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
-    return os.pathsep.join([*given, *(folder for folder in _SYSTEM_FOLDERS if folder not in given)])
+    return os.pathsep.join([*given, *(folder for folder in (*_SYSTEM_FOLDERS, str(BUILT)) if folder not in given)])
 
 
 def how_to_install(packages: Sequence[str], peer: str = "") -> str:

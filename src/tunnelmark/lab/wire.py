@@ -20,15 +20,12 @@ from typing import IO, Any
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab.emulation import configuration
 from tunnelmark.lab.node import Node, Process
-from tunnelmark.lab.programs import search_path
+from tunnelmark.lab.programs import BUILT, search_path
 from tunnelmark.lab.underlay import Wire
 from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-wire"
 VARIABLE = "TUNNELMARK_WIRE"
-BUILT = Path(__file__).resolve().parents[3] / "target" / "release" / PROGRAM
-"""Where set-up builds it in a checkout."""
-
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _HINT = "what it printed stands in wire.middle.out and wire.middle.err beside the trial's raw output"
@@ -41,8 +38,8 @@ def program() -> Path:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return Path(named)
         raise MissingPart(f"{VARIABLE} names {named}, which is no program", hint="correct or unset it")
-    if os.access(BUILT, os.X_OK):
-        return BUILT
+    if os.access(BUILT / PROGRAM, os.X_OK):
+        return BUILT / PROGRAM
     if (found := shutil.which(PROGRAM, path=search_path())) is not None:
         return Path(found)
     raise MissingPart(

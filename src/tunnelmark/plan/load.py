@@ -22,18 +22,31 @@ DIRECT = "direct"
 
 
 def load_study(
-    name_or_path: str, files: Files, catalogue: Catalogue, *, blocks: int | None = None, seed: int | None = None
+    name_or_path: str,
+    files: Files,
+    catalogue: Catalogue,
+    *,
+    blocks: int | None = None,
+    seed: int | None = None,
+    smoke: bool = False,
 ) -> Study:
-    """The study of that name or path; `blocks` and `seed` replace those of the file.
+    """The study of that name or path; `blocks` and `seed` replace those of the file, `smoke` takes its short length.
 
     UnknownName or PlanError (with every problem of the file) if it cannot be used.
     """
     path = files.find_study(name_or_path)
-    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed)
+    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke)
 
 
 def parse_study(
-    text: str, file: str, files: Files, catalogue: Catalogue, *, blocks: int | None = None, seed: int | None = None
+    text: str,
+    file: str,
+    files: Files,
+    catalogue: Catalogue,
+    *,
+    blocks: int | None = None,
+    seed: int | None = None,
+    smoke: bool = False,
 ) -> Study:
     """The study that the text holds; `file` is what errors call it."""
     if blocks is not None and blocks < 1:
@@ -44,7 +57,10 @@ def parse_study(
     problems = Problems(file)
     table = content.study
     arms = _arms(content.arm, catalogue, problems)
-    uses = _uses(content.workload, catalogue, problems)
+    uses = _uses(content.workload, catalogue, problems, smoke=False)
+    if any(table.smoke for table in content.workload):  # checked also where it is not asked for
+        short = _uses(content.workload, catalogue, problems, smoke=True)
+        uses = short if smoke else uses
     _known(table.profiles, "profile", files, problems)
     _known(table.topologies, "topology", files, problems)
     problems.raise_if_any()
@@ -63,7 +79,7 @@ def parse_study(
         title=table.title,
         description=table.description,
         seed=table.seed if seed is None else seed,
-        blocks=table.blocks if blocks is None else blocks,
+        blocks=(content.smoke.blocks if smoke else table.blocks) if blocks is None else blocks,
         ready_timeout=table.ready_timeout,
         arms=arms,
         profiles=tuple(profiles),
@@ -71,6 +87,7 @@ def parse_study(
         workloads=uses,
         text=text,
         inputs=inputs,
+        smoke=smoke,
     )
 
 
@@ -206,8 +223,8 @@ def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
         )
 
 
-def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems) -> tuple[Use, ...]:
-    """The workloads of a study; with problems, those that are right so far."""
+def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[Use, ...]:
+    """The workloads of a study in its usual or its short length; with problems, those that are right so far."""
     uses = []
     for index, table in enumerate(tables):
         if table.workload not in catalogue.workloads:
@@ -218,8 +235,9 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems) -> t
             )
             continue
         name = table.workload if table.name is None else table.name
-        if _options(table.options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, table.options))
+        options = {**table.options, **table.smoke} if smoke else table.options
+        if _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
+            uses.append(Use(name, table.workload, options))
     _unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
 

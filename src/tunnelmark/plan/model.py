@@ -113,6 +113,7 @@ class Study:
     workloads: tuple[Use, ...]
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
+    smoke: bool = False  # in its short length, which shows whether it works and no more
 
 
 @dataclass(frozen=True, slots=True)

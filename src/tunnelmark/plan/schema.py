@@ -55,6 +55,15 @@ class UseTable(Table):
     workload: str = Field(description="the name of a workload, see `tunnelmark list workloads`")
     name: Name | None = Field(default=None, description=_NAME)
     options: dict[str, Any] = Field(default_factory=dict, description="a table of the workload's options")
+    smoke: dict[str, Any] = Field(
+        default_factory=dict, description="a table of options that replace those above when the study runs with --smoke"
+    )
+
+
+class SmokeTable(Table):
+    """`[smoke]`: what is less in a run that shows whether the study works at all."""
+
+    blocks: int = Field(default=1, ge=1, description="a whole number of blocks from 1 on")
 
 
 class StudyFile(Table):
@@ -63,6 +72,7 @@ class StudyFile(Table):
     study: StudyTable = Field(description="a table [study] with name, title, blocks, profiles and topologies")
     arm: list[ArmTable] = Field(min_length=1, description="one table [[arm]] or more, each with a name")
     workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
+    smoke: SmokeTable = Field(default_factory=SmokeTable, description="a table [smoke] with blocks")
 
 
 class TopologyTable(Table):

@@ -99,6 +99,7 @@ class PlanInfo:
     topologies: tuple[TopologyInfo, ...]
     workloads: tuple[WorkloadInfo, ...]
     trials: tuple[str, ...]
+    smoke: bool = False
 
 
 @dataclass(frozen=True, slots=True)

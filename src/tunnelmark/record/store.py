@@ -245,6 +245,7 @@ def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, 
         ),
         workloads=tuple(uses),
         trials=tuple(trial.id for trial in plan.trials),
+        smoke=study.smoke,
     )
 
 

@@ -15,7 +15,7 @@ from tunnelmark.plan.model import Arm, Plan, Trial, Use
 from tunnelmark.run.outcome import UNPROVED, Attempt
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
 from tunnelmark.vpns.base import Driver
-from tunnelmark.workloads.base import Endpoints, Workload
+from tunnelmark.workloads.base import Asset, Endpoints, Workload
 
 BETWEEN = 0.35
 """Seconds that a trial takes beside its traffic, for the first estimate; the run itself measures them."""
@@ -78,11 +78,23 @@ class Kit:
             return missing
         return None
 
-    def require(self, use: Use) -> None:
-        """MissingPart if a program of the workload is not there: without it no arm could be measured."""
+    def lacks(self, use: Use) -> MissingPart | None:
+        """Which program of a workload is not there, if any."""
         workload = self.workloads[use.workload]
-        for program in workload.programs:
-            find(program, workload.packages)
+        try:
+            for program in workload.programs:
+                find(program, workload.packages, workload.peer)
+        except MissingPart as missing:
+            return missing
+        return None
+
+    def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
+        """What the plan's workloads need beforehand, each with the recipe that brings its programs."""
+        for use in plan.study.workloads:
+            workload = self.workloads[use.workload]
+            if self.lacks(use) is None:
+                options = workload.options.model_validate(use.options)
+                yield from ((asset, workload.peer) for asset in workload.assets_with(options))
 
     def seconds(self, trial: Trial) -> float:
         """Seconds of traffic that a trial plans, warm-up included."""
@@ -112,10 +124,15 @@ async def carry_out(
     are `unproved` are void, for the reason given there, and not run.
     """
     absent = {arm.name: missing for arm in plan.study.arms if (missing := kit.missing(arm)) is not None}
+    lacking = {use.name: missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None}
 
     def hindrance(trial: Trial) -> TunnelmarkError | None:
         reason = unproved.get((trial.profile.name, trial.topology.name))
-        return TrialVoid(reason, hint=UNPROVED) if reason is not None else absent.get(trial.arm.name)
+        return (
+            TrialVoid(reason, hint=UNPROVED)
+            if reason is not None
+            else absent.get(trial.arm.name) or lacking.get(trial.use.name)
+        )
 
     todo = [trial for trial in plan.trials if trial.id not in done]
     prepared: dict[str, Prepared] = {}

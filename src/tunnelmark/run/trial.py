@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
+from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError
 from tunnelmark.lab import lateness
 from tunnelmark.lab.congestion import CUBIC
 from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.lab.node import Process
 from tunnelmark.plan.model import Profile, Trial
 from tunnelmark.run import machine
-from tunnelmark.run.deploy import Tunnel, log_end, plain
+from tunnelmark.run.assets import folder_of
+from tunnelmark.run.deploy import Tunnel, log_end
 from tunnelmark.run.deploy import prepare as deployed
 from tunnelmark.run.outcome import PHASES, Attempt, Failure
+from tunnelmark.run.traffic import Stage
 from tunnelmark.vpns.base import Driver, Options
-from tunnelmark.workloads.base import Endpoints, Program, Reading, Workload
+from tunnelmark.workloads.base import Endpoints, Reading, Workload
 
-_SERVER_TIMEOUT = 10.0  # seconds a workload's server may take to listen, or to end after its client
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
 _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
 
@@ -159,78 +159,38 @@ async def _measure(
     source, target = ends
     wanted = str(getattr(parts.use_options, "congestion_control", CUBIC))
     await _gate_tunnel_sockets(lab)
-    endpoints = Endpoints(source, target, tunnel.address[source], tunnel.address[target], parts.socket_buffer)
+    endpoints = Endpoints(
+        source,
+        target,
+        tunnel.address[source],
+        tunnel.address[target],
+        parts.socket_buffer,
+        tunnel.address,
+        tunnel.interface,
+        {asset.name: folder_of(asset) for asset in parts.workload.assets_with(parts.use_options)},
+    )
     traffic = parts.workload.traffic(endpoints, parts.use_options)
-    servers = [await _serve(lab, server, raw) for server in traffic.servers]
+    stage = Stage(lab, tunnel, traffic, raw, parts.workload.peer)
+    await tunnel.unless_dead(stage.serve())
     clock.lap("server")
     await lab.zero()
     before = machine.glance(lab.cpu_seconds())
-    client = await _start(lab, traffic.client, raw)
     try:
-        await tunnel.unless_dead(_ended(client, servers, traffic.timeout, traffic.client.name))
+        await tunnel.unless_dead(stage.drive())
     finally:
         spent = clock.lap("collect")
         found["host"] = machine.between(before, machine.glance(lab.cpu_seconds()))
     _gate_link(lab.profile, await lab.link_reports())
-    outputs = {p.name: _output(raw, p).read_text(errors="replace") for p in (*traffic.servers, traffic.client)}
-    code = client.exit.code if client.exit else None
     try:
-        reading = parts.workload.read(outputs, parts.use_options)
+        reading = parts.workload.read(stage.outputs(), parts.use_options)
     except TrialError as error:
-        said = _output(raw, traffic.client, "err").read_text(errors="replace").strip()
-        raise type(error)(
-            f"{error.message} (the client ended with code {code}{': ' + said[-500:] if said else ''})", hint=error.hint
-        ) from error
+        raise type(error)(f"{error.message} ({stage.how_it_ended()})", hint=error.hint) from error
     inside = min(reading.window + reading.warmup, spent)
     clock.phases["collect"] -= inside
     clock.phases["warmup"] += min(reading.warmup, inside)
     clock.phases["measure"] += inside - min(reading.warmup, inside)
     _gate_workload_sockets(reading.congestion_control, wanted)
     return reading
-
-
-async def _ended(client: Process, servers: Sequence[Process], timeout: float, name: str) -> None:
-    try:
-        await asyncio.wait_for(client.wait(), timeout)
-    except TimeoutError:
-        raise WorkloadFailed(
-            f"the client {name} did not end within {timeout:g} s",
-            hint="the path may have stopped carrying packets in the middle of the trial",
-        ) from None
-    if servers:
-        _, late = await asyncio.wait(
-            [asyncio.ensure_future(server.wait()) for server in servers], timeout=_SERVER_TIMEOUT
-        )
-        if late:
-            raise WorkloadFailed(
-                f"a server did not end within {_SERVER_TIMEOUT:g} s of its client {name}",
-                hint="its output stands beside",
-            )
-
-
-async def _serve(lab: Lab, server: Program, raw: Path) -> Process:
-    process = await _start(lab, server, raw)
-    if server.ready is not None:
-        try:
-            await lab.nodes[server.node].until(plain(server.ready), _SERVER_TIMEOUT)
-        except LabError as error:
-            raise WorkloadFailed(
-                f"the server {server.name} never became ready: {error.message}", hint="its output stands beside"
-            ) from error
-    return process
-
-
-async def _start(lab: Lab, program: Program, raw: Path) -> Process:
-    try:
-        return await lab.nodes[program.node].spawn(
-            program.argv, stdout=_output(raw, program), stderr=_output(raw, program, "err")
-        )
-    except LabError as error:
-        raise WorkloadFailed(f"{program.argv[0]}: {error.message}", hint="is its package installed?") from error
-
-
-def _output(raw: Path, program: Program, kind: str = "out") -> Path:
-    return raw / f"{program.name}.{program.node}.{kind}"
 
 
 async def _gate_tunnel_sockets(lab: Lab) -> None:

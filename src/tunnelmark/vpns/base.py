@@ -261,6 +261,7 @@ class Driver:
     starting: float = 0.0
     settling: float = 0.0
     recovering: float = 0.0  # seconds that peers may ignore a node that crashed and came back, where beyond a few
+    lost: str = ""  # the program's own fault by which a mesh may never find its restarted hub again, where it has one
     peer: str = ""
     builds: Mapping[str, Build] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a workload is: the programs it starts on two nodes, and a reader of their output.
+"""What a workload is: the programs it starts on the nodes, and a reader of their output.
 
 Like a VPN driver, a workload starts nothing itself: `traffic` says what to start, `read` turns the
 kept output into a `Reading`. It declares its metrics, so that statistics, tables and charts need no
@@ -7,12 +7,18 @@ edit when a workload is added.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from tunnelmark.vpns.base import Condition, Options
+from tunnelmark.vpns.base import Command, Condition, File, Hand, Holds, Options
+
+FOLDER = PurePosixPath("/run/workload")
+
+EVENTS = "events"
+"""The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,9 @@ class Metric:
 class Endpoints:
     """From which node to which node a workload runs, over which inner addresses.
 
-    `socket_buffer` is the largest socket buffer in bytes that the host lets a program ask for.
+    `socket_buffer` is the largest socket buffer in bytes that the host lets a program ask for. `nodes` are the inner
+    addresses of all nodes in the topology's order, `interfaces` their overlay interfaces. `folder` is a place on every
+    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name.
     """
 
     source: str
@@ -44,30 +52,87 @@ class Endpoints:
     source_address: IPv4Address | IPv6Address
     target_address: IPv4Address | IPv6Address
     socket_buffer: int = 212992  # Linux's own default of net.core.rmem_max, in bytes
+    nodes: Mapping[str, IPv4Address | IPv6Address] = field(default_factory=dict)
+    interfaces: Mapping[str, str] = field(default_factory=dict)
+    assets: Mapping[str, Path] = field(default_factory=dict)
+    folder: PurePosixPath = FOLDER
 
     @classmethod
     def between(cls, source: str, target: str) -> Endpoints:
         """Endpoints without a path yet, to ask a workload what it would do and how long."""
-        return cls(source, target, IPv4Address(0), IPv4Address(0))
+        nothing = IPv4Address(0)
+        return cls(source, target, nothing, nothing, nodes={source: nothing, target: nothing}, assets=_Anywhere())
+
+
+class _Anywhere(Mapping[str, Path]):
+    """A folder for every asset that might be asked for, where none has been made yet."""
+
+    def __getitem__(self, name: str) -> Path:
+        return Path("/nonexistent", name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on a node; `ready` must hold before programs that come later are started."""
+    """A program on a node; `ready` must hold before programs that come later are started.
+
+    `stays`: it does not end by itself, and is asked to end (SIGTERM) when the client has ended. `Says` looks at what it
+    prints on either stream. `patience` is how many seconds it may take to become ready, and again to end.
+    """
 
     name: str
     node: str
     argv: tuple[str, ...]
-    ready: Condition | None = None
+    ready: Condition | Holds | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    stays: bool = False
+    patience: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that is done to the deployment while the client runs, `at` seconds after its start.
+
+    `restart`: the daemons of the node are killed and started again, with what they keep; `restart-fresh`: without;
+    `restart-control`: those daemons of the VPN that are its control service; `link-down`, `link-up`: the node's first
+    underlay interface; `change-address`: that interface has another address of the link's network.
+    """
+
+    at: float
+    kind: Literal["restart", "restart-fresh", "restart-control", "link-down", "link-up", "change-address"]
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """Something that takes long to make and is the same for every trial: a clip, a set of files, certificates.
+
+    It is made once on a machine, in a folder of its own in the user's cache: `files` are written there by name, then
+    `commands` run there one after the other, without a network, and `programs` (from Debian's `packages`) are what they
+    need. Trials must only read it.
+    """
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+    programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 300.0  # seconds that each command may take
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """What a workload starts: servers, then the client that drives the measurement.
 
-    The trial is over when the client has ended and then each server has, all within `timeout`
-    seconds. `window` and `warmup` are the seconds that a good run measures and leaves out; the plan
-    estimates time with them.
+    `files` are written and `setup` is carried out before the first server starts. `servers` are started one after the
+    other and may be load as well: whatever runs beside the client. The trial is over when the client has ended, within
+    `timeout` seconds, and then each server has. `window` and `warmup` are the seconds that a good run measures and leaves
+    out; the plan estimates time with them.
     """
 
     servers: tuple[Program, ...]
@@ -75,6 +140,9 @@ class Traffic:
     window: float
     warmup: float
     timeout: float
+    files: tuple[File, ...] = ()
+    setup: tuple[Command | Hand, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +171,10 @@ class Reading:
 class Workload:
     """A kind of traffic: its options, its metrics, what it starts and how its output is read.
 
-    `read` gets the options and the output of each program by name, and raises `OutputUnreadable` or
+    `read` gets the options and the output of each program by name (with that of `events`, see EVENTS), and raises `OutputUnreadable` or
     `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
-    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults.
+    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
+    recipe in `peers/` that brings its programs, where no Debian package does.
     """
 
     name: str
@@ -117,10 +186,16 @@ class Workload:
     packages: tuple[str, ...]
     options: type[Options] = field(default=Options)
     metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
+    assets: Callable[[Options], tuple[Asset, ...]] | None = None
+    peer: str = ""
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
+
+    def assets_with(self, options: Options) -> tuple[Asset, ...]:
+        """What must have been made before a trial with these options."""
+        return () if self.assets is None else self.assets(options)
 
     def metric(self, name: str) -> Metric:
         """The metric of that name among the defaults; KeyError if the workload does not declare it."""

@@ -1,0 +1,77 @@
+"""Makes what a workload needs beforehand, once on a machine: in the user's cache, complete or not there at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import folders
+from tunnelmark.lab.programs import find, path_of
+from tunnelmark.workloads.base import Asset
+
+_TOLD = 2000  # characters of what a failed command printed
+
+
+def folder_of(asset: Asset) -> Path:
+    """Where an asset stands or would stand; its name holds a hash of how it is made, so that a changed one is made anew."""
+    recipe = repr((asset.commands, sorted(asset.files.items())))
+    return folders.cache("assets", f"{asset.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}")
+
+
+def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:
+    """Those that must still be made."""
+    return tuple(asset for asset in assets if not folder_of(asset).is_dir())
+
+
+def make(asset: Asset, peer: str = "") -> Path:
+    """The folder of an asset, made now if it is not there; MissingPart says what is missing or which command failed."""
+    folder = folder_of(asset)
+    if folder.is_dir():
+        return folder
+    for program in asset.programs:
+        find(program, asset.packages, peer)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
+        work = Path(scratch, "asset")
+        work.mkdir()
+        for name, content in asset.files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).write_text(content)
+        for argv in asset.commands:
+            _carry_out(asset, argv, work, peer)
+        try:
+            work.rename(folder)
+        except OSError:  # another command was faster
+            shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, peer: str) -> None:
+    environment = os.environ | {"PATH": path_of(peer), "HOME": str(work)}
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=asset.timeout,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingPart(
+            f"{asset.name} could not be made: {error}", hint=f"try it in an empty folder: {argv[0]}"
+        ) from error
+    if done.returncode != 0:
+        said = done.stdout.decode(errors="replace").strip()[-_TOLD:]
+        raise MissingPart(
+            f"{asset.name} could not be made: {argv[0]} ended with code {done.returncode}: {said}",
+            hint=f"it ran as: {' '.join(argv)[:300]}",
+        )

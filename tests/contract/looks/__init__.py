@@ -1,0 +1,69 @@
+"""An independent look at each workload's traffic: one file a workload, with its `LOOKS`.
+
+A look says which options to run the workload with, and whether what it reported agrees with what the nodes' interfaces
+counted meanwhile (or with a capture, or a server's own log), which know nothing of the workload.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.workloads.base import Endpoints, Reading
+
+AGREE = 0.01
+"""How far a workload's own figure may be from the independent one, as a share of it."""
+
+Counters = Mapping[str, Mapping[str, int]]
+"""What each node's overlay interface counted during the traffic, by node: `rx_bytes`, `tx_packets`, ... (sysfs names)."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run of a workload: what it reported, what its programs printed, and what the interfaces counted."""
+
+    reading: Reading
+    outputs: Mapping[str, str]
+    counted: Counters
+    ends: Endpoints
+    header: Mapping[str, int]  # bytes of link header that each packet counts there, by node: 14 on Ethernet, else 0
+    mtu: int  # of the source's overlay interface, in bytes
+    lossy: bool
+    raw: Path  # the folder of what the programs printed
+
+    def value(self, metric: str) -> float:
+        """The value of a metric for the whole window; KeyError if the reading has none."""
+        return {sample.metric: sample.value for sample in self.reading.samples if sample.time is None}[metric]
+
+    def payload(self, node: str, way: str, headers: int) -> float:
+        """Payload bytes that went through a node's overlay interface (`way`: "rx" or "tx"), by its counters.
+
+        `headers` are the bytes of IP and transport header in each packet. A super-packet is counted as one packet with one
+        header, so this holds with segmentation offload, too.
+        """
+        counted = self.counted[node]
+        return counted[f"{way}_bytes"] - counted[f"{way}_packets"] * (headers + self.header[node])
+
+
+@dataclass(frozen=True)
+class Look:
+    """A workload with options that make a short run, and the check (by assertions) that its figures are true."""
+
+    workload: str
+    agrees: Callable[[Seen], None]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""  # beside other looks at the same workload
+
+    @property
+    def id(self) -> str:
+        return f"{self.workload}-{self.name}" if self.name else self.workload
+
+
+def all_looks() -> list[Look]:
+    """The looks of every file in this folder."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return [look for name in names for look in importlib.import_module(f"{__name__}.{name}").LOOKS]

@@ -1,0 +1,19 @@
+"""Round-trip probes: each that is answered is a packet of known size on its way back."""
+
+from __future__ import annotations
+
+from contract.looks import AGREE, Look, Seen
+
+_SIZE = 1000
+_HEADERS = 8 + 20  # ICMP and IPv4
+
+
+def agrees(seen: Seen) -> None:
+    answered = sum(sample.metric == "rtt" for sample in seen.reading.samples)
+    counted = seen.payload(seen.ends.source, "rx", _HEADERS) / _SIZE
+    assert abs(counted - answered) <= max(1, AGREE * counted)
+    if not seen.lossy:
+        assert seen.value("loss") == 0
+
+
+LOOKS = [Look("ping", agrees, {"sizes": [_SIZE], "duration": "2 s"})]

@@ -1,0 +1,121 @@
+"""Every workload through one suite: over real VPNs, on a clean and a lossy link, against an independent look at its traffic.
+
+What is looked at stands in `looks`, a file a workload. A mesh stands for all workloads that it carries one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.looks import Look, Seen, all_looks
+from contract.trio import READY, TRIO, UNSHAPED, installed
+from tunnelmark import registry
+from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.assets import make
+from tunnelmark.run.deploy import Tunnel, deploy
+from tunnelmark.run.traffic import Stage
+from tunnelmark.workloads.base import Endpoints
+
+pytestmark = pytest.mark.root
+
+Run = Callable[[Any], Any]
+ARMS = ("direct", "wireguard-go", "nebula", "tinc", "openvpn", "vpncloud")
+LINKS = ("clean", "lossy")
+LOSSY = "edge-loss-1+fast-ethernet"  # one wire packet of a hundred
+_COUNTED = ("rx_bytes", "rx_packets", "tx_bytes", "tx_packets")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A mesh that stands: its lab, its tunnel, and whether its link loses packets."""
+
+    lab: Lab
+    tunnel: Tunnel
+    lossy: bool
+
+
+@pytest.fixture(scope="module", params=[(arm, link) for arm in ARMS for link in LINKS], ids=lambda pair: "-".join(pair))
+def mesh(
+    request: pytest.FixtureRequest, keeper: Keeper, run: Run, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Standing]:
+    arm, link = request.param
+    driver, options = registry.arm(arm)
+    installed(driver.part(options))
+    profile: Profile = load_profile(LOSSY, Files.standard()) if link == "lossy" else UNSHAPED
+    logs = tmp_path_factory.mktemp(f"{arm}-{link}")
+    lab_block = keeper.lab(TRIO, profile)
+    lab = run(lab_block.__aenter__())
+    try:
+        tunnel_block = deploy(lab, driver, options, logs=logs, ready_timeout=READY + driver.starting)
+        tunnel = run(tunnel_block.__aenter__())
+        run(tunnel.settle(READY))
+        yield Standing(lab, tunnel, link == "lossy")
+    finally:
+        run(lab_block.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("look", all_looks(), ids=lambda look: str(look.id))
+def test_what_a_workload_says_is_true(mesh: Standing, look: Look, run: Run, tmp_path: Path) -> None:
+    workload = registry.workload(look.workload)
+    installed(registry.workload_part(workload))
+    options = workload.options.model_validate(look.options)
+    lab, tunnel = mesh.lab, mesh.tunnel
+    source, target = TRIO.nodes[0], TRIO.nodes[-1]
+    ends = Endpoints(
+        source,
+        target,
+        tunnel.address[source],
+        tunnel.address[target],
+        socket_buffer_limit(),
+        tunnel.address,
+        tunnel.interface,
+        {asset.name: make(asset, workload.peer) for asset in workload.assets_with(options)},
+    )
+
+    async def carried() -> Seen:
+        stage = Stage(lab, tunnel, workload.traffic(ends, options), tmp_path, workload.peer)
+        await tunnel.unless_dead(stage.serve())
+        before = await counters(lab, tunnel)
+        await tunnel.unless_dead(stage.drive())
+        after = await counters(lab, tunnel)
+        kinds = {node: await lab.nodes[node].read(f"/sys/class/net/{at}/type") for node, at in tunnel.interface.items()}
+        outputs = stage.outputs()
+        return Seen(
+            reading=workload.read(outputs, options),
+            outputs=outputs,
+            counted={node: {key: after[node][key] - before[node][key] for key in _COUNTED} for node in after},
+            ends=ends,
+            header={node: 14 if kind.strip() == "1" else 0 for node, kind in kinds.items()},
+            mtu=int(await lab.nodes[source].read(f"/sys/class/net/{tunnel.interface[source]}/mtu")),
+            lossy=mesh.lossy,
+            raw=tmp_path,
+        )
+
+    seen = run(carried())
+    declared = {metric.name for metric in workload.metrics_with(options)}
+    assert {sample.metric for sample in seen.reading.samples} <= declared
+    assert {metric.name for metric in workload.metrics_with(options) if metric.primary} <= {
+        sample.metric for sample in seen.reading.samples if sample.time is None
+    }
+    look.agrees(seen)
+
+
+async def counters(lab: Lab, tunnel: Tunnel) -> Mapping[str, Mapping[str, int]]:
+    """What every node's overlay interface has counted up to now."""
+
+    async def of(node: str) -> dict[str, int]:
+        folder = f"/sys/class/net/{tunnel.interface[node]}/statistics"
+        return {key: int(await lab.nodes[node].read(f"{folder}/{key}")) for key in _COUNTED}
+
+    found = await asyncio.gather(*(of(node) for node in lab.nodes))
+    return dict(zip(lab.nodes, found, strict=True))
