@@ -14,92 +14,75 @@ CUBIC's HyStart the first round began at 0. While the machine's uptime in micros
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import struct
 from pathlib import Path
 
+from tunnelmark.lab.bpf import attach as join
+from tunnelmark.lab.bpf import instruction, load
+
+FREE_PORTS = range(5248, 5280)
+"""TCP ports whose connections keep what their program asks for: a workload that compares algorithms uses them."""
+
 CUBIC = "cubic"  # RFC 9438, Linux's own default and that of all five seeds
 
-_SYS_BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-_PROG_LOAD, _PROG_ATTACH = 5, 8  # enum bpf_cmd, <linux/bpf.h>
-_PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS = 13, 3
+_PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS = 13, 3  # enum bpf_prog_type, enum bpf_attach_type, <linux/bpf.h>
 _FUNC_SETSOCKOPT = 49
 _ACTIVE_ESTABLISHED_CB, _PASSIVE_ESTABLISHED_CB, _LISTEN_CB = 4, 5, 11
+_REMOTE_PORT, _LOCAL_PORT = 64, 68  # bytes into struct bpf_sock_ops; the first is in network order, the second is not
+_MASK = 0xFFFF & -len(FREE_PORTS)
 _IPPROTO_TCP, _TCP_CONGESTION = 6, 13
-
-
-def _instruction(code: int, destination: int = 0, source: int = 0, offset: int = 0, value: int = 0) -> bytes:
-    return struct.pack("<BBhi", code, source << 4 | destination, offset, value)
 
 
 def program(algorithm: str) -> bytes:
     """The BPF program as bytes; `algorithm` has at most 8 characters.
 
-    In C: if (op == ACTIVE_ESTABLISHED || op == PASSIVE_ESTABLISHED || op == LISTEN)
+    In C: if ((local_port & mask) == FREE_PORTS || (ntohl(remote_port) & mask) == FREE_PORTS)
+              return 1;
+          if (op == ACTIVE_ESTABLISHED || op == PASSIVE_ESTABLISHED || op == LISTEN)
               bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, length);
           return 1;
     """
     name = algorithm.encode()
     low, high = struct.unpack("<ii", name.ljust(8, b"\0"))
     load_context = [
-        _instruction(0xBF, 6, 1),  # r6 = ctx
-        _instruction(0x61, 2, 1, 0),  # r2 = ctx->op
-        _instruction(0x15, 2, 0, 4, _ACTIVE_ESTABLISHED_CB),  # to `set`
-        _instruction(0x15, 2, 0, 3, _PASSIVE_ESTABLISHED_CB),
-        _instruction(0x15, 2, 0, 2, _LISTEN_CB),
-        _instruction(0xB7, 0, 0, 0, 1),  # r0 = 1
-        _instruction(0x95),  # exit
+        instruction(0xBF, 6, 1),  # r6 = ctx
+        instruction(0x61, 3, 1, _LOCAL_PORT),  # r3 = ctx->local_port
+        instruction(0x57, 3, 0, 0, _MASK),  # r3 &= mask
+        instruction(0x15, 3, 0, 8, FREE_PORTS.start),  # to `return`
+        instruction(0x61, 3, 1, _REMOTE_PORT),
+        instruction(0xDC, 3, 0, 0, 32),  # r3 = ntohl(r3)
+        instruction(0x57, 3, 0, 0, _MASK),
+        instruction(0x15, 3, 0, 4, FREE_PORTS.start),
+        instruction(0x61, 2, 1, 0),  # r2 = ctx->op
+        instruction(0x15, 2, 0, 4, _ACTIVE_ESTABLISHED_CB),  # to `set`
+        instruction(0x15, 2, 0, 3, _PASSIVE_ESTABLISHED_CB),
+        instruction(0x15, 2, 0, 2, _LISTEN_CB),
+        instruction(0xB7, 0, 0, 0, 1),  # return: r0 = 1
+        instruction(0x95),  # exit
     ]
     set_option = [
-        _instruction(0x62, 10, 0, -8, low),  # the name on the stack
-        _instruction(0x62, 10, 0, -4, high),
-        _instruction(0xBF, 1, 6),  # r1 = ctx
-        _instruction(0xB7, 2, 0, 0, _IPPROTO_TCP),
-        _instruction(0xB7, 3, 0, 0, _TCP_CONGESTION),
-        _instruction(0xBF, 4, 10),  # r4 = name
-        _instruction(0x07, 4, 0, 0, -8),
-        _instruction(0xB7, 5, 0, 0, len(name)),
-        _instruction(0x85, 0, 0, 0, _FUNC_SETSOCKOPT),
-        _instruction(0xB7, 0, 0, 0, 1),
-        _instruction(0x95),
+        instruction(0x62, 10, 0, -8, low),  # the name on the stack
+        instruction(0x62, 10, 0, -4, high),
+        instruction(0xBF, 1, 6),  # r1 = ctx
+        instruction(0xB7, 2, 0, 0, _IPPROTO_TCP),
+        instruction(0xB7, 3, 0, 0, _TCP_CONGESTION),
+        instruction(0xBF, 4, 10),  # r4 = name
+        instruction(0x07, 4, 0, 0, -8),
+        instruction(0xB7, 5, 0, 0, len(name)),
+        instruction(0x85, 0, 0, 0, _FUNC_SETSOCKOPT),
+        instruction(0xB7, 0, 0, 0, 1),
+        instruction(0x95),
     ]
     return b"".join(load_context + set_option)
 
 
 def attach(algorithm: str, group: Path) -> None:
     """Attach the program to a v2 control group and all groups below it; OSError as bpf(2)."""
-    code = ctypes.create_string_buffer(program(algorithm))
-    licence = ctypes.create_string_buffer(b"Apache-2.0")
-    log = ctypes.create_string_buffer(4096)
-    load = struct.pack(
-        "<IIQQIIQ",
-        _PROG_TYPE_SOCK_OPS,
-        (len(code) - 1) // 8,
-        ctypes.addressof(code),
-        ctypes.addressof(licence),
-        1,
-        len(log),
-        ctypes.addressof(log),
-    )
-    program_fd = _bpf(_PROG_LOAD, load.ljust(128, b"\0"))
+    loaded = load(_PROG_TYPE_SOCK_OPS, program(algorithm))
     group_fd = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _bpf(_PROG_ATTACH, struct.pack("<IIII", group_fd, program_fd, _CGROUP_SOCK_OPS, 0))
+        join(loaded, group_fd, _CGROUP_SOCK_OPS)
     finally:
         os.close(group_fd)
-        os.close(program_fd)
-
-
-def _bpf(command: int, attributes: bytes) -> int:
-    number = _SYS_BPF.get(platform.machine())
-    if number is None:
-        raise OSError(38, f"bpf(2) has no known number on {platform.machine()}")
-    buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    libc = ctypes.CDLL(None, use_errno=True)
-    result: int = libc.syscall(ctypes.c_long(number), command, ctypes.byref(buffer), ctypes.c_uint(len(attributes)))
-    if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"bpf: {os.strerror(error)}")
-    return result
+        os.close(loaded)

@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.lab.lab import Lab
@@ -54,12 +55,14 @@ class Stage:
             await self._ready(server, process)
 
     async def drive(self) -> None:
-        """The client from its start to its end, the events meanwhile, and the end of the servers."""
-        client = self._traffic.client
-        process = self._client = await self._start(client)
+        """The clients from their start to the end of the one that counts, the events meanwhile, and the end of all others."""
+        client, beside = self._traffic.client, self._traffic.beside
+        process, *others = await asyncio.gather(*(self._start(one) for one in (client, *beside)))
+        self._client = process
+        self._servers += [_Started(*pair) for pair in zip(beside, others, strict=True)]
         events = asyncio.ensure_future(happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS))
         try:
-            await asyncio.wait_for(asyncio.gather(process.wait(), events), self._traffic.timeout)
+            await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
         except TimeoutError:
             raise WorkloadFailed(
                 f"the client {client.name} did not end within {self._traffic.timeout:g} s",
@@ -72,7 +75,7 @@ class Stage:
 
     def outputs(self) -> dict[str, str]:
         """What each program printed, by its name, and what was done to the deployment."""
-        programs = (*self._traffic.servers, self._traffic.client)
+        programs = (*self._traffic.servers, *self._traffic.beside, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         with contextlib.suppress(FileNotFoundError):
             printed[EVENTS] = (self._raw / EVENTS).read_text()
@@ -94,7 +97,7 @@ class Stage:
                 await asyncio.wait_for(one.process.wait(), one.program.patience)
             except TimeoutError:
                 raise WorkloadFailed(
-                    f"the server {one.program.name} did not end within {one.program.patience:g} s of its client",
+                    f"{one.program.name} did not end within {one.program.patience:g} s of its client",
                     hint=_LATE,
                 ) from None
 
@@ -164,3 +167,16 @@ class Stage:
 
     def _file(self, program: Program, kind: str = "out") -> Path:
         return self._raw / f"{program.name}.{program.node}.{kind}"
+
+
+async def _ended(client: Process, events: asyncio.Future[None]) -> None:
+    """Wait for the client's end; what an event raises meanwhile is raised, one that takes longer is not waited for."""
+    end = asyncio.ensure_future(client.wait())
+    both: set[asyncio.Future[Any]] = {end, events}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if events.done():
+            events.result()
+        await end
+    finally:
+        end.cancel()

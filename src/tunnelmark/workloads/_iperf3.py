@@ -9,7 +9,7 @@ with one of a fraction of a millisecond.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +22,7 @@ from tunnelmark.workloads.base import Endpoints, Program, Traffic
 PROGRAM, PACKAGE = "iperf3", "iperf3"
 SERVER, CLIENT = "server", "client"
 
-_PORT = 5201
+PORT = 5201
 _STEP = "0.1"  # seconds from one interval to the next
 _CONNECT_MS = 3000  # for the control connection; the overlay has just answered a ping
 _IDLE_S = 5  # a server that no client reaches ends by itself: longer than any client tries
@@ -50,9 +50,9 @@ ReportT = TypeVar("ReportT", bound=BaseModel)
 
 
 class Step(_Said, Generic[SpanT]):
-    """The only stream in one interval."""
+    """The streams in one interval."""
 
-    streams: Annotated[tuple[SpanT, ...], Field(min_length=1, max_length=1)]
+    streams: Annotated[tuple[SpanT, ...], Field(min_length=1)]
 
 
 class Report(_Said, Generic[SpanT, EndT]):
@@ -62,13 +62,17 @@ class Report(_Said, Generic[SpanT, EndT]):
     end: EndT
 
     def spans(self, begin: float, end: float) -> tuple[SpanT, ...]:
-        """The intervals whose middle lies from `begin` to before `end`, in seconds.
+        """The first stream's intervals from `begin` to before `end`, in seconds (see `steps`)."""
+        return tuple(step[0] for step in self.steps(begin, end))
+
+    def steps(self, begin: float, end: float) -> tuple[tuple[SpanT, ...], ...]:
+        """All streams of each interval whose middle lies from `begin` to before `end`, in seconds.
 
         The middle, because iperf3 is up to some milliseconds late with each, and because that leaves out
         the stump after the last. OutputUnreadable if there is none.
         """
-        spans = tuple(span for step in self.intervals for span in step.streams)
-        inside = tuple(span for span in spans if begin <= (span.start + span.end) / 2 < end)
+        firsts = ((step.streams, step.streams[0]) for step in self.intervals)
+        inside = tuple(streams for streams, first in firsts if begin <= (first.start + first.end) / 2 < end)
         if not inside:
             raise OutputUnreadable(
                 f"iperf3 printed no interval from {begin:g} s to {end:g} s",
@@ -77,29 +81,50 @@ class Report(_Said, Generic[SpanT, EndT]):
         return inside
 
 
-def traffic(ends: Endpoints, options: Iterable[str], *, duration: Duration, warmup: Duration) -> Traffic:
-    """An iperf3 server on the target, for one test, and a client on the source that sends for `duration`."""
+def pair(
+    source: str,
+    target: str,
+    address: str,
+    options: Iterable[str],
+    duration: Duration,
+    *,
+    port: int = PORT,
+    suffix: str = "",
+) -> tuple[Program, Program]:
+    """An iperf3 server on the target, for one test, and a client on the source that sends to `address`."""
     server = Program(
-        name=SERVER,
-        node=ends.target,
+        name=SERVER + suffix,
+        node=target,
         argv=(
-            *(PROGRAM, "--server", "--one-off", "--json", "--interval", _STEP, "--port", str(_PORT)),
+            *(PROGRAM, "--server", "--one-off", "--json", "--interval", _STEP, "--port", str(port)),
             *("--idle-timeout", str(_IDLE_S), "--rcv-timeout", str(_SILENCE_MS)),
         ),
-        ready=TcpPort(_PORT),
+        ready=TcpPort(port),
     )
     client = Program(
-        name=CLIENT,
-        node=ends.source,
+        name=CLIENT + suffix,
+        node=source,
         argv=(
-            *(PROGRAM, "--client", str(ends.target_address)),
-            *("--json", "--interval", _STEP, "--port", str(_PORT), "--time", f"{duration:.0f}"),
+            *(PROGRAM, "--client", address),
+            *("--json", "--interval", _STEP, "--port", str(port), "--time", f"{duration:.0f}"),
             *("--connect-timeout", str(_CONNECT_MS), *options),
         ),
     )
+    return server, client
+
+
+def traffic(ends: Endpoints, options: Iterable[str], *, duration: Duration, warmup: Duration) -> Traffic:
+    """One pair, from the source to the target."""
+    one = pair(ends.source, ends.target, str(ends.target_address), options, duration)
+    return together((one,), duration=duration, warmup=warmup)
+
+
+def together(pairs: Sequence[tuple[Program, Program]], *, duration: Duration, warmup: Duration) -> Traffic:
+    """Several pairs of server and client at once, the first of which counts."""
     return Traffic(
-        servers=(server,),
-        client=client,
+        servers=tuple(server for server, _ in pairs),
+        client=pairs[0][1],
+        beside=tuple(client for _, client in pairs[1:]),
         window=duration - warmup,
         warmup=float(warmup),
         timeout=duration + _GRACE_S,
@@ -109,9 +134,9 @@ def traffic(ends: Endpoints, options: Iterable[str], *, duration: Duration, warm
 def raise_if_failed(outputs: Mapping[str, str]) -> None:
     """WorkloadFailed if either side says so in its JSON, whatever its exit code was."""
     errors = []
-    for name in (CLIENT, SERVER):
+    for name, text in sorted(outputs.items()):
         try:
-            said = json.loads(outputs.get(name, ""))
+            said = json.loads(text)
         except json.JSONDecodeError:
             continue  # `read` says so, unless the other side knows why
         if isinstance(said, dict) and said.get("error"):

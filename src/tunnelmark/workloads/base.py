@@ -130,8 +130,9 @@ class Traffic:
     """What a workload starts: servers, then the client that drives the measurement.
 
     `files` are written and `setup` is carried out before the first server starts. `servers` are started one after the
-    other and may be load as well: whatever runs beside the client. The trial is over when the client has ended, within
-    `timeout` seconds, and then each server has. `window` and `warmup` are the seconds that a good run measures and leaves
+    other and may be load as well, which then runs when the client starts. `beside` are further clients, which start at the
+    same moment as the client. The trial is over when the client has ended, within `timeout` seconds, and then all others
+    have. `window` and `warmup` are the seconds that a good run measures and leaves
     out; the plan estimates time with them.
     """
 
@@ -143,6 +144,7 @@ class Traffic:
     files: tuple[File, ...] = ()
     setup: tuple[Command | Hand, ...] = ()
     events: tuple[Event, ...] = ()
+    beside: tuple[Program, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ class Workload:
     `read` gets the options and the output of each program by name (with that of `events`, see EVENTS), and raises `OutputUnreadable` or
     `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
     options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
-    recipe in `peers/` that brings its programs, where no Debian package does.
+    recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.watch`) that a
+    trial must have: a metric that both declare is theirs to see, under the workload's title.
     """
 
     name: str
@@ -188,6 +191,7 @@ class Workload:
     metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
     assets: Callable[[Options], tuple[Asset, ...]] | None = None
     peer: str = ""
+    watch: tuple[str, ...] = ()
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""

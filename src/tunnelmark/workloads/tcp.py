@@ -1,13 +1,18 @@
-"""The workload `tcp`: one TCP stream by iperf3, goodput counted where it arrives."""
+"""The workload `tcp`: TCP streams by iperf3, goodput counted where it arrives.
+
+Several flows at once are as many pairs of iperf3, one for each direction of each link: iperf3's own `--bidir` prints only one
+side's view of each direction, and this way every flow is counted where it arrives.
+"""
 
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Annotated, cast
+from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, Field, model_validator
 
 from tunnelmark.errors import WorkloadFailed
+from tunnelmark.lab.congestion import CUBIC, FREE_PORTS
 from tunnelmark.plan.fields import DurationText, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
@@ -16,11 +21,18 @@ from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffi
 
 
 class TcpOptions(Options):
-    """`warmup` is the part of `duration` that is not measured: TCP's slow start."""
+    """`warmup` is the part of `duration` that is not measured: TCP's slow start.
+
+    `flows`: `forward` from the first to the last node, `back` the other way, `both` at once, or `ring`: every node to the next
+    one and back, all at once. `streams` is the number of connections of each flow. `congestion_control` other than CUBIC
+    holds for these connections only; a VPN's own stay with CUBIC.
+    """
 
     duration: WholeSeconds = Duration(2)
     warmup: DurationText = Duration(0.3)
-    congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] = "cubic"
+    flows: Literal["forward", "back", "both", "ring"] = "forward"
+    streams: Annotated[int, Field(ge=1, le=128)] = 1
+    congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] = CUBIC
 
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> TcpOptions:
@@ -37,6 +49,7 @@ class _Sent(_iperf3.Span):
     retransmits: int
     snd_cwnd: int  # bytes
     rtt: int  # microseconds, the kernel's smoothed estimate
+    pmtu: int = 0  # bytes, as the sender's kernel knows it
 
 
 class _ReceiverEnd(BaseModel):
@@ -47,63 +60,149 @@ class _SenderEnd(BaseModel):
     sender_tcp_congestion: str
 
 
+class _Start(BaseModel):
+    tcp_mss_default: int = 0  # bytes of payload in a full segment, from the first connection
+
+
+class _SenderReport(_iperf3.Report[_Sent, _SenderEnd]):
+    start: _Start = _Start()
+
+
+class _Flow(NamedTuple):
+    """One direction's figures: what arrived and what was sent, by interval."""
+
+    received: tuple[tuple[_Received, ...], ...]
+    sent: tuple[tuple[_Sent, ...], ...]
+    mss: int
+    algorithms: tuple[str, str]
+
+    def goodput(self) -> float:
+        return sum(span.bytes for step in self.received for span in step) * 8 / self.seconds()
+
+    def seconds(self) -> float:
+        return _iperf3.window(step[0] for step in self.received)
+
+
+def _ways(ends: Endpoints, flows: str) -> list[tuple[str, str]]:
+    """Source and target of every flow; the first is the one that a link's direction is called by."""
+    there = (ends.source, ends.target)
+    match flows:
+        case "forward":
+            return [there]
+        case "back":
+            return [there[::-1]]
+        case "both":
+            return [there, there[::-1]]
+    nodes = list(ends.nodes)
+    links = [(one, nodes[(place + 1) % len(nodes)]) for place, one in enumerate(nodes)]
+    return list(dict.fromkeys(way for one, other in links for way in ((one, other), (other, one))))
+
+
+def _suffix(number: int) -> str:
+    """What is put behind the names of the programs of a flow, from 0."""
+    return f".{number + 1}" if number else ""
+
+
 def _traffic(ends: Endpoints, options: Options) -> Traffic:
     chosen = cast(TcpOptions, options)
-    return _iperf3.traffic(
-        ends,
-        ("--congestion", chosen.congestion_control),
-        duration=chosen.duration,
-        warmup=chosen.warmup,
+    first = _iperf3.PORT if chosen.congestion_control == CUBIC else FREE_PORTS.start
+    words: tuple[str, ...] = ("--congestion", chosen.congestion_control)
+    if chosen.streams > 1:
+        words = ("--parallel", str(chosen.streams), *words)
+    address = {ends.source: ends.source_address, ends.target: ends.target_address} | dict(ends.nodes)
+    pairs = [
+        _iperf3.pair(source, target, str(address[target]), words, chosen.duration, port=first + n, suffix=_suffix(n))
+        for n, (source, target) in enumerate(_ways(ends, chosen.flows))
+    ]
+    return _iperf3.together(pairs, duration=chosen.duration, warmup=chosen.warmup)
+
+
+def _flow(outputs: dict[str, str], number: int, chosen: TcpOptions) -> _Flow:
+    receiver = _iperf3.read(outputs, _iperf3.SERVER + _suffix(number), _iperf3.Report[_Received, _ReceiverEnd])
+    sender = _iperf3.read(outputs, _iperf3.CLIENT + _suffix(number), _SenderReport)
+    return _Flow(
+        receiver.steps(chosen.warmup, chosen.duration),
+        sender.steps(chosen.warmup, chosen.duration),
+        sender.start.tcp_mss_default,
+        (sender.end.sender_tcp_congestion, receiver.end.receiver_tcp_congestion),
     )
 
 
 def _read(outputs: dict[str, str], options: Options) -> Reading:
     chosen = cast(TcpOptions, options)
     _iperf3.raise_if_failed(outputs)
-    receiver = _iperf3.read(outputs, _iperf3.SERVER, _iperf3.Report[_Received, _ReceiverEnd])
-    sender = _iperf3.read(outputs, _iperf3.CLIENT, _iperf3.Report[_Sent, _SenderEnd])
-    received = receiver.spans(chosen.warmup, chosen.duration)
-    sent = sender.spans(chosen.warmup, chosen.duration)
-    window = _iperf3.window(received)
-    goodput = sum(span.bytes for span in received) * 8 / window
-    if goodput == 0:
-        raise WorkloadFailed(
-            f"not a byte arrived in {window:.1f} s", hint="see the VPN's logs: the stream stood still after its start"
-        )
+    numbers = range(sum(name.startswith(_iperf3.SERVER) for name in outputs) or 1)
+    flows = [_flow(outputs, number, chosen) for number in numbers]
+    for flow in flows:
+        if flow.goodput() == 0:
+            raise WorkloadFailed(
+                f"not a byte arrived in {flow.seconds():.1f} s",
+                hint="see the VPN's logs: the stream stood still after its start",
+            )
+    sent = [span for flow in flows for step in flow.sent for span in step]
+    goodputs = [flow.goodput() for flow in flows]
     samples = [
-        Sample("goodput", goodput),
+        Sample("goodput", sum(goodputs)),
         Sample("retransmits", float(sum(span.retransmits for span in sent))),
         Sample("cwnd", fmean(span.snd_cwnd for span in sent) / 1024),
         Sample("rtt", fmean(span.rtt for span in sent) / 1e3),
+        Sample("mss", float(flows[0].mss)),
+        Sample("pmtu", float(sent[-1].pmtu)),
     ]
-    for arrived in received:
-        time = arrived.start - received[0].start
-        samples.append(Sample("goodput", arrived.bytes * 8 / arrived.seconds, time))
-    for left in sent:
-        time = left.start - sent[0].start
-        samples.append(Sample("retransmits", float(left.retransmits), time))
-        samples.append(Sample("cwnd", left.snd_cwnd / 1024, time))
-        samples.append(Sample("rtt", left.rtt / 1e3, time))
+    if len(flows) > 1:
+        samples += [Sample("goodput_least", min(goodputs)), Sample("goodput_most", max(goodputs))]
     return Reading(
-        samples=tuple(samples),
-        window=window,
-        warmup=received[0].start,
-        congestion_control=(sender.end.sender_tcp_congestion, receiver.end.receiver_tcp_congestion),
+        samples=(*samples, *_series(flows)),
+        window=flows[0].seconds(),
+        warmup=flows[0].received[0][0].start,
+        congestion_control=tuple(name for flow in flows for name in flow.algorithms),
     )
+
+
+def _series(flows: list[_Flow]) -> list[Sample]:
+    """Every interval: sums over all flows and streams for goodput and retransmits, means for the others."""
+    samples = []
+    for steps in zip(*(flow.received for flow in flows), strict=False):  # a busy sender may miss its last
+        time = steps[0][0].start - flows[0].received[0][0].start
+        rate = sum(span.bytes * 8 / span.seconds for step in steps for span in step)
+        samples.append(Sample("goodput", rate, time))
+    for steps in zip(*(flow.sent for flow in flows), strict=False):
+        spans = [span for step in steps for span in step]
+        time = spans[0].start - flows[0].sent[0][0].start
+        samples.append(Sample("retransmits", float(sum(span.retransmits for span in spans)), time))
+        samples.append(Sample("cwnd", fmean(span.snd_cwnd for span in spans) / 1024, time))
+        samples.append(Sample("rtt", fmean(span.rtt for span in spans) / 1e3, time))
+    return samples
+
+
+_METRICS = (
+    Metric("goodput", "bit/s", "TCP goodput at the receiver", "higher", primary=True),
+    Metric("retransmits", "segments", "TCP segments sent again", "lower", compare="difference"),
+    Metric("cwnd", "KiB", "mean congestion window of the sender", "higher"),
+    Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower"),
+    Metric("mss", "B", "payload of a full segment (MSS)", "higher"),
+    Metric("pmtu", "B", "path MTU that the sender's TCP knew at the end", "higher"),
+)
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    chosen = cast(TcpOptions, options)
+    if chosen.flows not in ("both", "ring"):
+        return _METRICS
+    total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True)
+    least = Metric("goodput_least", "bit/s", "TCP goodput of the slowest flow", "higher")
+    most = Metric("goodput_most", "bit/s", "TCP goodput of the fastest flow", "higher")
+    return (total, *_METRICS[1:], least, most)
 
 
 WORKLOAD = Workload(
     name="tcp",
-    title="One TCP stream (iperf3)",
-    metrics=(
-        Metric("goodput", "bit/s", "TCP goodput at the receiver", "higher", primary=True),
-        Metric("retransmits", "segments", "TCP segments sent again", "lower", compare="difference"),
-        Metric("cwnd", "KiB", "mean congestion window of the sender", "higher"),
-        Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower"),
-    ),
+    title="TCP streams (iperf3)",
+    metrics=_METRICS,
     traffic=_traffic,
     read=_read,
     programs=(_iperf3.PROGRAM,),
     packages=(_iperf3.PACKAGE,),
     options=TcpOptions,
+    metrics_of=_metrics,
 )

@@ -1,4 +1,8 @@
-"""The workload `udp`: UDP at a fixed rate by iperf3; what of it arrives, and how evenly."""
+"""The workload `udp`: UDP by iperf3, at a fixed rate or as a flood; what of it arrives, and how evenly.
+
+The flood is there to repeat what was published with `iperf3 -u -b 0`: it measures what a starved receiver still gets. For
+what a VPN can carry, see `udp-search`.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,11 @@ class UdpOptions(Options):
     """`rate` counts UDP payload, as iperf3 does; `length` is the payload of a datagram.
 
     The defaults ask for what slow VPNs still deliver on two cores, and for datagrams that fit into an
-    inner MTU of 1280 bytes over IPv6 (48 bytes of headers).
+    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate.
     """
 
     rate: RateText = Rate(100_000_000)
+    flood: bool = False
     length: Annotated[SizeText, Field(ge=16, le=65507)] = Size(1200)
     duration: WholeSeconds = Duration(2)
     warmup: DurationText = Duration(0.2)
@@ -72,7 +77,13 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            *("--udp", "--bitrate", str(int(chosen.rate)), "--length", str(int(chosen.length))),
+            *(
+                "--udp",
+                "--bitrate",
+                "0" if chosen.flood else str(int(chosen.rate)),
+                "--length",
+                str(int(chosen.length)),
+            ),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
         ),
@@ -101,7 +112,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
             hint="the VPN may have duplicated datagrams; see the raw output",
         )
     offered = sender.end.sum_sent.packets * int(chosen.length) * 8 / chosen.duration
-    if offered < _OFFERED * chosen.rate:
+    if not chosen.flood and offered < _OFFERED * chosen.rate:
         raise TrialVoid(
             f"the sender offered only {offered / 1e6:.0f} of {chosen.rate / 1e6:.0f} Mbit/s",
             hint="its core was taken by other work or by the VPN itself; ask for a lower rate, or try on a quiet machine",
@@ -112,6 +123,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     samples = [
         Sample("delivered", sum(span.bytes for span in received) * 8 / window),
         Sample("lost", 100 * lost / expected),
+        Sample("offered", offered),
         Sample("out_of_order", float(in_all.out_of_order)),
         Sample("jitter", fmean(span.jitter_ms for span in received)),
     ]
@@ -126,10 +138,11 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
 
 WORKLOAD = Workload(
     name="udp",
-    title="UDP at a fixed rate (iperf3)",
+    title="UDP at a fixed rate, or a flood (iperf3)",
     metrics=(
         Metric("delivered", "bit/s", "UDP payload delivered", "higher", primary=True),
         Metric("lost", "%", "datagrams lost", "lower", compare="difference", primary=True),
+        Metric("offered", "bit/s", "UDP payload that the sender sent", "higher"),
         # iperf3 counts these for the whole run only, so the warm-up is in it.
         Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),
         Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tunnelmark.lab.congestion import CUBIC, program
+from tunnelmark.lab.congestion import CUBIC, FREE_PORTS, program
 
 CONNECT, ACTIVE_ESTABLISHED, PASSIVE_ESTABLISHED, LISTEN = 3, 4, 5, 11  # enum of BPF_SOCK_OPS_*, <linux/bpf.h>
 JUMP_IF_EQUAL, STORE_WORD = 0x15, 0x62
@@ -16,9 +16,18 @@ def instructions() -> list[tuple[int, int, int, int]]:
 
 def test_it_acts_once_a_connection_stands_and_not_before():
     """Set while a socket connects, CUBIC would be initialised without a clock, and leave slow start at 16 packets."""
-    moments = {value for code, _, _, value in instructions() if code == JUMP_IF_EQUAL}
+    moments = {value for code, _, _, value in instructions() if code == JUMP_IF_EQUAL} - {FREE_PORTS.start}
     assert moments == {ACTIVE_ESTABLISHED, PASSIVE_ESTABLISHED, LISTEN}
     assert CONNECT not in moments
+
+
+def test_it_leaves_the_free_ports_alone_at_either_end():
+    free = [place for place, (code, _, _, value) in enumerate(instructions()) if value == FREE_PORTS.start]
+    assert len(free) == 2
+    for place in free:
+        _, _, offset, _ = instructions()[place]
+        assert [code for code, *_ in instructions()[place + 1 + offset :][:2]] == [0xB7, 0x95], "a jump to return 1"
+    assert FREE_PORTS.start % len(FREE_PORTS) == 0, "a mask cannot tell them from others"
 
 
 def test_it_names_the_algorithm():
