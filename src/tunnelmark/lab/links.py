@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Network
 
 from tunnelmark.lab import backends, netem
@@ -26,12 +27,13 @@ def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> lis
             Wire(
                 f"link{number}",
                 {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes},
-                {node: shaper for node, shaper in shapers.items() if shaper is not None},
+                {node: replace(shaper, mtu=link.mtu) for node, shaper in shapers.items() if shaper is not None},
                 {node: netem.arguments(way) for node, way in ways.items()} if backend == "netem" else {},
                 netem_on_sender=on_sender,
                 emulated=backend == "wire",
                 super_packets=profile.unit == "gso",
                 ipv6=ipv6,
+                mtu=link.mtu,
             )
         )
     return wires

@@ -45,6 +45,7 @@ class Shaper:
 
     rate: int
     queue: int
+    mtu: int = 1500
 
     @property
     def burst(self) -> int:
@@ -52,7 +53,7 @@ class Shaper:
 
         A wake-up late by less than that costs no rate; a longer bucket would let bursts through.
         """
-        return max(2 * 1600, self.rate // 8 // 4000)
+        return max(2 * (self.mtu + 100), self.rate // 8 // 4000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Wire:
     emulated: bool = False
     super_packets: bool = False
     ipv6: bool = False
+    mtu: int = 1500  # bytes of IP packet
 
     def plain(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -120,8 +122,8 @@ def build(middle: int, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
             ports, macs = wire.ports(number), wire.macs(number)
             for name in wire.addresses:
                 interface = f"eth{len(joined[name])}"
-                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name]}
-                route.link("add", ifname=ports[name], kind="veth", peer=peer)
+                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": wire.mtu}
+                route.link("add", ifname=ports[name], kind="veth", mtu=wire.mtu, peer=peer)
                 index = _index(route, ports[name])
                 if (shaper := wire.shapers.get(name)) is not None and not wire.netem_here(name):
                     bucket = {"rate": shaper.rate // 8, "burst": shaper.burst, "limit": shaper.queue}
@@ -147,7 +149,7 @@ def _shape_behind(route: IPRoute, wire: Wire, number: int) -> None:
     """
     for name, port in wire.ports(number).items():
         door, inner = wire.doors(number)[name], f"{name[:9]}.{number}m"
-        route.link("add", ifname=door, kind="veth", peer={"ifname": inner})
+        route.link("add", ifname=door, kind="veth", mtu=wire.mtu, peer={"ifname": inner, "mtu": wire.mtu})
         for interface in (door, inner):
             route.link("set", index=_index(route, interface), state="up")
         _tc(

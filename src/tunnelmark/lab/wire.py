@@ -26,6 +26,7 @@ from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-wire"
 VARIABLE = "TUNNELMARK_WIRE"
+_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its headroom (crates/wire/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _HINT = "what it printed stands in wire.middle.out and wire.middle.err beside the trial's raw output"
@@ -70,7 +71,7 @@ class Emulator:
         ports = wire.doors(number)
         argv = [str(program()), "--config", "-"]
         # AF_XDP costs a third less than a packet socket, carries no super-packets, and gives way where BPF is refused.
-        kind = "--port" if wire.super_packets else "--xdp"
+        kind = "--port" if wire.super_packets or wire.mtu > _XDP_MTU else "--xdp"
         for node, mac in wire.macs(number).items():
             argv += [kind, ports[node], "--mac", f"{ports[node]}={mac}"]
         theirs, ours = os.pipe2(os.O_CLOEXEC)

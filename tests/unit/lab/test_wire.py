@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import lateness, wire
+from tunnelmark.lab import lateness, programs, wire
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration
@@ -25,7 +25,8 @@ def program(folder: Path, name: str) -> Path:
 def nowhere(tmp_path, monkeypatch):
     """No emulator is built, named, or on PATH."""
     monkeypatch.delenv(wire.VARIABLE, raising=False)
-    monkeypatch.setattr(wire, "BUILT", tmp_path / "target" / "tunnelmark-wire")
+    monkeypatch.setattr(wire, "BUILT", tmp_path / "target")
+    monkeypatch.setattr(programs, "BUILT", tmp_path / "target")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return tmp_path
 
