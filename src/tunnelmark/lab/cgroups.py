@@ -138,3 +138,22 @@ def cpu_seconds(leaf: Path) -> float:
         if key == "usage_usec":
             return int(value) / 1e6
     raise OSError(f"{leaf}/cpu.stat has no usage_usec")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """CPU seconds by a v2 group: in user space and in the kernel."""
+
+    user: float
+    system: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.user + self.system
+
+
+def used(leaf: Path) -> Used:
+    """The CPU seconds that a v2 group has used up to now; OSError if there is no such group."""
+    found = dict(line.split() for line in (leaf / "cpu.stat").read_text().splitlines())
+    return Used(int(found["user_usec"]) / 1e6, int(found["system_usec"]) / 1e6)

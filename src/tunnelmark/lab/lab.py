@@ -237,6 +237,11 @@ class Lab:
             return None
         return sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
 
+    def group(self, node: str) -> Path | None:
+        """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
+        top = self._keeper.unified
+        return None if top is None else top / f"{self.name}.{node}"
+
     async def counters(self) -> dict[str, dict[str, int]]:
         """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
         ports = (await self._keeper.request("count", lab=self.name))["ports"]

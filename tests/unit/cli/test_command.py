@@ -135,7 +135,7 @@ def test_subcommands_and_choices_complete() -> None:
         ("WORKLOAD", "pi", "ping"),
         ("STUDY", "qu", "quick"),
         ("PROFILE", "giga", "gigabit"),
-        ("TOPOLOGY", "pa", "pair"),
+        ("TOPOLOGY", "tr", "trio"),
     ],
 )
 def test_names_complete(name: str, begin: str, expected: str) -> None:

@@ -1,0 +1,256 @@
+"""The workload `quic`: connection establishment, first byte and goodput of QUIC by tunnelmark-quic, as qperf measures them.
+
+The client downloads, as the QUIC perf protocol has it; so that the bulk flows from source to target as in the other
+workloads, the server stands on the source and the client on the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Annotated, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.plan.fields import DurationText
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Options, Says
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+
+PROGRAM = "tunnelmark-quic"
+SERVER, CLIENT = "server", "client"
+
+_PORT = 4433
+_BUFFER = 4 * 1024 * 1024
+"""Bytes of receive buffer to ask for: a receiver that waits for its core must not lose what arrives meanwhile."""
+
+_STEP_S = 0.1  # from one look of the programs to the next
+_PATIENCE_S = 10.0  # for the connections, and
+_PATIENCE_EACH_S = 2.0  # more for each: a second of QUIC's first timeout, and two round trips over a satellite
+_AFTERWARDS_S = 5.0  # that the client waits for what is under way after the download
+_GRACE_S = 5.0
+
+
+class QuicOptions(Options):
+    """`handshakes` are separate connections that are timed before the download; `connections` then download at once.
+
+    `warmup` is the part of `duration` that is not measured: QUIC's slow start. `gso` lets the programs hand several
+    datagrams to the kernel in one call (UDP GSO).
+    """
+
+    duration: Annotated[DurationText, Field(le=3600)] = Duration(2)
+    warmup: DurationText = Duration(0.3)
+    handshakes: Annotated[int, Field(ge=1, le=1000)] = 5
+    connections: Annotated[int, Field(ge=1, le=100)] = 1
+    gso: bool = True
+
+    @model_validator(mode="after")
+    def _warmup_leaves_a_window(self) -> QuicOptions:
+        if self.warmup > self.duration / 2:
+            raise ValueError("should have a warmup of at most half its duration")
+        if self.duration - self.warmup < 2 * _STEP_S:
+            raise ValueError(f"should measure for {2 * _STEP_S:g} s or more after its warmup")
+        return self
+
+
+class _Said(BaseModel):
+    """A part of the JSON of tunnelmark-quic; crates/quic/src/report.rs says what all of it means."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Look(_Said):
+    time: float  # seconds since the download, or its first request, began
+    cpu: float  # CPU seconds of the process since it started
+
+
+class _Arrived(_Look):
+    bytes: int
+
+
+class _Datagrams(_Said):
+    bytes: int
+    datagrams: int
+    calls: int
+
+
+class _Left(_Look):
+    sent: int
+    lost: int
+    cwnd: float  # bytes
+    rtt_ms: float
+    udp_sent: _Datagrams
+
+
+class _Handshake(_Said):
+    connect_ms: float
+    first_byte_ms: float
+
+
+class _Connection(_Said):
+    mtu: int
+
+
+class _Client(_Said):
+    handshakes: Annotated[tuple[_Handshake, ...], Field(min_length=1)]
+    arrived: tuple[_Arrived, ...]
+
+
+class _Server(_Said):
+    congestion_control: tuple[str, ...]
+    left: tuple[_Left, ...]
+    connections: Annotated[tuple[_Connection, ...], Field(min_length=1)]
+
+
+class _Failed(_Said):
+    error: str
+
+
+_Report = TypeVar("_Report", _Client, _Server)
+_Looks = TypeVar("_Looks", _Arrived, _Left)
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(QuicOptions, options)
+    patience = _PATIENCE_S + _PATIENCE_EACH_S * (chosen.handshakes + chosen.connections)
+    address = f"[{ends.source_address}]" if ends.source_address.version == 6 else str(ends.source_address)
+    common = (
+        *("--receive-buffer", str(min(_BUFFER, ends.socket_buffer))),
+        *("--gso", "true" if chosen.gso else "false"),
+    )
+    server = Program(
+        name=SERVER,
+        node=ends.source,
+        argv=(PROGRAM, "server", "--listen", f"{address}:{_PORT}", *common),
+        ready=Says(r"^listening on "),
+        stays=True,
+    )
+    client = Program(
+        name=CLIENT,
+        node=ends.target,
+        argv=(
+            *(PROGRAM, "client", "--connect", f"{address}:{_PORT}", "--duration", f"{float(chosen.duration):g}"),
+            *("--handshakes", str(chosen.handshakes), "--connections", str(chosen.connections)),
+            *("--patience", f"{patience:g}", *common),
+        ),
+    )
+    return Traffic(
+        servers=(server,),
+        client=client,
+        window=chosen.duration - chosen.warmup,
+        warmup=float(chosen.warmup),
+        timeout=patience + chosen.duration + _AFTERWARDS_S + _GRACE_S,
+    )
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(QuicOptions, options)
+    _raise_if_failed(outputs.get(CLIENT, ""))
+    client, server = _report(outputs, CLIENT, _Client), _report(outputs, SERVER, _Server)
+    arrived = _inside(client.arrived, chosen, CLIENT)
+    left = _inside(server.left, chosen, SERVER)
+    window = arrived[-1].time - arrived[0].time
+    received = arrived[-1].bytes - arrived[0].bytes
+    if received <= 0:
+        raise WorkloadFailed(
+            f"not a byte arrived in {window:.1f} s", hint="see the VPN's logs: the download stood still after its start"
+        )
+    calls = left[-1].udp_sent.calls - left[0].udp_sent.calls
+    datagrams = left[-1].udp_sent.datagrams - left[0].udp_sent.datagrams
+    connects = [one.connect_ms for one in client.handshakes]
+    samples = [
+        Sample("goodput", received * 8 / window),
+        Sample("handshake", median(connects)),
+        Sample("handshake_max", max(connects)),
+        Sample("first_byte", median(one.first_byte_ms for one in client.handshakes)),
+        Sample("sent", float(left[-1].sent - left[0].sent)),
+        Sample("lost", float(left[-1].lost - left[0].lost)),
+        Sample("rtt", fmean(one.rtt_ms for one in left[1:])),
+        Sample("cwnd", fmean(one.cwnd for one in left[1:]) / 1024),
+        Sample("mtu", float(min(one.mtu for one in server.connections))),
+        Sample("cpu_server", (left[-1].cpu - left[0].cpu) / (received / 1e9)),
+        Sample("cpu_client", (arrived[-1].cpu - arrived[0].cpu) / (received / 1e9)),
+    ]
+    if calls:
+        samples.append(Sample("datagrams_per_call", datagrams / calls))
+    for before, after in pairwise(arrived):
+        time = before.time - arrived[0].time
+        samples.append(Sample("goodput", (after.bytes - before.bytes) * 8 / (after.time - before.time), time))
+    for earlier, later in pairwise(left):
+        time = earlier.time - left[0].time
+        samples.append(Sample("sent", float(later.sent - earlier.sent), time))
+        samples.append(Sample("lost", float(later.lost - earlier.lost), time))
+        samples.append(Sample("rtt", later.rtt_ms, time))
+        samples.append(Sample("cwnd", later.cwnd / 1024, time))
+    return Reading(
+        samples=tuple(samples), window=window, warmup=arrived[0].time, congestion_control=server.congestion_control
+    )
+
+
+def _inside(looks: Sequence[_Looks], chosen: QuicOptions, name: str) -> tuple[_Looks, ...]:
+    """The looks from the end of the warm-up to the end of the download; each may be half a step late or early."""
+    late = _STEP_S / 2
+    inside = tuple(look for look in looks if chosen.warmup - late <= look.time < chosen.duration + late)
+    if len(inside) < 2 or inside[-1].time - inside[0].time < (chosen.duration - chosen.warmup) / 2:
+        raise OutputUnreadable(
+            f"{PROGRAM}'s {name} printed no looks for most of {chosen.warmup:g} s to {chosen.duration:g} s",
+            hint="see the raw output: it may have been kept from its core",
+        )
+    return inside
+
+
+def _raise_if_failed(text: str) -> None:
+    """WorkloadFailed if the client says so in its JSON."""
+    try:
+        failed = _Failed.model_validate_json(text)
+    except ValidationError:
+        return  # it is a report, or `_report` says what is wrong with it
+    raise WorkloadFailed(
+        f"{PROGRAM}'s client says: {failed.error}",
+        hint="see the VPN's logs; QUIC needs datagrams of 1200 bytes to pass, so an inner MTU of 1228 (IPv6: 1248)",
+    )
+
+
+def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
+    """What that side printed; OutputUnreadable if it is not its report."""
+    text = outputs.get(name, "")
+    if not text.strip():
+        raise OutputUnreadable(f"{PROGRAM}'s {name} printed nothing", hint="see its stderr in the raw output")
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise OutputUnreadable(
+            f"{PROGRAM}'s {name} printed JSON that is not understood: "
+            + (f"{where}: " if where else "")
+            + first["msg"],
+            hint="is the program as new as this reader? run the set-up again",
+        ) from error
+
+
+WORKLOAD = Workload(
+    name="quic",
+    title="QUIC download (quinn)",
+    metrics=(
+        Metric("goodput", "bit/s", "QUIC goodput at the receiver", "higher", primary=True),
+        Metric("handshake", "ms", "QUIC connection established, median", "lower"),
+        Metric("handshake_max", "ms", "QUIC connection established, longest", "lower"),
+        Metric("first_byte", "ms", "first byte over a new QUIC connection, median", "lower"),
+        Metric("sent", "packets", "QUIC packets sent", "higher"),
+        Metric("lost", "packets", "QUIC packets that the sender declared lost", "lower", compare="difference"),
+        Metric("rtt", "ms", "mean round-trip time that the sender's QUIC saw, under its own load", "lower"),
+        Metric("cwnd", "KiB", "mean congestion window of a connection", "higher"),
+        Metric("mtu", "B", "UDP payload that path MTU discovery found, smallest", "higher"),
+        Metric("datagrams_per_call", "datagrams", "UDP datagrams in one call to the kernel (GSO)", "higher"),
+        Metric("cpu_server", "s/GB", "CPU of the sending program alone", "lower"),
+        Metric("cpu_client", "s/GB", "CPU of the receiving program alone", "lower"),
+    ),
+    traffic=_traffic,
+    read=_read,
+    programs=(PROGRAM,),
+    packages=(),
+    options=QuicOptions,
+)

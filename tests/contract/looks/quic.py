@@ -1,0 +1,46 @@
+"""QUIC: what quinn says it received, against what the receiving node's interface counted, and the download against that."""
+
+from __future__ import annotations
+
+import json
+
+from contract.looks import AGREE, Look, Seen
+
+_HEADERS = 20 + 8  # IPv4, UDP
+
+_LEAST, _MOST = 1 + 8 + 1 + 16 + 2 + 2, 1 + 8 + 4 + 16 + 2 + 8 + 2
+"""Bytes of each datagram that are not download: flags, connection ID, packet number, AEAD tag (RFC 9000, 17.3; RFC 9001,
+5.3), and of a STREAM frame type and stream ID, offset, length (RFC 9000, 19.8)."""
+
+
+def agrees(seen: Seen) -> None:
+    client, server = (json.loads(seen.outputs[name]) for name in ("client", "server"))
+    counted = seen.payload(seen.ends.target, "rx", _HEADERS)
+    said = client["udp_received"]["bytes"]
+    assert abs(said - counted) <= AGREE * counted
+
+    # What was sent and did not arrive is what the sender says was lost, with the probes of path MTU discovery that failed.
+    sent = server["udp_sent"]["datagrams"]
+    missing = sent - client["udp_received"]["datagrams"]
+    lost = sum(connection["lost"] + connection["mtu_probes"][1] for connection in server["connections"])
+    assert abs(missing - lost) <= AGREE * sent
+
+    # At the last look at the download: each datagram carries download and its own overhead.
+    last = client["arrived"][-1]
+    came, read = last["udp_received"], last["bytes"]
+    most, least = (came["bytes"] - overhead * came["datagrams"] for overhead in (_LEAST, _MOST))
+    assert (1 - AGREE) * least <= read <= most
+
+    # With next to no warm-up, all of it is in the window.
+    assert abs(seen.value("goodput") * seen.reading.window / 8 - read) <= AGREE * read
+
+
+LOOKS = [
+    Look("quic", agrees, {"duration": "1 s", "warmup": "1 ms", "handshakes": 2}),
+    Look(
+        "quic",
+        agrees,
+        {"duration": "1 s", "warmup": "1 ms", "handshakes": 2, "connections": 3, "gso": False},
+        name="three-no-gso",
+    ),
+]
