@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, Host, Mesh, Options, Overlay, TcpPort
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+)
 
 INTERFACE = "myc0"
 PORT = 9651
 
 
 class MyceliumOptions(Options):
-    """`transport` of the peerings: the protocol in the address of the peer."""
+    """`transport` of the peerings: the protocol in the address of the peer.
+
+    With `quic` 0.7.10 sends packets as QUIC datagrams, and those of its own MTU of 1400 bytes fit into none over a path of
+    1500: pings of that size and all TCP stand still. So it is no arm with a name of its own.
+    """
 
     transport: Literal["tcp", "quic"] = "tcp"
 
@@ -27,7 +43,12 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     assert isinstance(options, MyceliumOptions)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
-        phases=tuple((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
+        phases=(
+            tuple(
+                Command(host.name, ("mkdir", "-p", str(host.dir))) for host in mesh.hosts
+            ),  # it makes a key, no folder
+            *((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
+        ),
     )
 
 
@@ -46,7 +67,6 @@ DRIVER = Driver(
     deploy=deploy,
     options=MyceliumOptions,
     starting=5.0,
-    variants={"mycelium-quic": {"transport": "quic"}},
     features=Features(
         transport=Fact("TCP, or QUIC", f"{_SOURCE}: README.md, peers", _SEEN),
         encryption=Fact("AES-256-GCM, end to end", f"{_SOURCE}: mycelium/src/crypto.rs", _SEEN),
