@@ -27,6 +27,7 @@ from tunnelmark.lab import folders
 from tunnelmark.lab.programs import Part
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import PACKAGED, PATH_VARIABLE, Files
+from tunnelmark.run.watch import watchers
 from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.vpns.features import Fact
 from tunnelmark.vpns.matrix import Row, RowFile, rows
@@ -117,6 +118,7 @@ def catalogue() -> Catalogue:
         variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
         ipv6=frozenset(name for name, driver in vpns().items() if driver.ipv6),
         workloads={name: kind.options for name, kind in workloads().items()},
+        watchers={name: watcher.light for name, watcher in watchers().items()},
     )
 
 

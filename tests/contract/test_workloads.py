@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.assets import make
 from tunnelmark.run.deploy import Tunnel, deploy
 from tunnelmark.run.traffic import Stage
+from tunnelmark.run.watch import watchers
+from tunnelmark.run.watch.base import Scene
+from tunnelmark.run.watching import Watching
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
@@ -86,14 +89,21 @@ def test_what_a_workload_says_is_true(mesh: Standing, look: Look, run: Run, tmp_
 
     async def carried() -> Seen:
         stage = Stage(lab, tunnel, workload.traffic(ends, options), tmp_path, workload.peer)
+        needed = [watchers()[name] for name in workload.watch]
+        watching = Watching(Scene(lab, tunnel, source, target, tmp_path), needed)
         await tunnel.unless_dead(stage.serve())
         before = await counters(lab, tunnel)
+        await watching.begin()
         await tunnel.unless_dead(stage.drive())
+        await tunnel.unless_dead(stage.finish())
+        watched = await watching.end()
         after = await counters(lab, tunnel)
         kinds = {node: await lab.nodes[node].read(f"/sys/class/net/{at}/type") for node, at in tunnel.interface.items()}
         outputs = stage.outputs()
+        reading = workload.read(outputs, options)
+        mine = [sample for sample in watched if sample.metric in {metric.name for metric in workload.metrics}]
         return Seen(
-            reading=workload.read(outputs, options),
+            reading=replace(reading, samples=(*reading.samples, *mine)),
             outputs=outputs,
             counted={node: {key: after[node][key] - before[node][key] for key in _COUNTED} for node in after},
             ends=ends,

@@ -44,9 +44,8 @@ WORKLOAD = Workload(
 """
 
 NEVER_LISTENS = 'Program("server", ends.target, ("sleep", "60"), ready=TcpPort(9), patience=1.0)'
-ENDS_AT_ONCE = (
-    'Program("server", ends.target, ("sh", "-c", "echo the disk is missing >&2; exit 3"), ready=TcpPort(9), patience=5.0)'
-)
+_NO_DISK = "echo the disk is missing >&2; exit 3"
+ENDS_AT_ONCE = f'Program("server", ends.target, ("sh", "-c", "{_NO_DISK}"), ready=TcpPort(9), patience=5.0)'
 STAYS_ON = 'Program("server", ends.target, ("sleep", "60"), patience=1.0)'
 
 
@@ -107,5 +106,3 @@ def test_each_kind_of_trouble_has_its_reason_and_the_study_goes_on(tmp_path: Pat
             assert trials[name]["hint"], name
             assert any("client" in file or "server" in file for file in trials[name]["raw"]), name
     assert "the disk is missing" in (tmp_path / "results" / "report.html").read_text()
-
-

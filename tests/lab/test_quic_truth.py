@@ -61,6 +61,7 @@ def measured(
             stage = Stage(lab, tunnel, traffic, raw)
             await stage.serve()
             await asyncio.gather(stage.drive(), *([] if meanwhile is None else [meanwhile(lab)]))
+            await stage.finish()
             return WORKLOAD.read(stage.outputs(), options)
 
     reading = in_lab(run, PAIR, profile)

@@ -195,12 +195,15 @@ def _shield_policy() -> None:
     POLICY.unlink(missing_ok=True)
 
 
+MANIFEST = '[package]\nname = "wire"\n\n[[bin]]\nname = "tunnelmark-wire"\n\n[lib]\nname = "none"\n'
+
+
 def with_crates(
     checkout: Checkout, cargo: str = 'mkdir -p target/release && cp "$0" target/release/tunnelmark-wire'
 ) -> None:
-    """The checkout has the emulator's source, and a cargo that does this when it builds."""
+    """The checkout has the source of a program, and a cargo that does this when it builds."""
     (checkout.folder / "crates" / "wire").mkdir(parents=True)
-    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text("[package]\n")
+    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text(MANIFEST)
     (checkout.folder / "Cargo.toml").write_text('rust-version = "1.95"\n')
     (checkout.folder / "Cargo.lock").write_text('name = "one"\nname = "two"\n')
     checkout.program(
@@ -208,16 +211,23 @@ def with_crates(
     )
 
 
-def test_the_emulator_is_built_once_and_again_when_its_source_changes(checkout: Checkout) -> None:
+def test_programs_are_built_once_and_again_when_their_source_changes(checkout: Checkout) -> None:
     with_crates(checkout)
     done = checkout.run()
-    assert "link emulator      built as target/release/tunnelmark-wire" in done.stdout, done.stderr
-    assert "link emulator      in place" in checkout.run().stdout
+    assert "own programs       built in target/release: tunnelmark-wire (" in done.stdout, done.stderr
+    assert "own programs       in place" in checkout.run().stdout
     calls = checkout.folder / "cargo-called"
-    assert calls.read_text() == "build --release --locked --bin tunnelmark-wire --target-dir target\n"
-    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text("[package]\nname = 1\n")
+    assert calls.read_text() == "build --release --locked --workspace --bins --target-dir target\n"
+    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text(MANIFEST + "edition = 2024\n")
     assert checkout.run().returncode == 0
     assert len(calls.read_text().splitlines()) == 2
+
+
+def test_a_program_that_is_gone_is_built_again(checkout: Checkout) -> None:
+    with_crates(checkout)
+    checkout.run()
+    (checkout.folder / "target" / "release" / "tunnelmark-wire").unlink()
+    assert "own programs       built in" in checkout.run().stdout
 
 
 def test_a_build_that_fails_shows_the_end_of_what_cargo_said(checkout: Checkout) -> None:

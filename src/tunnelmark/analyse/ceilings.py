@@ -1,10 +1,10 @@
-"""Ceilings: where a throughput says more about the link or the offered load than about the arm."""
+"""Ceilings: where a throughput says more about the link, the offered load or the lab than about the arm."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunnelmark.analyse.model import Ceiling, Cell, LinkShare
+from tunnelmark.analyse.model import Capacity, Ceiling, Cell, LinkShare
 from tunnelmark.record.results import MetricInfo, PlanInfo
 from tunnelmark.units import Rate
 
@@ -21,17 +21,35 @@ AT_LINK = 0.97
 NEAR_LINK = 0.90
 """From this ratio on it may be: a tunnel's own headers take 3 to 8 % of each packet, and no arm can win them back."""
 
+NEAR_LAB = 0.90
+"""From this share of what the generator reaches on the bare, unshaped link on, generator and lab are near their limit."""
+
 AT_LOAD = 0.99
 """From this share of the offered load on, nothing that was offered is missing."""
 
 
-def ceiling_of(cell: Cell, share: LinkShare | None, offered: float | None) -> Ceiling | None:
-    """What held this throughput down, if not the arm; `share` is how direct fills the link in the same setting."""
-    if cell.spread is None or not is_throughput(cell.metric):
+def ceiling_of(
+    cell: Cell, share: LinkShare | None, offered: float | None, capacity: Capacity | None = None
+) -> Ceiling | None:
+    """What held this throughput down, if not the arm.
+
+    `share` is how direct fills the link in the same setting; `capacity` what the workload reaches on the bare link of the
+    same topology that is not shaped.
+    """
+    if cell.spread is None or not is_rate(cell.metric):
         return None
-    if offered is not None and cell.spread.median >= AT_LOAD * offered:
-        return "load"
-    if share is None or share.share < DIRECT_FILLS or share.direct <= 0:
+    if is_throughput(cell.metric):
+        if offered is not None and cell.spread.median >= AT_LOAD * offered:
+            return "load"
+        if (found := _link_ceiling(cell, share)) is not None:
+            return found
+    if capacity is not None and cell.spread.median >= NEAR_LAB * capacity.direct:
+        return "lab"
+    return None
+
+
+def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
+    if cell.spread is None or share is None or share.share < DIRECT_FILLS or share.direct <= 0:
         return None
     ratio = cell.spread.median / share.direct
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
@@ -55,6 +73,23 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
             offered = offers[cell.setting.workload]
             shares.append(LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, offered))
     return tuple(shares)
+
+
+def capacities(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[Capacity, ...]:
+    """What each workload reaches on the bare link of a profile that shapes and impairs nothing, by every rate it has."""
+    free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
+    offers = {workload.name: offered_load(workload.options) for workload in plan.workloads}
+    return tuple(
+        Capacity(cell.setting, cell.metric, cell.spread.median)
+        for cell in cells
+        if cell.arm == reference and cell.setting.profile in free and cell.spread is not None
+        if cell.metric.primary and is_rate(cell.metric) and offers[cell.setting.workload] is None
+    )
+
+
+def is_rate(metric: MetricInfo) -> bool:
+    """Whether a metric is something in a second that a generator makes as much of as it can."""
+    return metric.unit.endswith("/s") and metric.better == "higher" and metric.compare == "ratio"
 
 
 def is_throughput(metric: MetricInfo) -> bool:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import combinations
 from statistics import median
 
-from tunnelmark.analyse.ceilings import ceiling_of, link_shares, offered_load
+from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares, offered_load
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import (
     Analysis,
     ArmSummary,
+    Capacity,
     Cell,
     Comparison,
     LinkShare,
@@ -48,7 +49,8 @@ def judge(results: Results) -> Analysis:
     pairs = _pairs(plan, reference, settings, metrics, values, same)
     cells = _cells(results, reference, settings, pairs, values, same)
     shares = link_shares(plan, cells, reference)
-    cells = _with_ceilings(plan, cells, shares)
+    free = capacities(plan, cells, reference)
+    cells = _with_ceilings(plan, cells, shares, free)
     contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
     ran = {row.trial for row in results.trials}
     return Analysis(
@@ -64,6 +66,7 @@ def judge(results: Results) -> Analysis:
         missing=tuple(trial for trial in plan.trials if trial not in ran),
         wall=wall_time(results.sessions, results.trials),
         disturbed=disturbances(results.trials),
+        capacities=free,
     )
 
 
@@ -143,13 +146,21 @@ def _verdict(is_reference: bool, tried: int, good: int, comparison: Comparison |
     return "better" if favours(metric, comparison.estimate) else "worse"
 
 
-def _with_ceilings(plan: PlanInfo, cells: tuple[Cell, ...], shares: tuple[LinkShare, ...]) -> tuple[Cell, ...]:
+def _with_ceilings(
+    plan: PlanInfo, cells: tuple[Cell, ...], shares: tuple[LinkShare, ...], free: tuple[Capacity, ...]
+) -> tuple[Cell, ...]:
     offers = {use.name: offered_load(use.options) for use in plan.workloads}
     filled = {(found.setting, found.metric): found for found in shares}
+    most = {(found.setting.topology, found.setting.workload, found.metric.name): found for found in free}
     return tuple(
         replace(
             cell,
-            ceiling=ceiling_of(cell, filled.get((cell.setting, cell.metric.name)), offers[cell.setting.workload]),
+            ceiling=ceiling_of(
+                cell,
+                filled.get((cell.setting, cell.metric.name)),
+                offers[cell.setting.workload],
+                most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
+            ),
         )
         for cell in cells
     )

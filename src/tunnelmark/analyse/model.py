@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
@@ -16,8 +17,9 @@ Verdict = Literal["reference", "better", "worse", "tie", "too few blocks", "fail
 """`reference`: this is direct. `tie`: no difference that this study could see and that matters. `failed`: attempts, but
 none succeeded. `not run`: no attempt yet."""
 
-Ceiling = Literal["link", "near the link", "load"]
-"""What held a throughput down other than the arm: the link's rate, nearly so, or the load that was offered."""
+Ceiling = Literal["link", "near the link", "load", "lab"]
+"""What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator
+and lab can do at all, which is what the bare link carries where nothing is shaped."""
 
 Standing = Literal["agrees", "differs", "not judged"]
 
@@ -160,6 +162,15 @@ class LinkShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a workload's generator reaches on the bare link that is not shaped, in the metric's unit."""
+
+    setting: Setting
+    metric: MetricInfo
+    direct: float
+
+
+@dataclass(frozen=True, slots=True)
 class ArmSummary:
     """An arm over all its trials; `first_packet` in seconds, until both directions had answered."""
 
@@ -205,7 +216,7 @@ class Gate:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Analysis:
     """Everything a report says; `reference` is the arm that is direct, None when the study has none."""
 
@@ -221,13 +232,22 @@ class Analysis:
     missing: tuple[str, ...]
     wall: WallTime
     disturbed: tuple[Disturbance, ...]
+    capacities: tuple[Capacity, ...] = ()
+
+    @cached_property
+    def _by_metric(self) -> Mapping[tuple[Setting, str], dict[str, Cell]]:
+        found: dict[tuple[Setting, str], dict[str, Cell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.setting, cell.metric.name), {})[cell.arm] = cell
+        return found
 
     def cell(self, arm: str, setting: Setting, metric: str) -> Cell:
         """The cell of that arm, setting and metric; KeyError when the plan has none."""
-        for cell in self.cells:
-            if cell.arm == arm and cell.setting == setting and cell.metric.name == metric:
-                return cell
-        raise KeyError((arm, setting, metric))
+        return self._by_metric[setting, metric][arm]
+
+    def cells_of(self, setting: Setting, metric: str) -> tuple[Cell, ...]:
+        """The cells of one metric in one setting, in the order of the plan's arms; none when the plan has none."""
+        return tuple(self._by_metric.get((setting, metric), {}).values())
 
     def settings(self) -> tuple[Setting, ...]:
         """All settings in the order of the plan."""

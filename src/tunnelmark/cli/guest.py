@@ -53,7 +53,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli.run import measure, prepare, require
 
     files = Files((place / "inputs",))
-    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke")}
+    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
     plan, console = order(study), Console(highlight=False)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())

@@ -43,14 +43,14 @@ def list_(json_: bool) -> None:
         as_json([_plain(one, how, arms.get(name, {})) for name, (one, how) in found.items()])
         return
     table(
-        ("peer", "state", "version", "from", "arms", ""),
+        ("peer", "state", "version", "from", "arms, workloads", ""),
         [
             (
                 name,
                 Text(how.state, style=_STYLES[how.state]),
                 _short(_version(how, arms.get(name, {}))),
                 " and ".join(one.sources),
-                ", ".join(arms.get(name, {})) or "-",
+                ", ".join([*arms.get(name, {}), *_workloads(name)]) or "-",
                 how.note,
             )
             for name, (one, how) in found.items()
@@ -131,6 +131,11 @@ def _arms() -> dict[str, dict[str, Part]]:
     return found
 
 
+def _workloads(peer: str) -> list[str]:
+    """The workloads whose programs a recipe brings."""
+    return [name for name, one in registry.workloads().items() if one.peer == peer]
+
+
 def _chosen_arms(chosen: Iterable[str]) -> dict[str, Part]:
     """The arms behind names of peers and arms; all without a name. UnknownName for a name that is neither."""
     known, brought = registry.parts(), _arms()
@@ -174,5 +179,6 @@ def _plain(one: Recipe, how: Standing, arms: dict[str, Part]) -> dict[str, objec
         "takes_seconds": float(one.peer.takes),
         "ci": one.peer.ci,
         "arms": list(arms),
+        "workloads": _workloads(one.name),
         "programs": {name: {"path": str(path), "sha256": sha256(path)} for name, path in paths.items()},
     }

@@ -39,12 +39,14 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 def show(folder: Path, console: Console) -> int:
     """Analyse a results folder, print its table, write its reports; exit code 1 if a gate failed."""
     from tunnelmark import analyse
+    from tunnelmark.cli import flames
     from tunnelmark.record import store
     from tunnelmark.report import html, markdown, terminal
 
     found = store.load(folder)
     analysis = analyse.judge(found)
     store.export(found)
+    flames.draw(found, console)
     (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
     (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
     console.print(terminal.render(analysis))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
 from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
@@ -22,7 +24,7 @@ from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import DIRECT, load_study, parse_study
+from tunnelmark.plan.load import DIRECT, STACKS, load_study, parse_study
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment, store
@@ -31,6 +33,7 @@ from tunnelmark.record.results import INPUTS, JOURNAL, RAW
 from tunnelmark.run import assets
 from tunnelmark.run.loop import Kit, carry_out
 from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.watch import stacks
 from tunnelmark.workloads.base import Workload
 
 _TUN = Path("/dev/net/tun")
@@ -53,6 +56,7 @@ _dry = click.option(
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
+@watchers.option
 @bins.option
 @vm.options
 @_dry
@@ -63,6 +67,8 @@ def run(
     smoke: bool,
     out: Path | None,
     resume: Path | None,
+    watch: tuple[str, ...],
+    profile_stacks: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -75,19 +81,36 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        if any(given is not None for given in (blocks, seed, out, backend)) or kernels or smoke:
+        flags = (kernels, smoke, watch, profile_stacks)
+        if any(given is not None for given in (blocks, seed, out, backend)) or any(flags):
             raise UsageError(
                 "a resumed run keeps its blocks, seed, length, folder and backend",
-                hint="leave --blocks, --seed, --smoke, --out, --backend and --kernel out",
+                hint="leave --blocks, --seed, --smoke, --watch, --profile-stacks, --out, --backend and --kernel out",
             )
         info = store.load_plan(resume)
         files = Files((resume / INPUTS,))
         loaded = load_study(
-            info.study, files, registry.catalogue(), blocks=info.blocks, seed=info.seed, smoke=info.smoke
+            info.study,
+            files,
+            registry.catalogue(),
+            blocks=info.blocks,
+            seed=info.seed,
+            smoke=info.smoke,
+            watch=info.watch,
         )
         return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
     assert study is not None
-    loaded = load_study(study, Files.standard(), registry.catalogue(), blocks=blocks, seed=seed, smoke=smoke)
+    catalogue = registry.catalogue()
+    loaded = load_study(
+        study,
+        Files.standard(),
+        catalogue,
+        blocks=blocks,
+        seed=seed,
+        smoke=smoke,
+        watch=watchers.chosen(watch, catalogue),
+    )
+    loaded = watchers.with_stacks(loaded, profile_stacks)
     return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
 
 
@@ -100,6 +123,7 @@ def run(
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @_out
+@watchers.option
 @bins.option
 @vm.options
 @_dry
@@ -112,6 +136,8 @@ def compare(
     seed: int,
     normalised: bool,
     out: Path | None,
+    watch: tuple[str, ...],
+    profile_stacks: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -130,7 +156,9 @@ def compare(
         seed=seed,
         normalised=normalised,
     )
-    return _run(parse_study(text, "compare", files, catalogue), out, resuming=False, dry_run=dry_run, guests=guests)
+    study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
+    study = watchers.with_stacks(study, profile_stacks)
+    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests)
 
 
 def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
@@ -178,6 +206,7 @@ async def measure(
     there first.
     """
     begun, started = time.monotonic(), time.time()
+    watching = partial(kit.watching, plan.study.watch)
     async with Keeper() as keeper:
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
@@ -189,13 +218,13 @@ async def measure(
         if resuming:
             store.require_same(folder, now)
         else:
-            store.create(folder, store.describe(plan, kit.drivers, kit.workloads), plan, now)
+            store.create(folder, store.describe(plan, kit.drivers, kit.workloads, watching), plan, now)
         with Journal(folder / JOURNAL) as journal:
 
             def keep(attempt: Attempt, workload: Workload) -> None:
                 if scratch is not None:
                     store.adopt(scratch / attempt.trial.id, folder)
-                store.keep(journal, attempt.alone() if guest else attempt, workload)
+                store.keep(journal, attempt.alone() if guest else attempt, workload, watching(workload))
 
             journal.append({"begun": started})
             done = store.discard_unfinished(folder)
@@ -224,6 +253,8 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     for missing in lacking:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})")
     links.require(plan.study.profiles)
+    if STACKS in plan.study.watch:
+        stacks.require()
     if not _TUN.exists() and any(arm.vpn != "direct" for arm in plan.study.arms):
         raise MissingPart(
             f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"

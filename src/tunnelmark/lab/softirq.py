@@ -43,6 +43,19 @@ def seconds() -> dict[int, float]:
     return found
 
 
+def handling() -> dict[int, float]:
+    """Seconds that each core has spent on softirq work up to now, in whatever context, and on interrupts.
+
+    From /proc/stat, which looks at each tick what a core just does: right on average, and no finer than ticks.
+    """
+    found = {}
+    for line in Path("/proc/stat").read_text().splitlines():
+        if match := re.match(r"cpu(\d+) ", line):
+            words = line.split()
+            found[int(match[1])] = (int(words[6]) + int(words[7])) / os.sysconf("SC_CLK_TCK")  # irq, softirq
+    return found
+
+
 def total() -> float:
     """CPU seconds that ksoftirqd has used up to now, all cores together."""
     return sum(seconds().values())

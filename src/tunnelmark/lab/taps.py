@@ -81,29 +81,54 @@ def program(numbers: int) -> bytes:
 
 
 class Tap:
-    """A count on one interface of a node (by the PID of its agent), from now until `close`. OSError where BPF is refused."""
+    """A count on one interface of a node (by the PID of its agent), from now until `close`. OSError where BPF is refused.
+
+    Each packet that leaves costs the node about a tenth of a microsecond more while the count runs, because the kernel
+    makes a copy of its head for whoever listens; `pause` and `resume` are for those who need a part of them only.
+    """
 
     def __init__(self, pid: int, interface: str) -> None:
+        self._pid = pid
+        self._interface = interface
         self._map = bpf.numbers(_COUNT)
+        self._socket: socket.socket | None = None
         try:
-            filter_ = bpf.load(_PROG_TYPE_SOCKET_FILTER, program(self._map))
-            try:
-                self._socket = inside.network_of(pid, lambda: _listen(interface, filter_))
-            finally:
-                os.close(filter_)
+            self._filter = bpf.load(_PROG_TYPE_SOCKET_FILTER, program(self._map))
         except BaseException:
             os.close(self._map)
             raise
+        try:
+            self.resume()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def running(self) -> bool:
+        """Whether it counts now."""
+        return self._socket is not None
+
+    def resume(self) -> None:
+        """Count again."""
+        if self._socket is None:
+            self._socket = inside.network_of(self._pid, lambda: _listen(self._interface, self._filter))
+
+    def pause(self) -> None:
+        """Count no longer, for now; what was counted is kept. The kernel may take some 10 ms."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def read(self) -> Counted:
-        """What has left the interface up to now."""
+        """What has been counted up to now."""
         numbers = bpf.read(self._map, _COUNT)
         sizes = {size: count for size, count in enumerate(numbers[:_SIZES]) if count}
         return Counted(sizes, numbers[_BYTES], numbers[_SEGMENTS])
 
     def close(self) -> None:
-        """Count no longer."""
-        self._socket.close()
+        """Count no longer, and forget."""
+        self.pause()
+        os.close(self._filter)
         os.close(self._map)
 
 

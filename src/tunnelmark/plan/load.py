@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from tunnelmark.plan.schema import ArmTable, StudyFile, TopologyFile, UseTable
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
 
+STACKS = "stacks"
+"""The watcher that `profile_stacks` asks for."""
+
 
 def load_study(
     name_or_path: str,
@@ -29,13 +32,14 @@ def load_study(
     blocks: int | None = None,
     seed: int | None = None,
     smoke: bool = False,
+    watch: Sequence[str] | None = None,
 ) -> Study:
-    """The study of that name or path; `blocks` and `seed` replace those of the file, `smoke` takes its short length.
+    """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` takes its short length.
 
     UnknownName or PlanError (with every problem of the file) if it cannot be used.
     """
     path = files.find_study(name_or_path)
-    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke)
+    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke, watch=watch)
 
 
 def parse_study(
@@ -47,6 +51,7 @@ def parse_study(
     blocks: int | None = None,
     seed: int | None = None,
     smoke: bool = False,
+    watch: Sequence[str] | None = None,
 ) -> Study:
     """The study that the text holds; `file` is what errors call it."""
     if blocks is not None and blocks < 1:
@@ -63,6 +68,9 @@ def parse_study(
         uses = short if smoke else uses
     _known(table.profiles, "profile", files, problems)
     _known(table.topologies, "topology", files, problems)
+    watched = _watched(table.watch, catalogue, problems)
+    if table.profile_stacks and STACKS not in watched:
+        watched = (*watched, STACKS)
     problems.raise_if_any()
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     profiles, topologies = [], []
@@ -88,6 +96,7 @@ def parse_study(
         text=text,
         inputs=inputs,
         smoke=smoke,
+        watch=watched if watch is None else tuple(watch),
     )
 
 
@@ -148,7 +157,10 @@ def parse_topology(text: str, name: str, file: str) -> Topology:
             )
     problems.raise_if_any()
     return Topology(
-        name, content.topology.title, tuple(nodes), tuple(Link(link.name, tuple(link.nodes)) for link in links)
+        name,
+        content.topology.title,
+        tuple(nodes),
+        tuple(Link(link.name, tuple(link.nodes), link.mtu) for link in links),
     )
 
 
@@ -268,6 +280,19 @@ def _options(
     except ValidationError as error:
         problems.add_invalid(error, model, options, (*key, "options"), name)
         return None
+
+
+def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) -> tuple[str, ...]:
+    """The watchers of every trial; the light ones where the study says nothing."""
+    if names is None:
+        return catalogue.light
+    _unique(names, ("study", "watch"), problems)
+    for place, name in enumerate(names):
+        if name not in catalogue.watchers:
+            problems.add(
+                ("study", "watch", place), f"there is no watcher called {name!r}", nearest(name, catalogue.watchers)
+            )
+    return tuple(names)
 
 
 def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> None:

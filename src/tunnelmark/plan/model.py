@@ -52,10 +52,11 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A segment of the underlay: two nodes joined by a wire, or more joined by a switch."""
+    """A segment of the underlay: two nodes joined by a wire, or more joined by a switch; `mtu` in bytes of IP packet."""
 
     name: str
     nodes: tuple[str, ...]
+    mtu: int = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Study:
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False  # in its short length, which shows whether it works and no more
+    watch: tuple[str, ...] = ()  # the watchers of every trial
 
 
 @dataclass(frozen=True, slots=True)

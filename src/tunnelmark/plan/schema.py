@@ -36,6 +36,13 @@ class StudyTable(Table):
         description='a list of profile names such as ["gigabit"], or of several joined: "wifi-good+gigabit"',
     )
     topologies: list[Name] = Field(min_length=1, description='a list of topology names such as ["pair"]')
+    watch: list[Name] | None = Field(
+        default=None,
+        description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
+    )
+    profile_stacks: bool = Field(
+        default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
+    )
 
 
 class ArmTable(Table):
@@ -91,6 +98,7 @@ class LinkTable(Table):
     nodes: Annotated[list[str], Field(min_length=2)] = Field(
         description='a list of two of the topology\'s nodes or more, such as ["a", "b"]'
     )
+    mtu: int = Field(default=1500, ge=1280, le=9216, description="a whole number of bytes from 1280 to 9216")
 
 
 class TopologyFile(Table):

@@ -45,6 +45,7 @@ class MetricInfo:
     better: Literal["higher", "lower"]
     compare: Literal["ratio", "difference"]
     primary: bool
+    watcher: str = ""  # who saw it; empty: the workload itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class PlanInfo:
     workloads: tuple[WorkloadInfo, ...]
     trials: tuple[str, ...]
     smoke: bool = False
+    watch: tuple[str, ...] = ()  # the watchers of every trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class TrialRow:
     hint: str | None = None
     log: str | None = None
     raw: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

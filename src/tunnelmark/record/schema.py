@@ -41,6 +41,7 @@ TRIALS = pa.schema(
         pa.field("phases", pa.map_(pa.string(), pa.float64())),  # wall seconds by phase
         pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # seconds by direction
         pa.field("host", pa.map_(pa.string(), pa.float64())),  # cores taken by others
+        pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or watcher: why it is absent
         pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results
     ]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from tunnelmark.record import results, schema
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow
 from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.watch.base import Watcher
+from tunnelmark.run.watching import COST
 from tunnelmark.vpns.base import Driver
-from tunnelmark.workloads.base import Endpoints, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Workload
 
 SPARE = 16 << 20
 """Bytes that must be free before a trial starts: its raw output, the journal and the report."""
@@ -105,9 +107,9 @@ def require_same(folder: Path, now: Mapping[str, Any]) -> None:
         )
 
 
-def keep(journal: Journal, attempt: Attempt, workload: Workload) -> TrialRow:
+def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = ()) -> TrialRow:
     """Append an attempt to the journal; the row as it will be read."""
-    row = row_of(attempt, workload)
+    row = row_of(attempt, workload, watching)
     journal.append({"trial": asdict(row)})
     return row
 
@@ -171,10 +173,10 @@ def export(found: Results) -> None:
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")
 
 
-def row_of(attempt: Attempt, workload: Workload) -> TrialRow:
+def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = ()) -> TrialRow:
     """An attempt as a row: names instead of objects, and each sample with its unit."""
     options = workload.options.model_validate(attempt.trial.use.options)
-    units = {metric.name: metric.unit for metric in workload.metrics_with(options)}
+    units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
     trial, failure = attempt.trial, attempt.failure
     return TrialRow(
         trial=trial.id,
@@ -196,11 +198,29 @@ def row_of(attempt: Attempt, workload: Workload) -> TrialRow:
         hint=failure.hint if failure else None,
         log=failure.log if failure else None,
         raw=tuple(f"{results.RAW}/{trial.id}/{name}" for name in attempt.raw),
+        notes=dict(attempt.notes),
     )
 
 
-def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, Workload]) -> PlanInfo:
-    """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else."""
+def metrics(own: Sequence[Metric], watching: Sequence[Watcher]) -> tuple[results.MetricInfo, ...]:
+    """A workload's metrics, followed by those of the trial's watchers that it does not declare itself."""
+    found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
+    seen = [(watcher.name, metric) for watcher in watching for metric in watcher.metrics]
+    for watcher, metric in [*seen, *([("cost", COST)] if watching else [])]:
+        found.setdefault(metric.name, results.MetricInfo(**asdict(metric), watcher=watcher))
+    return tuple(found.values())
+
+
+def describe(
+    plan: Plan,
+    drivers: Mapping[str, Driver],
+    workloads: Mapping[str, Workload],
+    watching: Callable[[Workload], Sequence[Watcher]] = lambda _: (),
+) -> PlanInfo:
+    """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
+
+    `watching` says which watchers the trials of a workload have.
+    """
     study = plan.study
     uses = []
     for use in study.workloads:
@@ -213,7 +233,7 @@ def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, 
                 workload=use.workload,
                 title=workload.title,
                 options=options.model_dump(mode="json"),
-                metrics=tuple(results.MetricInfo(**asdict(metric)) for metric in workload.metrics_with(options)),
+                metrics=metrics(workload.metrics_with(options), watching(workload)),
                 window=traffic.window,
                 warmup=traffic.warmup,
             )
@@ -246,6 +266,7 @@ def describe(plan: Plan, drivers: Mapping[str, Driver], workloads: Mapping[str, 
         workloads=tuple(uses),
         trials=tuple(trial.id for trial in plan.trials),
         smoke=study.smoke,
+        watch=study.watch,
     )
 
 

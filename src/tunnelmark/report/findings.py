@@ -8,6 +8,7 @@ from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import words
+from tunnelmark.report.flames import recorded
 from tunnelmark.report.view import primary_metrics
 from tunnelmark.units import clock
 
@@ -57,6 +58,8 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if analysis.disturbed:
         count = len(analysis.disturbed)
         said.append(f"Other work on the machine disturbed {count} {'trial' if count == 1 else 'trials'}.")
+    if recorded(analysis.results):
+        said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
     return tuple(said)
 
 
@@ -166,6 +169,7 @@ def _ceilings(cells: list[Cell]) -> list[str]:
     at_load = [cell.arm for cell in cells if cell.ceiling == "load"]
     at_link = [cell.arm for cell in cells if cell.ceiling == "link"]
     near = [cell.arm for cell in cells if cell.ceiling == "near the link"]
+    at_lab = [cell.arm for cell in cells if cell.ceiling == "lab"]
     said = []
     if at_load:
         arms = "Every arm" if len(at_load) == len(cells) else words.listed(at_load)
@@ -175,6 +179,11 @@ def _ceilings(cells: list[Cell]) -> list[str]:
         said.append(f"{words.listed(at_link)}: limited by the link itself; a faster link might tell more.")
     if near:
         said.append(f"{words.listed(near)}: within a tunnel's own headers of the link's limit.")
+    if at_lab:
+        said.append(
+            f"{words.listed(at_lab)}: near what the generator reaches on the bare link that is not shaped, so generator and "
+            "lab may be the limit."
+        )
     return said
 
 

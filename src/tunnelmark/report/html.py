@@ -16,10 +16,11 @@ from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
-from tunnelmark.report import view, words
+from tunnelmark.report import costs, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.flames import KINDS, SIDES, flames
 from tunnelmark.report.matrix import features
 from tunnelmark.units import Rate, clock
 
@@ -31,6 +32,7 @@ class Column:
     setting: Setting
     metric: MetricInfo
     cells: dict[str, Shown]
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,23 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What a setting's trials cost: the few columns that are shown, all that was watched, and what was not seen."""
+
+    setting: Setting
+    shown: tuple[Column, ...]
+    all: tuple[Column, ...]
+    absent: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Everything under one profile and topology."""
 
     heading: str
     primary: tuple[Column, ...]
     others: tuple[Column, ...]
+    costs: tuple[Costs, ...]
     effects: tuple[Figure, ...]
     insides: tuple[Figure, ...]
 
@@ -82,6 +95,9 @@ def render(analysis: Analysis) -> str:
         groups=[_group(analysis, heading, settings) for heading, settings in view.groups(analysis)],
         links=[(profile, lab.link(topology, profile)) for topology in plan.topologies for profile in plan.profiles],
         proofs=_proofs(analysis),
+        flames=flames(analysis),
+        kinds=KINDS,
+        sides=SIDES,
         linkwords=linkwords,
         order=lab.order(analysis),
         time=lab.time(analysis.wall),
@@ -92,6 +108,7 @@ def render(analysis: Analysis) -> str:
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
         words=words,
+        explained=costs.EXPLAINED,
         option=_option,
         first=_first_packets(analysis),
     )
@@ -118,6 +135,7 @@ def _group(analysis: Analysis, heading: str, settings: tuple[Setting, ...]) -> G
         heading,
         primary=tuple(_column(analysis, setting, metric) for setting, metric in primary),
         others=tuple(_column(analysis, setting, metric) for setting, metric in others),
+        costs=tuple(_costs(analysis, cost) for cost in costs.costs(analysis) if cost.setting in settings),
         effects=tuple(
             Figure(drawing, metric.title, _effect_caption(analysis, setting, metric))
             for metric, drawing, setting in drawn
@@ -127,10 +145,30 @@ def _group(analysis: Analysis, heading: str, settings: tuple[Setting, ...]) -> G
     )
 
 
+def _costs(analysis: Analysis, cost: costs.Cost) -> Costs:
+    return Costs(
+        cost.setting,
+        tuple(_priced(analysis, cost.setting, metric, title) for metric, title in cost.columns),
+        tuple(
+            _priced(analysis, cost.setting, metric, metric.title) for metric in costs.watched(analysis, cost.setting)
+        ),
+        cost.absent,
+    )
+
+
+def _priced(analysis: Analysis, setting: Setting, metric: MetricInfo, title: str) -> Column:
+    """A column of what something cost: a dash is where nothing was seen, and nothing is judged."""
+    shown = {}
+    for cell in view.cells(analysis, setting, metric):
+        effect = words.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""
+        shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict)
+    return Column(setting, metric, shown, title)
+
+
 def _column(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Column:
     cells = view.cells(analysis, setting, metric)
     scale = words.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
-    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells})
+    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, metric.title)
 
 
 def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
@@ -163,7 +201,7 @@ def _insides(analysis: Analysis, setting: Setting) -> list[Figure]:
     figures = []
     for metric in view.workload(analysis, setting).metrics:
         only_series = not any(cell.spread for cell in view.cells(analysis, setting, metric))
-        if not (metric.primary or only_series):
+        if metric.watcher or not (metric.primary or only_series):
             continue
         if series.is_spread(metric):
             drawing = series.spread(analysis, setting, metric)

@@ -43,6 +43,10 @@ def render(analysis: Analysis) -> str:
         "cells": [_cell(analysis, cell) for cell in analysis.cells],
         "pairs": [asdict(pair) for pair in analysis.pairs],
         "rankings": [asdict(ranking) for ranking in analysis.rankings],
+        "capacities": [
+            {**asdict(found.setting), "metric": found.metric.name, "unit": found.metric.unit, "direct": found.direct}
+            for found in analysis.capacities
+        ],
         "link_shares": [asdict(share) for share in analysis.link_shares],
         "failures": [
             {"trial": row.trial, "outcome": row.outcome, "reason": row.reason, "message": row.message, "hint": row.hint}
@@ -65,5 +69,6 @@ def _cell(analysis: Analysis, cell: Cell) -> dict[str, Any]:
         "better": cell.metric.better,
         "compare": cell.metric.compare,
         "primary": cell.metric.primary,
+        "watcher": cell.metric.watcher or None,
         "rank": [found.first, found.last] if found else None,
     }

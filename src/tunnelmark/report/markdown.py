@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import costs, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.flames import KINDS, SIDES, flames
 from tunnelmark.report.matrix import features
 from tunnelmark.units import clock
 
@@ -41,6 +43,9 @@ def render(analysis: Analysis) -> str:
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. *Tie*: no difference that this "
         "study can see and that matters."
     )
+    parts += _stacks(analysis)
+    parts.append(_safe(words.capacities(analysis.capacities)))
+    parts += _costs(analysis)
     parts += _failures(analysis)
     parts.append("## How it was done")
     parts.append(_safe(time_spent(analysis)) + f" Seed {plan.seed}.")
@@ -86,6 +91,53 @@ def _notes(analysis: Analysis, cell: Cell) -> list[str]:
     if cell.ceiling:
         notes.append(words.CEILINGS[cell.ceiling])
     return [f"<sub>{', '.join(notes)}</sub>"] if notes else []
+
+
+def _stacks(analysis: Analysis) -> list[str]:
+    found = flames(analysis)
+    rows = []
+    for flame in found.all:
+        name = f"{_safe(flame.arm)}, {SIDES[flame.side]}{_safe(view.where(analysis, flame.setting))}"
+        for program in flame.programs:
+            shares = (program.kinds[kind] for kind in KINDS)
+            cells = [words.percent(share) if share > 0.005 else "" for share in shares]
+            link = f"[{name}]({quote(flame.file)})" if flame.drawn else name
+            rows.append(
+                [link, _safe(flame.setting.workload), _safe(program.name), words.percent(program.share), *cells]
+            )
+    said = [f"- no stacks of {_safe(words.listed(trials))}: {_safe(why)}" for why, trials in found.refused.items()]
+    if not rows:
+        return ["## Where the CPU went", "\n".join(said)] if said else []
+    cost = "" if found.cost is None else f" perf itself used {found.cost:.2f} s of CPU a trial, beside the traffic."
+    told = (
+        "Samples of each side by what the kernel was asked for; behind the names stand flame graphs. Cryptography is "
+        f"counted as far as functions have names that say so.{cost}"
+    )
+    head = ["arm and side", "workload", "program", "all", *KINDS]
+    return ["## Where the CPU went", told, _rows(head, rows), "\n".join(said)]
+
+
+def _costs(analysis: Analysis) -> list[str]:
+    parts = []
+    for cost in costs.costs(analysis):
+        parts.append(f"### {_safe(cost.setting.workload + view.where(analysis, cost.setting))}")
+        rows = [
+            [
+                f"**{_safe(arm.arm)}**",
+                *(_priced(analysis, analysis.cell(arm.arm, cost.setting, metric.name)) for metric, _ in cost.columns),
+            ]
+            for arm in analysis.arms
+        ]
+        parts.append(_rows(["arm", *(title for _, title in cost.columns)], rows))
+        if cost.absent:
+            lines = "\n".join(f"- {_safe(reason)}" for reason in cost.absent)
+            parts.append(f"<details><summary>What was not seen, and why</summary>\n\n{lines}\n\n</details>")
+    return ["## What it cost", costs.EXPLAINED, *parts] if parts else []
+
+
+def _priced(analysis: Analysis, cell: Cell) -> str:
+    effect = words.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
+    return "<br>".join(filter(None, (costs.value(analysis, cell), effect)))
 
 
 def _failures(analysis: Analysis) -> list[str]:

@@ -10,7 +10,7 @@ from rich.text import Text
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import costs, view, words
 from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
@@ -27,6 +27,8 @@ def render(analysis: Analysis) -> RenderableType:
             parts.append(Text(f"\n{heading}", style="bold"))
         parts.append(_table(analysis, settings))
     parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
+    parts += _costs(analysis)
+    parts += _capacities(analysis)
     parts.append(_gates(analysis))
     parts += _same_lines(analysis)
     parts.append(Padding(_time(analysis), (1, 0, 0, 0)))
@@ -65,7 +67,7 @@ def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) ->
 
 
 def _marks(cell: Cell) -> str:
-    return {"link": " ⊤", "near the link": " ⊤", "load": " ⊤", None: ""}[cell.ceiling]
+    return {"link": " ⊤", "near the link": " ⊤", "load": " ⊤", "lab": " ⊤", None: ""}[cell.ceiling]
 
 
 def _legend(analysis: Analysis) -> Text:
@@ -77,8 +79,31 @@ def _legend(analysis: Analysis) -> Text:
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("? too few blocks to judge.")
     if any(cell.ceiling for cell in cells):
-        said.append("⊤ at or near a ceiling: the link or the offered load is the limit, not the arm.")
+        said.append("⊤ at or near a ceiling: the link, the offered load or the generator is the limit, not the arm.")
     return Text(" ".join(said), style="dim")
+
+
+def _costs(analysis: Analysis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for cost in costs.costs(analysis):
+        if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
+            continue  # too little passed for its cost to be told by the gigabyte; the other reports have the rest
+        where = view.where(analysis, cost.setting)
+        parts.append(Text(f"What it cost: {cost.setting.workload}{where}", style="bold"))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+        table.add_column("arm", no_wrap=True)
+        for _, title in cost.columns:
+            table.add_column(title, overflow="fold")
+        for arm in analysis.arms:
+            cells = [analysis.cell(arm.arm, cost.setting, metric.name) for metric, _ in cost.columns]
+            table.add_row(arm.arm, *(costs.value(analysis, cell) for cell in cells))
+        parts.append(table)
+    return [*parts, Padding(Text(costs.EXPLAINED, style="dim"), (0, 0, 1, 0))] if parts else []
+
+
+def _capacities(analysis: Analysis) -> list[RenderableType]:
+    said = words.capacities(analysis.capacities)
+    return [Padding(Text(said, style="dim"), (0, 0, 1, 0))] if said else []
 
 
 def _gates(analysis: Analysis) -> Table:

@@ -41,11 +41,11 @@ def primary_metrics(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, .
 
 
 def other_metrics(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, ...]:
-    """The metrics that explain; those that are only a series have no value to show."""
+    """The workload's metrics that explain; those that are only a series have no value to show."""
     return tuple(
         metric
         for metric in workload(analysis, setting).metrics
-        if not metric.primary and any(cell.spread for cell in cells(analysis, setting, metric))
+        if not metric.primary and not metric.watcher and any(cell.spread for cell in cells(analysis, setting, metric))
     )
 
 
@@ -57,7 +57,7 @@ def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
 
 def cells(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tuple[Cell, ...]:
     """The cells of one metric, in the order of the plan's arms."""
-    return tuple(cell for cell in analysis.cells if (cell.setting, cell.metric.name) == (setting, metric.name))
+    return analysis.cells_of(setting, metric.name)
 
 
 def place(analysis: Analysis, setting: Setting, metric: MetricInfo, arm: str) -> Place | None:

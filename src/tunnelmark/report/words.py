@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from tunnelmark.analyse.model import Ceiling, Cell, Comparison, Share, Spread, Verdict
+from tunnelmark.analyse.model import Capacity, Ceiling, Cell, Comparison, Share, Spread, Verdict
 from tunnelmark.record.results import MetricInfo
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -17,6 +17,7 @@ CEILINGS: dict[Ceiling, str] = {
     "link": "limited by the link",
     "near the link": "near the limit of the link",
     "load": "limited by the offered load",
+    "lab": "limited by the generator or the lab",
 }
 
 VERDICTS: dict[Verdict, str] = {
@@ -117,6 +118,16 @@ def rank(first: int, last: int) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence lists them: a, b and c."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def capacities(found: Sequence[Capacity]) -> str:
+    """What the generators reach on the bare link that is not shaped, in a sentence; nothing if none was measured."""
+    said = [
+        f"{one.setting.workload} {scale(one.metric.unit, [one.direct]).value(one.direct)} ({one.metric.title}, "
+        f"{one.setting.profile}, {one.setting.topology})"
+        for one in found
+    ]
+    return f"On the bare link that is not shaped, generator and lab reach: {'; '.join(said)}." if said else ""
 
 
 def state(cell: Cell) -> str:

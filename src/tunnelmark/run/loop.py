@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,8 @@ from tunnelmark.lab.programs import Part, find, require
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
 from tunnelmark.run.outcome import UNPROVED, Attempt
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
+from tunnelmark.run.watch import base as watch
+from tunnelmark.run.watch import watchers
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Asset, Endpoints, Workload
 
@@ -33,11 +35,12 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What the names in a plan stand for: drivers and workloads, and the machine's socket buffer limit in bytes."""
+    """What the names in a plan stand for: drivers, workloads, watchers, and the machine's socket buffer limit in bytes."""
 
     drivers: Mapping[str, Driver]
     workloads: Mapping[str, Workload]
     socket_buffer: int
+    watchers: Mapping[str, watch.Watcher] = field(default_factory=watchers)
 
     def parts(self, plan: Plan, trial: Trial) -> Parts:
         """What one trial is made with."""
@@ -49,8 +52,13 @@ class Kit:
             workload.options.model_validate(trial.use.options),
             float(plan.study.ready_timeout) + driver.starting,
             self.socket_buffer,
+            self.watching(plan.study.watch, workload),
             link_seed(plan.study.seed, trial.block),
         )
+
+    def watching(self, chosen: Sequence[str], workload: Workload) -> tuple[watch.Watcher, ...]:
+        """The watchers of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
+        return tuple(self.watchers[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
         """Those of the trials to come that must be prepared before the first is measured.

@@ -7,14 +7,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunnelmark.lab import softirq
+
 _STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """CPU seconds since boot, all cores together: `busy` by anybody, `stolen`; and what the lab and we used."""
+    """CPU seconds since boot, all cores together: `busy` by anybody, `stolen`; and what lab, ksoftirqd and we used."""
 
     time: float
+    softirq: float
     busy: float
     stolen: float
     lab: float
@@ -25,12 +28,11 @@ def glance(lab: float | None) -> Glance:
     """Look at the machine now; `lab` are the CPU seconds that the lab's groups have used (None: unknown)."""
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
-    user, nice, system, _, _, irq, softirq, steal = (
-        int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9]
-    )
+    user, nice, system, _, _, irq, soft, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])
     return Glance(
         time.monotonic(),
-        user + nice + system + irq + softirq,
+        softirq.total(),
+        user + nice + system + irq + soft,
         steal,
         float("nan") if lab is None else lab,
         time.process_time(),
@@ -38,13 +40,17 @@ def glance(lab: float | None) -> Glance:
 
 
 def between(before: Glance, after: Glance) -> dict[str, float]:
-    """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`."""
+    """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`.
+
+    `softirq_cpu` is what ksoftirqd took. It is no other work: it handles the packets of whoever has most, which is the lab.
+    """
     wall = after.time - before.time
     if wall <= 0:
         return {}
     lab, own = after.lab - before.lab, after.own - before.own
-    other = (after.busy - before.busy - lab - own) / wall
-    found = {"steal": (after.stolen - before.stolen) / wall}
+    softirqs = after.softirq - before.softirq
+    other = (after.busy - before.busy - lab - own - softirqs) / wall
+    found = {"steal": (after.stolen - before.stolen) / wall, "softirq_cpu": softirqs / wall}
     if other == other:  # not NaN
         found["other_cpu"] = max(other, 0.0)
         found["lab_cpu"] = lab / wall

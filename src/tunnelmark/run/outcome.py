@@ -50,6 +50,7 @@ class Attempt:
     host: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     raw: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)  # by metric or watcher: why it is absent
 
     def alone(self) -> Attempt:
         """The same on a machine where only the lab runs: what threads of the kernel do is done for the lab."""

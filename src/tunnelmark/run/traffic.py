@@ -55,7 +55,7 @@ class Stage:
             await self._ready(server, process)
 
     async def drive(self) -> None:
-        """The clients from their start to the end of the one that counts, the events meanwhile, and the end of all others."""
+        """The clients from their start to the end of the one that counts, and the events meanwhile."""
         client, beside = self._traffic.client, self._traffic.beside
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *beside)))
         self._client = process
@@ -71,7 +71,6 @@ class Stage:
         finally:
             events.cancel()
             await asyncio.gather(events, return_exceptions=True)
-        await self._end()
 
     def outputs(self) -> dict[str, str]:
         """What each program printed, by its name, and what was done to the deployment."""
@@ -87,8 +86,11 @@ class Stage:
         said = self._file(self._traffic.client, "err").read_text(errors="replace").strip()
         return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
 
-    async def _end(self) -> None:
-        """Those that stay are asked to end, the last first; the others must end by themselves."""
+    async def finish(self) -> None:
+        """The end of all others: those that stay are asked to, the last first; the rest must end by themselves.
+
+        What a server still does then, such as judging a picture, is no part of the traffic.
+        """
         for one in reversed(self._servers):
             if one.program.stays:
                 await one.process.stop(one.program.patience)

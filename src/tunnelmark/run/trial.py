@@ -9,24 +9,26 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError
+from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
 from tunnelmark.lab import lateness
 from tunnelmark.lab.congestion import CUBIC
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.plan.model import Profile, Trial
 from tunnelmark.run import machine
 from tunnelmark.run.assets import folder_of
-from tunnelmark.run.deploy import Tunnel, log_end
+from tunnelmark.run.deploy import log_end
 from tunnelmark.run.deploy import prepare as deployed
 from tunnelmark.run.outcome import PHASES, Attempt, Failure
 from tunnelmark.run.traffic import Stage
+from tunnelmark.run.watch.base import Scene, Watcher
+from tunnelmark.run.watching import Watching, shifted
 from tunnelmark.vpns.base import Driver, Options
-from tunnelmark.workloads.base import Endpoints, Reading, Workload
+from tunnelmark.workloads.base import Endpoints, Sample, Workload
 
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
 _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
@@ -57,6 +59,7 @@ class Parts:
     use_options: Options
     ready_timeout: float
     socket_buffer: int
+    watchers: tuple[Watcher, ...] = ()
     link_seed: int = 0  # what emulated links do to packets is the same for all arms of a block
 
 
@@ -72,7 +75,7 @@ class Prepared:
         self._parts = parts
         self._raw = raw
         self._clock = Clock()
-        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}}
+        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}, "notes": {}}
         self._error: TrialError | LabError | None = None
         self._lab: Lab | None = None
         self._settling: asyncio.Future[None] | None = None
@@ -112,10 +115,8 @@ class Prepared:
             assert self._lab is not None and self._settling is not None
             await self._settling
             self._clock.lap("settle")
-            reading = await _measure(
-                self._lab, self._tunnel, self._parts, (source, target), self._raw, self._clock, self._found
-            )
-            self._found["samples"] = reading.samples
+            scene = Scene(self._lab, self._tunnel, source, target, self._raw)
+            self._found["samples"] = await _measure(scene, self._parts, self._clock, self._found)
         except (TrialError, LabError) as error:
             await self._keeper.check()
             self._error = error
@@ -153,10 +154,8 @@ async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> Prep
     return prepared
 
 
-async def _measure(
-    lab: Lab, tunnel: Tunnel, parts: Parts, ends: tuple[str, str], raw: Path, clock: Clock, found: dict[str, Any]
-) -> Reading:
-    source, target = ends
+async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, Any]) -> tuple[Sample, ...]:
+    lab, tunnel, raw, source, target = scene.lab, scene.tunnel, scene.raw, scene.source, scene.target
     wanted = str(getattr(parts.use_options, "congestion_control", CUBIC))
     await _gate_tunnel_sockets(lab)
     endpoints = Endpoints(
@@ -171,15 +170,25 @@ async def _measure(
     )
     traffic = parts.workload.traffic(endpoints, parts.use_options)
     stage = Stage(lab, tunnel, traffic, raw, parts.workload.peer)
+    watching = Watching(scene, parts.watchers)
+    found["notes"] = watching.notes
     await tunnel.unless_dead(stage.serve())
     clock.lap("server")
-    await lab.zero()
     before = machine.glance(lab.cpu_seconds())
+    await watching.begin()
     try:
+        await lab.zero()
+        before = machine.glance(lab.cpu_seconds())
+        clock.lap("server")
         await tunnel.unless_dead(stage.drive())
     finally:
         spent = clock.lap("collect")
-        found["host"] = machine.between(before, machine.glance(lab.cpu_seconds()))
+        after = machine.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
+        watched = await watching.end()
+        found["host"] = machine.between(before, after)
+        clock.lap("collect")
+    await tunnel.unless_dead(stage.finish())
+    clock.lap("collect")
     _gate_link(lab.profile, await lab.link_reports())
     try:
         reading = parts.workload.read(stage.outputs(), parts.use_options)
@@ -190,7 +199,22 @@ async def _measure(
     clock.phases["warmup"] += min(reading.warmup, inside)
     clock.phases["measure"] += inside - min(reading.warmup, inside)
     _gate_workload_sockets(reading.congestion_control, wanted)
-    return reading
+    watched = shifted(watched, reading.warmup)
+    _has_result(parts, watched, watching.notes)
+    return (*reading.samples, *watched)
+
+
+def _has_result(parts: Parts, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
+    """WorkloadFailed if what the workload leaves to watchers was not seen."""
+    own = {metric.name for metric in parts.workload.metrics_with(parts.use_options) if metric.primary}
+    promised = {metric.name for watcher in parts.watchers for metric in watcher.metrics}
+    absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})
+    if absent:
+        reasons = [notes.get(name) for name in (*absent, *parts.workload.watch)]
+        why = next((reason for reason in reasons if reason), "no reason is known")
+        raise WorkloadFailed(
+            f"{', '.join(absent)} could not be watched: {why}", hint="`tunnelmark doctor` may say more"
+        )
 
 
 async def _gate_tunnel_sockets(lab: Lab) -> None:

@@ -145,7 +145,8 @@ class Hand:
 class Daemon:
     """A process kept for the life of the deployment; it runs in the foreground and logs to stdout/stderr.
 
-    `ready` is what the following phases may rely on; it is no proof that the VPN works.
+    `ready` is what the following phases may rely on; it is no proof that the VPN works. `control` says that nodes meet
+    through it but that it carries none of their data: a control server, a supernode, a controller.
     """
 
     node: str
@@ -153,6 +154,7 @@ class Daemon:
     argv: tuple[str, ...]
     ready: Condition | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True)

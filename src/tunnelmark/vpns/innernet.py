@@ -91,7 +91,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         phases=(
             (*go, Command(hub.name, ("sh", str(hub.dir / "setup.sh")))),
             (
-                Daemon(hub.name, "innernet-server", serve, ready=TcpPort(PORT)),
+                Daemon(hub.name, "innernet-server", serve, ready=TcpPort(PORT), control=True),
                 *(Hand(hub.name, _invitation(hub, one), one.name, _invitation(one, one)) for one in mesh.spokes),
             ),
             tuple(_join(spoke) for spoke in mesh.spokes),

@@ -55,7 +55,7 @@ def _joins(mesh: Mesh, host: Host) -> list[tuple[Step, ...]]:
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """The supernode is a program of its own beside the hub's edge."""
     key = secrets.token_urlsafe(24)
-    supernode = Daemon(mesh.hub.name, "supernode", ("supernode", "-l", str(PORT)), ready=UdpPort(PORT))
+    supernode = Daemon(mesh.hub.name, "supernode", ("supernode", "-l", str(PORT)), UdpPort(PORT), control=True)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         files=tuple(File(host.name, host.dir / "key", key) for host in mesh.hosts),

@@ -66,7 +66,7 @@ def _config(mesh: Mesh, host: Host, options: NebulaOptions) -> str:
                 "key": str(host.dir / "node.key"),
             },
             "static_host_map": {} if here else {address: [lighthouse.endpoint(PORT)]},
-            "listen": {"host": str(host.underlay), "port": PORT},
+            "listen": {"port": PORT} | ({"host": "::"} if host.underlay.version == 6 else {}),
             "tun": {"dev": INTERFACE},
             "firewall": {"outbound": anyone, "inbound": anyone},
             **ways,

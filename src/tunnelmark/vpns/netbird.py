@@ -131,7 +131,7 @@ def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
     from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
     return (
         Daemon(hub.name, "keys", keys, ready=TcpPort(KEYS)),
-        Daemon(hub.name, "signal", signal, ready=TcpPort(SIGNAL)),
+        Daemon(hub.name, "signal", signal, ready=TcpPort(SIGNAL), control=True),
         Daemon(relay.name, "relay", ("sh", "-c", from_file, str(relay.dir / "secret"), *listen), ready=TcpPort(RELAY)),
     )
 
@@ -180,7 +180,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         ),
         phases=(
             (*_servers(mesh), *(client(host) for host in mesh.hosts)),
-            (Daemon(hub.name, "management", management, ready=TcpPort(MANAGEMENT)),),
+            (Daemon(hub.name, "management", management, ready=TcpPort(MANAGEMENT), control=True),),
             (
                 Command(hub.name, script),
                 *(Hand(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),

@@ -132,7 +132,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         ),
         phases=(
             (
-                Daemon(hub.name, "headscale", control, ready=UnixSocket(hub.dir / "headscale.sock")),
+                Daemon(hub.name, "headscale", control, ready=UnixSocket(hub.dir / "headscale.sock"), control=True),
                 Daemon(relay.name, "derper", (*derper, "-c", str(relay.dir / "derp" / "key.json")), TcpPort(443)),
                 *(daemon(host) for host in mesh.hosts),
             ),

@@ -44,6 +44,13 @@ def test_every_arm_but_the_kernel_s_belongs_to_a_peer(capsys: pytest.CaptureFixt
     assert set(registry.arms()) - brought == of_the_kernel | {"direct"}
 
 
+def test_a_peer_that_is_no_vpn_says_which_workload_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["peers", "list", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (rows["vegeta"]["arms"], rows["vegeta"]["workloads"]) == ([], ["http"])
+    assert rows["tinc"]["workloads"] == []
+
+
 def test_the_table_has_every_peer(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["peers", "list"]) == 0
     said = capsys.readouterr().out

@@ -1,0 +1,198 @@
+//! The subcommand `search`: the highest rate within bounds of loss, at several sizes, against a `serve`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::hunt::{Found, Hunt, Limit, Limits, Path};
+use crate::packet;
+use crate::print;
+use crate::serve;
+use crate::socket;
+use crate::trial::{Trial, Trials};
+
+/// Seconds of the trial that sends as much as it can: for what the sender can offer, and a guess of what arrives.
+const FLOOD: f64 = 0.2;
+
+/// The share of the guess at which the path's own loss is looked for.
+const LIGHT: f64 = 0.1;
+
+/// Datagrams that tell it well enough.
+const ENOUGH: f64 = 500.0;
+
+/// Seconds that they are sent for at most.
+const LONGEST: f64 = 2.0;
+
+/// What to search.
+#[derive(Args)]
+pub struct Options {
+    /// The server's address
+    #[arg(long)]
+    to: IpAddr,
+    /// The server's port for trials
+    #[arg(long, default_value_t = serve::PORT)]
+    port: u16,
+    /// Bytes of socket buffer to ask for
+    #[arg(long, default_value_t = 4 << 20)]
+    buffer: usize,
+    /// Payloads in bytes, or `full` for what fits the path's MTU
+    #[arg(long, value_delimiter = ',', default_value = "64,512,1280,full")]
+    sizes: Vec<Size>,
+    /// Bounds of loss in per cent
+    #[arg(long, value_delimiter = ',', default_value = "0,0.1")]
+    loss: Vec<f64>,
+    /// Seconds of a trial
+    #[arg(long, default_value_t = 0.3)]
+    trial: f64,
+    /// Seconds of a confirming trial
+    #[arg(long, default_value_t = 1.0)]
+    confirm: f64,
+    /// The search ends when failing and passing rates are this near, in per cent
+    #[arg(long, default_value_t = 1.0)]
+    resolution: f64,
+}
+
+/// A payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// In bytes.
+    Bytes(usize),
+    /// As much as fits the path's MTU.
+    Full,
+}
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        if text == "full" {
+            return Ok(Size::Full);
+        }
+        match text.parse() {
+            Ok(bytes) if (packet::LEN..=65507).contains(&bytes) => Ok(Size::Bytes(bytes)),
+            _ => Err(format!("should be `full` or from {} to 65507 bytes", packet::LEN)),
+        }
+    }
+}
+
+impl Size {
+    /// In bytes, with the server of `trials`.
+    pub fn bytes(self, trials: &Trials) -> Result<usize, String> {
+        match self {
+            Size::Bytes(bytes) => Ok(bytes),
+            Size::Full if (packet::LEN..=65507).contains(&trials.full) => Ok(trials.full),
+            Size::Full => Err(format!("an MTU of {} B fits no datagram of ours", trials.mtu)),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Size::Bytes(bytes) => bytes.to_string(),
+            Size::Full => "full".into(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Began {
+    kind: &'static str,
+    mtu: usize,
+    full: usize,
+}
+
+#[derive(Serialize)]
+struct Tried<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    trial: &'a Trial,
+}
+
+#[derive(Serialize)]
+struct Ended<'a> {
+    kind: &'static str,
+    name: String,
+    size: usize,
+    loss: f64,
+    offered_max: f64,
+    split: Option<f64>,
+    limit: Option<Limit>,
+    failed: Option<f64>,
+    confirmed: Option<&'a Trial>,
+}
+
+#[derive(Serialize)]
+struct Over {
+    kind: &'static str,
+}
+
+/// Searches, and prints every trial and every result.
+pub fn run(options: &Options) -> Result<(), String> {
+    for (what, value) in
+        [("--trial", options.trial), ("--confirm", options.confirm), ("--resolution", options.resolution)]
+    {
+        if value.is_nan() || value <= 0.0 {
+            return Err(format!("{what} should be above zero"));
+        }
+    }
+    let mut trials = Trials::with(SocketAddr::new(options.to, options.port), options.buffer)?;
+    print::line(&Began { kind: "began", mtu: trials.mtu, full: trials.full })?;
+    let limits = Limits {
+        trial: options.trial,
+        confirm: options.confirm,
+        resolution: options.resolution / 100.0,
+        path_loss: 0.0,
+    };
+    for size in &options.sizes {
+        let mut on = OnPath { size: size.bytes(&trials)?, trials: &mut trials };
+        let split = socket::split_so_far(on.trials.v4);
+        let flood = on.trial(f64::INFINITY, FLOOD)?;
+        // All datagrams of a size are split, or none.
+        let split = socket::split_so_far(on.trials.v4).zip(split).map(|(after, before)| after - before);
+        let split = split.map(|count| (count as f64 / flood.sent.max(1) as f64).min(1.0));
+        let mut hunt = Hunt::new(&mut on, limits, flood.offered);
+        for loss in &options.loss {
+            let found = hunt.highest(loss / 100.0, flood.delivered)?;
+            print::line(&Ended {
+                kind: "found",
+                name: size.name(),
+                size: flood.size,
+                loss: *loss,
+                offered_max: found.offered_max,
+                split,
+                limit: found.limit,
+                failed: found.failed,
+                confirmed: found.confirmed.as_ref(),
+            })?;
+        }
+    }
+    print::line(&Over { kind: "end" })
+}
+
+/// How much a path carries beside what it loses at any rate: the share that it loses, and the search's result.
+///
+/// A load must be possible on a path that loses, too, so here loss counts from what is lost at a tenth of the rate.
+pub fn capacity(trials: &mut Trials, size: usize, bound: f64) -> Result<(f64, Found), String> {
+    let mut on = OnPath { size, trials };
+    let flood = on.trial(f64::INFINITY, FLOOD)?;
+    let mut limits = Limits { trial: 0.3, confirm: 0.5, resolution: 0.03, path_loss: 0.0 };
+    let light = (LIGHT * flood.delivered).max(1.0);
+    let light = on.trial(light, (ENOUGH / light).clamp(limits.confirm, LONGEST))?;
+    limits.path_loss = light.lost as f64 / light.sent.max(1) as f64;
+    let found = Hunt::new(&mut on, limits, flood.offered).highest(bound, flood.delivered)?;
+    Ok((limits.path_loss, found))
+}
+
+/// A path at one size; every trial is printed.
+struct OnPath<'a> {
+    size: usize,
+    trials: &'a mut Trials,
+}
+
+impl Path for OnPath<'_> {
+    fn trial(&mut self, rate: f64, seconds: f64) -> Result<Trial, String> {
+        let trial = self.trials.carry_out(self.size, rate, seconds)?;
+        print::line(&Tried { kind: "trial", trial: &trial })?;
+        Ok(trial)
+    }
+}

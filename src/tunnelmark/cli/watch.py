@@ -1,0 +1,52 @@
+"""The options `--watch` and `--profile-stacks` of `run` and `compare`: what is watched in every trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.load import STACKS
+from tunnelmark.plan.model import Study
+
+NONE, ALL = "none", "all"
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def option(command: _Command) -> _Command:
+    """Adds `--watch` and `--profile-stacks` to a command."""
+    command = click.option(
+        "--profile-stacks",
+        is_flag=True,
+        help="Record stacks of both ends in every trial, and draw them as flame graphs beside the report.",
+    )(command)
+    return click.option(
+        "--watch",
+        multiple=True,
+        metavar="NAME",
+        help="What is watched in every trial: cpu, memory, switches, syscalls, tcp, wire ...; repeatable; `none`, `all` "
+        "[the study's own, or the light ones].",
+    )(command)
+
+
+def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
+    """The watchers that were asked for; None if nothing was said. UnknownName holds the nearest ones."""
+    if not names:
+        return None
+    for name in names:
+        if name in (NONE, ALL) and len(names) > 1:
+            raise UsageError(f"--watch {name} stands alone", hint="name watchers, or give it once")
+        if name not in (NONE, ALL, *catalogue.watchers):
+            raise UnknownName("watcher", name, (*catalogue.watchers, NONE, ALL))
+    if NONE in names:
+        return ()
+    return tuple(catalogue.watchers) if ALL in names else tuple(dict.fromkeys(names))
+
+
+def with_stacks(study: Study, asked: bool) -> Study:
+    """The study with stacks recorded beside all else that is watched, if that was asked for."""
+    return replace(study, watch=(*study.watch, STACKS)) if asked and STACKS not in study.watch else study

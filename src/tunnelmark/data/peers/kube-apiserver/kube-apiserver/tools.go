@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools names the command that this recipe builds, so that `go mod tidy` keeps what it needs.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+)

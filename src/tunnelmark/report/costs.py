@@ -1,0 +1,79 @@
+"""What it cost: the few watched metrics that a reader wants beside a result, and why one is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+
+SHOWN = {
+    "cpu_per_gb_source": "CPU per GB, sender",
+    "cpu_per_gb_target": "CPU per GB, receiver",
+    "cpu_per_packet_source": "CPU per packet, sender",
+    "cpu_per_packet_target": "CPU per packet, receiver",
+    "memory_load_source": "memory, sender",
+    "memory_load_target": "memory, receiver",
+    "wire_bytes_per_byte": "bytes outside per byte inside",
+}
+"""By metric, its heading in the table."""
+
+EXPLAINED = (
+    "CPU is that of the whole node, generator and kernel included; memory is the PSS of the VPN's daemons under load; bytes "
+    "are those of IP packets."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A table of costs: a setting, its metrics that have a value with their headings, and what has none, in sentences."""
+
+    setting: Setting
+    columns: tuple[tuple[MetricInfo, str], ...]
+    absent: tuple[str, ...]
+
+
+def costs(analysis: Analysis) -> tuple[Cost, ...]:
+    """The costs of each setting in which something was watched whose cost can be told."""
+    found = []
+    for setting in analysis.settings():
+        metrics = {metric.name: metric for metric in watched(analysis, setting)}
+        columns = tuple((metrics[name], title) for name, title in SHOWN.items() if name in metrics)
+        if columns:
+            found.append(Cost(setting, columns, _absent(analysis, setting)))
+    return tuple(found)
+
+
+def watched(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, ...]:
+    """All metrics of a setting that watchers saw and that have a value."""
+    return tuple(
+        metric
+        for metric in view.workload(analysis, setting).metrics
+        if metric.watcher and any(cell.spread for cell in view.cells(analysis, setting, metric))
+    )
+
+
+def value(analysis: Analysis, cell: Cell) -> str:
+    """A cell's median as text; without one, that all attempts failed or none was made, or a dash where nothing was seen."""
+    if cell.spread is None:
+        return words.VERDICTS[cell.verdict] if cell.verdict in ("failed", "not run") else "–"
+    medians = [other.spread.median for other in view.cells(analysis, cell.setting, cell.metric) if other.spread]
+    return words.scale(cell.metric.unit, medians).value(cell.spread.median)
+
+
+def _absent(analysis: Analysis, setting: Setting) -> tuple[str, ...]:
+    """Each reason why something was not seen in a setting, with what it was and the arms that it concerns."""
+    arms: dict[tuple[str, str], dict[str, None]] = {}
+    for row in analysis.results.trials:
+        if (row.profile, row.topology, row.workload) == (setting.profile, setting.topology, setting.workload):
+            for name, reason in row.notes.items():
+                arms.setdefault((name, reason), {})[row.arm] = None
+    by_reason: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    everybody = tuple(arm.name for arm in analysis.results.plan.arms)
+    for (name, reason), those in arms.items():
+        by_reason.setdefault((reason, tuple(arm for arm in everybody if arm in those)), []).append(name)
+    return tuple(
+        f"{', '.join(name.replace('_', ' ') for name in names)} ({'all arms' if those == everybody else words.listed(those)}): {reason}"
+        for (reason, those), names in by_reason.items()
+    )

@@ -1,0 +1,248 @@
+"""A deployment while it stands: carried out step by step, answering, settled, and started again in parts."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
+from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.programs import path_of
+from tunnelmark.run.crew import PAUSE, Crew, together
+from tunnelmark.vpns import base
+from tunnelmark.vpns.base import Command, Daemon, Deployment, Hand, Holds, Settled, Step
+from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
+
+FOLDER = PurePosixPath("/run/tunnelmark")
+"""Where a deployment's files stand on each node."""
+
+DESK = FOLDER / "desk"
+"""The operator's desk, on the middle node."""
+
+NORMAL = {"mtu": 1280, "txqueuelen": 500}
+"""Of every normalised overlay interface: the MTU in bytes that IPv6 asks of any link (RFC 8200 section 5), so that all
+can have it, and the packets that a TUN device queues unless told otherwise (Linux: drivers/net/tun.c)."""
+
+_STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
+_PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
+_LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
+
+# What daemons may have written: all of a node's private folders but for the workload's, and what changed in /var/lib,
+# which is a copy of the machine's (see lab.isolate). Dot files of /run are the lab's.
+_FORGET = f"""cd /run && for kept in *; do
+case $kept in {WORKLOAD_FOLDER.name}|lock) ;; *) rm -rf "$kept" ;; esac; done
+rm -rf /tmp/*; [ -L /var/run ] || rm -rf /var/run/*
+cd /run/.lab/var-lib/upper 2>/dev/null && find . -mindepth 1 -maxdepth 1 | (cd /var/lib && xargs -r -d '\\n' rm -rf)"""
+_Result = TypeVar("_Result")
+
+
+class Tunnel:
+    """A deployment that is up: where its overlay is, how long that took, and its daemons.
+
+    `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
+    first answered ping, by direction `a>b`.
+    """
+
+    def __init__(
+        self, lab: Lab, deployment: Deployment, logs: Path, *, path: str = "", normalised: bool = False
+    ) -> None:
+        self._lab = lab
+        self._deployment = deployment
+        self._env = {"PATH": path or path_of()}
+        self._crew = Crew(lab, logs, self._env)
+        self._normalised = normalised
+        self.encrypted = deployment.encrypted
+        self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
+        self.address: dict[str, IPv4Address | IPv6Address] = {}
+        self.first_packet: dict[str, float] = {}
+
+    async def start(self) -> None:
+        """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
+        if self._deployment.desk:
+            await self._lab.middle.write(str(DESK / ".keep"), "")
+        for argv in self._deployment.desk:
+            await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(DESK), *argv))
+        await asyncio.gather(*(self._place(file) for file in self._deployment.files))
+        for phase in self._deployment.phases:
+            await together(self._step(step, _STEP_TIMEOUT) for step in phase)
+
+    async def answer(self, timeout: float) -> None:
+        """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds."""
+        begun = self._crew.begun if self._crew.begun is not None else time.monotonic()
+        deadline = time.monotonic() + timeout
+        for node, overlay in self._deployment.overlays.items():
+            self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
+        nodes = list(self.address)
+        pairs = [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
+
+        async def both_ways(later: str, earlier: str) -> None:
+            # One side first, the one that dials where somebody must: two WireGuard peers that begin their
+            # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
+            for source, target in ((later, earlier), (earlier, later)):
+                answered = await self._first_answer(source, target, deadline)
+                self.first_packet[f"{source}>{target}"] = answered - begun
+
+        try:
+            await asyncio.wait_for(self.unless_dead(together(both_ways(*pair) for pair in pairs)), timeout)
+        except TimeoutError:
+            directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
+            silent = ", ".join(one for one in directions if one not in self.first_packet)
+            raise NotReady(
+                f"no ping was answered over the overlay within {timeout:g} s: {silent}",
+                hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
+            ) from None
+        if self._normalised:
+            await self._normalise(nodes)
+
+    async def settle(self, timeout: float) -> None:
+        """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
+        await self.unless_dead(
+            together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.settled)
+        )
+
+    async def unless_dead(self, work: Awaitable[_Result]) -> _Result:
+        """The result of some work, or DaemonDied as soon as a daemon ends by itself: not by a `restart` meanwhile."""
+        return await self._crew.unless_dead(work)
+
+    async def restart(self, node: str, *, fresh: bool = False, patience: float = _STEP_TIMEOUT) -> None:
+        """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await.
+
+        With `fresh` the node has forgotten what they wrote, and gets the deployment's files anew. A step may take
+        `patience` seconds. `first_packet` counts from this start on.
+        """
+        await self._crew.kill(lambda daemon: daemon.node == node)
+        if fresh:
+            await self._forget(node)
+        self._crew.begun = None
+        self.first_packet.clear()
+        for phase in self._deployment.phases:
+            await together(self._step(step, patience) for step in phase if step.node == node)
+        if self._normalised:
+            await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
+            await self._normalise([node])
+
+    async def restart_control(self, *, patience: float = _STEP_TIMEOUT) -> None:
+        """Kill the daemons that are the VPN's control service, wherever they run, and start them again."""
+        self.require_control()
+        await self._crew.kill(lambda daemon: daemon.control)
+        for phase in self._deployment.phases:
+            services = [step for step in phase if isinstance(step, Daemon) and step.control]
+            await together(self._crew.start(service, patience) for service in services)
+
+    def require_control(self) -> None:
+        """WorkloadFailed unless the VPN has a control service of its own."""
+        if not any(isinstance(step, Daemon) and step.control for phase in self._deployment.phases for step in phase):
+            raise WorkloadFailed(
+                "this VPN has no control service that could be restarted",
+                hint="only arms with one (tailscale, netbird, innernet, n2n, zerotier) can answer that question",
+            )
+
+    async def _forget(self, node: str) -> None:
+        await self._command(Command(node, ("sh", "-c", _FORGET)))
+        await asyncio.gather(*(self._place(file) for file in self._deployment.files if file.node == node))
+
+    async def _normalise(self, nodes: Iterable[str]) -> None:
+        """Give overlay interfaces the MTU and the queue that all normalised arms have."""
+        wanted = [str(word) for pair in NORMAL.items() for word in pair]
+        await together(
+            self._command(Command(node, ("ip", "link", "set", "dev", self.interface[node], *wanted))) for node in nodes
+        )
+
+    async def _settled(self, one: Settled | Holds, deadline: float) -> None:
+        if isinstance(one, Holds):
+            await self._holds(one, deadline)
+            return
+        process, log = self._crew.process(one.node, one.daemon), self._crew.log(one.node, one.daemon)
+        while time.monotonic() < deadline:
+            before = log.stat().st_size
+            await process.signal(one.signal)
+            await asyncio.sleep(_LOOK_AGAIN)
+            said = log.read_bytes()[before:].decode(errors="replace")
+            if len(re.findall(one.pattern, said, re.MULTILINE)) >= one.count:
+                return
+        raise NotReady(
+            f"{one.daemon} on {one.node} answered but did not settle in time",
+            hint="the end of its log says what it waits for; `ready_timeout` in the study gives more time",
+        )
+
+    async def _holds(self, one: Holds, deadline: float) -> None:
+        done = None
+        while time.monotonic() < deadline:
+            done = await self._lab.nodes[one.node].run(one.argv, timeout=_STEP_TIMEOUT, env=self._env)
+            if done.code == 0:
+                return
+            await asyncio.sleep(_LOOK_AGAIN)
+        said = (done.stderr or done.stdout).strip()[-300:] if done else ""
+        raise NotReady(
+            f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
+            hint=f"it said last: {said}" if said else "`ready_timeout` in the study gives more time",
+        )
+
+    async def _place(self, file: base.File) -> None:
+        content = await self._lab.middle.read(str(DESK / file.from_desk)) if file.from_desk else file.content
+        await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
+
+    async def _step(self, step: Step, patience: float) -> None:
+        match step:
+            case Command():
+                await self.unless_dead(self._command(step))
+            case Daemon():
+                await self._crew.start(step, patience)
+            case Hand():
+                await self.unless_dead(self._hand(step, patience))
+            case Holds():
+                await self.unless_dead(self._holds(step, time.monotonic() + patience))
+
+    async def _hand(self, step: Hand, patience: float) -> None:
+        source = self._lab.nodes[step.source]
+        try:
+            await source.until({"kind": "file", "path": str(step.path)}, patience)
+        except LabError:
+            raise NotReady(
+                f"{step.source} had no {step.path} for {step.node} within {patience:g} s",
+                hint="the logs of its daemons stand beside this trial's raw output",
+            ) from None
+        await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
+
+    async def _command(self, step: Command, argv: Sequence[str] = ()) -> None:
+        node = self._lab.nodes[step.node] if step.node else self._lab.middle
+        try:
+            done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
+        except LabError as error:
+            raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
+        if done.code != 0:
+            raise SetupFailed(
+                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}",
+                hint="`tunnelmark lab up` and `lab shell` let you try the command by hand",
+            )
+
+    async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
+        """The interface's first global address; a VPN that chooses addresses itself shows it there."""
+        while time.monotonic() < deadline:
+            shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
+            words = shown.stdout.split()
+            if shown.code == 0 and len(words) > 3:
+                return ip_address(words[3].partition("/")[0])
+            await asyncio.sleep(PAUSE)
+        raise NotReady(f"{interface} on {node} got no address in time", hint="see the daemon's log")
+
+    async def _first_answer(self, source: str, target: str, deadline: float) -> float:
+        """When (monotonic seconds) the first ping was answered; one ping every 10 ms until then."""
+        address = str(self.address[target])
+        while True:
+            left = max(1, round(deadline - time.monotonic()))
+            argv = ["ping", "-n", "-q", "-c1", f"-w{left}", "-i", _PING_INTERVAL, address]
+            process = await self._lab.nodes[source].spawn(argv)
+            try:
+                end = await process.wait()
+            except asyncio.CancelledError:
+                await process.signal(9)
+                raise
+            if end.code == 0:
+                return end.time
+            await asyncio.sleep(PAUSE)

@@ -1,0 +1,232 @@
+"""What the workloads over HTTP share: an open-loop attack by vegeta, and the latency of each request from its intended send time.
+
+Facts about vegeta 12.13 that decide this: request n is due n intervals after the first, whatever became of those before;
+a worker is added when all are busy, so nobody waits for an answer before he sends; a result holds the moment at which its
+request was taken up, and the time from there to the last byte of the answer. So lateness of vegeta itself is in no latency that
+it prints, and is added here. With `-lazy` it sends as many requests as there are targets, late or not; with `-duration` it
+leaves out those that are late at the end. It looks for the end of its targets a few times, each a result without a URL.
+With `-max-body 0` bodies are read to their end and thrown away; an answer that is cut short is an error all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import PurePath, PurePosixPath
+
+import numpy as np
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.vpns.base import Command, File
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Sample
+
+PROGRAM, PEER = "vegeta", "vegeta"
+CLIENT = "client"
+
+LATE_MS = 50.0
+"""How late one request of a hundred may be sent by vegeta itself (or half an interval, if that is longer): beyond, the
+generator and not the path is measured. Woken by a timer on a quiet core it is late by 0.1 to 1 ms."""
+
+_GRACE_S = 10.0  # what starting vegeta and writing its results may take at most
+_AT_END = "no targets to attack"
+_PORT = re.compile(r":\d+->")  # the sender's own port, another in each error
+
+_SCRIPT = 'results=$1; shift; vegeta attack "$@" -output "$results" && vegeta encode --to json "$results"'
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What is sent: `requests` in all at `rate` a second, of which the first `skipped` are warm-up and not measured.
+
+    A request that has no answer after `patience` seconds has failed.
+    """
+
+    requests: int
+    rate: int
+    skipped: int = 0
+    patience: float = 5.0  # seconds
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one request to the next: vegeta counts whole nanoseconds."""
+        return (1_000_000_000 // self.rate) / 1e9
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first intended send time to that after the last."""
+        return self.requests * self.interval
+
+    @property
+    def begins(self) -> float:
+        """Seconds from the first intended send time to that of the first request that is measured."""
+        return self.skipped * self.interval
+
+    @property
+    def window(self) -> float:
+        """Seconds that are measured."""
+        return self.seconds - self.begins
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which a client that has not ended hangs."""
+        return self.seconds + self.patience + _GRACE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One request: `due` is its intended send time in seconds since that of the first, `late` the ms that it was sent after that.
+
+    `latency` is in ms from the intended send time to the last byte of the answer. A request that failed counts with the
+    patience that a client would have had for it, so that failing fast does not look fast; `error` then says why.
+    """
+
+    url: str
+    due: float
+    late: float
+    latency: float
+    error: str
+
+
+class _Result(BaseModel):
+    """A line of `vegeta encode --to json`, in part; `latency` is in nanoseconds."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    seq: int
+    code: int
+    timestamp: AwareDatetime
+    latency: int
+    error: str
+    url: str
+
+
+def client(
+    ends: Endpoints,
+    attack: Attack,
+    urls: Iterable[str],
+    *,
+    keepalive: bool = True,
+    http2: bool = False,
+    roots: PurePath | None = None,
+    headers: Sequence[str] = (),
+) -> tuple[File, Command, Program]:
+    """The client on the source that asks for `urls` in turn: their file, the step that repeats it, and the program."""
+    folder = ends.folder / "vegeta"
+    file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
+    argv = (
+        *("sh", "-c", _SCRIPT, "sh", str(folder / "results")),
+        *("-lazy", "-targets", str(targets(folder)), "-rate", f"{attack.rate}/1s", "-timeout", f"{attack.patience:g}s"),
+        *("-laddr", str(ends.source_address), "-max-body", "0", "-redirects", "-1"),
+        *(f"-keepalive={str(keepalive).lower()}", f"-http2={str(http2).lower()}"),
+        *(("-root-certs", str(roots)) if roots else ()),
+        *(word for header in headers for word in ("-header", header)),
+    )
+    return file, step, Program(CLIENT, ends.source, argv)
+
+
+def repeated(node: str, folder: PurePosixPath, lines: Iterable[str], count: int) -> tuple[File, Command]:
+    """Lines that begin a file of targets, and the step that repeats them until there are `count` (see `targets`).
+
+    A message to a node holds 150 kB, so no file of a long run fits into one.
+    """
+    cycle = folder / "cycle"
+    text = "".join(f"{line}\n" for line in lines)
+    script = 'while cat "$1"; do :; done | head -n "$2" >"$3"'
+    step = Command(node, ("sh", "-c", script, "sh", str(cycle), str(count), str(targets(folder))))
+    return File(node, cycle, text), step
+
+
+def targets(folder: PurePosixPath) -> PurePosixPath:
+    """Where `repeated` puts the targets."""
+    return folder / "targets"
+
+
+def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
+    """Every request in the order of sending, those of the warm-up, too.
+
+    The schedule is the latest that no request was sent before: vegeta does not print when it began, and its first
+    request may be late as any other. WorkloadFailed when too few were answered for a median; TrialVoid when vegeta
+    itself was late (see LATE_MS).
+    """
+    results = [result for result in _results(outputs.get(CLIENT, "")) if result.url or result.error != _AT_END]
+    results.sort(key=lambda result: result.seq)
+    if [result.seq for result in results] != list(range(attack.requests)):
+        raise OutputUnreadable(
+            f"vegeta wrote {len(results)} results of {attack.requests} requests",
+            hint="see the raw output: it may have been cut short",
+        )
+    microsecond = timedelta(microseconds=1)
+    sent = [(result.timestamp - results[0].timestamp) / microsecond / 1e6 for result in results]
+    due = [number * attack.interval for number in range(attack.requests)]
+    began = min(at - planned for at, planned in zip(sent, due, strict=True))
+    answers = []
+    for result, at, planned in zip(results, sent, due, strict=True):
+        late = 1e3 * (at - began - planned)
+        error = result.error or ("" if 200 <= result.code < 300 else f"status {result.code}")
+        latency = late + result.latency / 1e6
+        answers.append(
+            Answer(result.url, planned, late, max(latency, 1e3 * attack.patience) if error else latency, error)
+        )
+    measured = answers[attack.skipped :]
+    _raise_if_failed(measured)
+    bound = max(LATE_MS, 1e3 * attack.interval / 2)
+    if (late := late_p99(measured)) > bound:
+        raise TrialVoid(
+            f"vegeta was late: one request of a hundred was sent {late:.0f} ms or more after its time ({bound:.0f} ms are let pass)",
+            hint="its core was taken by other work or by the VPN itself; ask for a lower rate, or try on a quiet machine",
+        )
+    return tuple(answers)
+
+
+def late_p99(answers: Iterable[Answer]) -> float:
+    """The ms by which one request of a hundred was sent late by vegeta itself."""
+    return float(np.percentile([answer.late for answer in answers], 99))
+
+
+def generator(answers: Sequence[Answer], attack: Attack) -> list[Sample]:
+    """The samples that say how well vegeta kept to its schedule in the window, and what failed: metrics GENERATOR."""
+    sent = [answer.due + answer.late / 1e3 for answer in answers]
+    span = sent[-1] - sent[0]
+    failed = sum(bool(answer.error) for answer in answers)
+    return [
+        Sample("errors", 100 * failed / len(answers)),
+        Sample("achieved", (len(sent) - 1) / span if span > 0 else float(attack.rate)),
+        Sample("late", late_p99(answers)),
+    ]
+
+
+GENERATOR = (
+    Metric("errors", "%", "requests without a good answer", "lower", compare="difference"),
+    Metric("achieved", "requests/s", "requests sent a second", "higher"),
+    Metric(
+        "late", "ms", "99th percentile of how late the generator itself sent a request", "lower", compare="difference"
+    ),
+)
+
+
+def _results(text: str) -> list[_Result]:
+    if not text.strip():
+        raise OutputUnreadable("vegeta printed nothing", hint="see its stderr in the raw output")
+    try:
+        return [_Result.model_validate_json(line) for line in text.splitlines()]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise OutputUnreadable(
+            "vegeta wrote a result that is not understood: " + (f"{where}: " if where else "") + first["msg"],
+            hint="this reader knows vegeta 12.13; see the raw output, it may have been cut short",
+        ) from error
+
+
+def _raise_if_failed(answers: Sequence[Answer]) -> None:
+    """WorkloadFailed if a median would be that of failures."""
+    errors = Counter(_PORT.sub("->", answer.error) for answer in answers if answer.error)
+    if 2 * errors.total() >= len(answers):
+        raise WorkloadFailed(
+            f"{errors.total()} of {len(answers)} requests failed, most of them so: {errors.most_common(1)[0][0]}",
+            hint="see what the server printed in the raw output, and the VPN's logs",
+        )

@@ -1,0 +1,257 @@
+"""The workload `connect`: how long a path is dead when something happens to it, by a stream of probes in both directions.
+
+`tunnelmark-probe stream` runs on both ends from before the event until long after it; what is lost and when the next one
+arrives is counted where it arrives. Its clock is CLOCK_MONOTONIC, which the nodes share with whoever does the event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Annotated, Literal, cast
+
+from pydantic import Field, model_validator
+
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.plan.fields import DurationText
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Options, UdpPort
+from tunnelmark.workloads import _stream
+from tunnelmark.workloads.base import EVENTS, Endpoints, Event, Metric, Program, Reading, Sample, Traffic, Workload
+
+SERVER, CLIENT = "server", "client"
+
+_PORT = 5210
+_BEFORE = 1.0  # seconds of probes before anything happens
+_AFTER_IDLE = 1.0  # seconds of probes after the idle time
+_LINGER = 1.0  # seconds that probes may be under way
+_GRACE_S = 10.0  # beyond all that: starting, and printing what arrived
+_NOTABLE = 3  # probes in a row: fewer that are missing are loss
+_NEAR = 1.0  # seconds after the event's end: a silence that begins later is the event's only if probes are missing
+_DEAD = 10  # probes at the end of which none arrived: more, and the path has not come back
+_LATE = 0.2  # seconds: a gap that falls into a pause of the sender is not seen
+_STEP = 0.1  # seconds of a value of the series
+
+
+class ConnectOptions(Options):
+    """What happens (`event`), to which node (`node`), and for how long the path is then watched (`duration`).
+
+    `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
+    `restart-control`: the VPN's control service only, wherever it runs; `link-flap`: the node's underlay interface is down
+    for `outage`; `change-address`: it has another address of its network; `none`: nothing, and after `idle` without a
+    packet the first one is timed. `rate` is in probes a second, each way.
+    """
+
+    event: Literal["none", "restart", "restart-fresh", "restart-control", "link-flap", "change-address"] = "restart"
+    node: Literal["source", "target"] = "target"
+    duration: DurationText = Duration(15)
+    outage: DurationText = Duration(1)
+    idle: DurationText = Duration(2)
+    rate: Annotated[int, Field(ge=50, le=2000)] = 200
+
+    @model_validator(mode="after")
+    def _fits_its_event(self) -> ConnectOptions:
+        said = self.model_fields_set
+        if "outage" in said and self.event != "link-flap":
+            raise ValueError("should have `outage` with the event 'link-flap' only")
+        if "idle" in said and self.event != "none":
+            raise ValueError("should have `idle` with the event 'none' only")
+        if said & {"duration", "node"} and self.event == "none":
+            raise ValueError("should have no `duration` and no `node` with the event 'none': nothing happens")
+        return self
+
+    @property
+    def watched(self) -> float:
+        """Seconds from the event's begin that are measured."""
+        if self.event == "none":
+            return _AFTER_IDLE
+        return float(self.duration) + (float(self.outage) if self.event == "link-flap" else 0.0)
+
+    @property
+    def pause(self) -> float:
+        """Seconds without a probe between those before and those that are measured."""
+        return float(self.idle) if self.event == "none" else 0.0
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(ConnectOptions, options)
+    schedule: tuple[str, ...] = (
+        "--port",
+        str(_PORT),
+        "--rate",
+        str(chosen.rate),
+        "--seconds",
+        f"{_BEFORE + chosen.watched:g}",
+    )
+    if chosen.pause:
+        schedule += ("--pause-after", f"{_BEFORE:g}", "--pause", f"{chosen.pause:g}")
+    server = Program(
+        SERVER,
+        ends.target,
+        (_stream.PROGRAM, "stream", "--to", _at(ends.source_address), *schedule, "--wait"),
+        ready=UdpPort(_PORT),
+        stays=True,
+    )
+    client = Program(
+        CLIENT,
+        ends.source,
+        (_stream.PROGRAM, "stream", "--to", _at(ends.target_address), *schedule, "--linger", f"{_LINGER:g}"),
+    )
+    warmup = _BEFORE + chosen.pause
+    return Traffic(
+        servers=(server,),
+        client=client,
+        window=chosen.watched,
+        warmup=warmup,
+        timeout=warmup + chosen.watched + _LINGER + _GRACE_S,
+        events=_events(ends.source if chosen.node == "source" else ends.target, chosen),
+    )
+
+
+def _at(address: object) -> str:
+    text = str(address)
+    return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
+
+
+def _events(node: str, chosen: ConnectOptions) -> tuple[Event, ...]:
+    match chosen.event:
+        case "none":
+            return ()
+        case "link-flap":
+            return Event(_BEFORE, "link-down", node), Event(_BEFORE + float(chosen.outage), "link-up", node)
+        case kind:
+            return (Event(_BEFORE, kind, node),)
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(ConnectOptions, options)
+    client, server, happened = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    ways = (_stream.way("source to target", client, server), _stream.way("target to source", server, client))
+    samples = (
+        _warm(chosen, ways[0], happened)
+        if chosen.event == "none"
+        else _interrupted(chosen, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
+    )
+    return Reading(tuple(samples), window=chosen.watched, warmup=_BEFORE + chosen.pause)
+
+
+def _warm(chosen: ConnectOptions, way: _stream.Way, happened: list[Mapping[str, object]]) -> list[Sample]:
+    """How long the first packet took after the deployment's start, and after the idle time."""
+    first = round(_BEFORE * chosen.rate)  # the number of the first probe after the pause
+    later = [one for one in way.arrivals if one[0] >= first]
+    if not later:
+        raise WorkloadFailed(
+            f"no probe arrived in {_AFTER_IDLE:g} s after {chosen.idle:g} idle seconds", hint="see the VPN's logs"
+        )
+    number, sent, arrived = later[0]
+    if number != first:  # the first was lost: it left when the schedule said
+        sent = way.begun + first * way.interval + chosen.pause
+    cold = cast(Mapping[str, float], happened[0].get("first_packet", {}))
+    return [
+        Sample("warm", (arrived - sent) * 1e3),
+        Sample("usual", median(arrived - sent for number, sent, arrived in way.arrivals if number < first) * 1e3),
+        *([Sample("cold", max(cold.values()))] if cold else []),
+    ]
+
+
+def _interrupted(
+    chosen: ConnectOptions, ways: tuple[_stream.Way, _stream.Way], happened: list[Mapping[str, object]], latest: float
+) -> list[Sample]:
+    """How long nothing arrived, each way, since the event began. `latest`: how late a sender was, in seconds."""
+    if not happened:
+        raise OutputUnreadable("the event never began", hint="the client may have ended at once; see its stderr")
+    begun, ended = cast(float, happened[0]["begun"]), happened[-1]["ended"]
+    near = ended + _NEAR if isinstance(ended, float) else float("inf")
+    gaps, backs, before = [], [], [0.0]
+    for way in ways:
+        silences = way.silences()
+        after = [one for one in silences if one.ended > begun and (one.begun < near or one.missing >= _NOTABLE)]
+        longest = max(after, default=_stream.Silence(0.0, begun, begun, 0))
+        if way.tail > max(_DEAD * way.interval, longest.length):
+            last = way.arrivals[-1][2] - begun
+            raise WorkloadFailed(
+                f"did not come back within {float(chosen.duration):g} s: of the probes from {way.name} the last arrived "
+                + (f"{last:.2f} s after the event began" if last > 0 else "before the event"),
+                hint="that is a result; with a longer `duration` it may come back",
+            )
+        gaps.append(max(0.0, longest.length))
+        backs.append(longest.ended - begun if longest.length > _NOTABLE * way.interval else 0.0)
+        before += [one.length for one in silences if one.ended <= begun]
+    if latest > max(_LATE, max(gaps) / 2):
+        raise TrialVoid(
+            f"a sender of probes paused for {latest:.2f} s, in which a gap is not seen; the longest one is {max(gaps):.2f} s",
+            hint="its core was taken by other work; try on a quiet machine",
+        )
+    samples = [
+        Sample("gap", max(gaps)),
+        Sample("gap_to_target", gaps[0]),
+        Sample("gap_to_source", gaps[1]),
+        Sample("back", max(backs)),
+        Sample("lost", float(sum(way.lost for way in ways))),
+        Sample("gap_before", max(before)),
+    ]
+    if isinstance(ended, float):
+        samples.append(Sample("event", ended - begun))
+    return [*samples, *_passing(ways, begun)]
+
+
+def _passing(ways: Iterable[_stream.Way], begun: float) -> list[Sample]:
+    """Of the probes sent in each step since the event began, both ways together, how many arrived."""
+    sent: dict[int, int] = {}
+    arrived: dict[int, int] = {}
+    for way in ways:
+        there = {number for number, _, _ in way.arrivals}
+        for number in range(way.sent):
+            step = int((way.begun + number * way.interval - begun) // _STEP)
+            sent[step] = sent.get(step, 0) + 1
+            arrived[step] = arrived.get(step, 0) + (number in there)
+    return [
+        Sample("passing", 100 * arrived[step] / many, round(step * _STEP, 6))
+        for step, many in sent.items()
+        if step >= 0
+    ]
+
+
+def _happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
+    """What was done to the deployment: first how it was deployed, then each event in order."""
+    lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
+    if not lines:
+        raise OutputUnreadable(
+            "nothing says what was done to the deployment", hint="the file `events` should stand beside the raw output"
+        )
+    return lines
+
+
+_METRICS = (
+    Metric("gap", "s", "longest time without a packet", "lower", compare="difference", primary=True),
+    Metric("back", "s", "from the event to the first packet after that", "lower", compare="difference"),
+    Metric("lost", "packets", "probes lost, both ways", "lower", compare="difference"),
+    Metric("gap_to_target", "s", "longest time without a packet, source to target", "lower", compare="difference"),
+    Metric("gap_to_source", "s", "longest time without a packet, target to source", "lower", compare="difference"),
+    Metric("gap_before", "s", "longest time without a packet before the event", "lower", compare="difference"),
+    Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
+    Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
+)
+_FIRST = (
+    Metric("cold", "s", "from the start of daemons to answers everywhere", "lower", compare="difference", primary=True),
+    Metric("warm", "ms", "first packet after idle time, one way", "lower", primary=True),
+    Metric("usual", "ms", "median packet before it, one way", "lower"),
+)
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    return _FIRST if cast(ConnectOptions, options).event == "none" else _METRICS
+
+
+WORKLOAD = Workload(
+    name="connect",
+    title="Gap when something happens (probes)",
+    metrics=_METRICS,
+    traffic=_traffic,
+    read=_read,
+    programs=(_stream.PROGRAM,),
+    packages=(),
+    options=ConnectOptions,
+    metrics_of=_metrics,
+)

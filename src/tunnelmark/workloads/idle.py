@@ -1,0 +1,61 @@
+"""What a mesh costs that does nothing: CPU of each node and bytes that the VPN sends by itself.
+
+Nothing is sent over the overlay. The client sleeps, and the watchers `cpu` and `wire`, which every trial of this workload has,
+see its results: they are this workload's metrics.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from tunnelmark.plan.fields import DurationText
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Options
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Traffic, Workload
+
+METRICS = (
+    Metric("cpu_source", "ms/s", "CPU of an idle node (first)", "lower", "difference", primary=True),
+    Metric("cpu_target", "ms/s", "CPU of an idle node (last)", "lower", "difference", primary=True),
+    Metric("wire_sent_source", "B/s", "bytes sent by an idle node (first)", "lower", "difference", primary=True),
+    Metric("wire_sent_target", "B/s", "bytes sent by an idle node (last)", "lower", "difference", primary=True),
+)
+
+
+class IdleOptions(Options):
+    """Options of the workload `idle`."""
+
+    duration: DurationText = Field(default=Duration(10), description="a duration from '1 s' on, such as '10 s'")
+
+    @field_validator("duration")
+    @classmethod
+    def _long_enough(cls, duration: Duration) -> Duration:
+        if duration < 1:
+            raise ValueError("the kernel's own packets would be most of what is seen in less than a second")
+        return duration
+
+
+def traffic(ends: Endpoints, options: Options) -> Traffic:
+    """A sleep, while which nothing is done."""
+    assert isinstance(options, IdleOptions)
+    seconds = float(options.duration)
+    client = Program("client", ends.source, ("sleep", f"{seconds:g}"))
+    return Traffic((), client, window=seconds, warmup=0.0, timeout=seconds + 10)
+
+
+def read(outputs: dict[str, str], options: Options) -> Reading:
+    """Nothing is printed: the samples are the watchers'."""
+    assert isinstance(options, IdleOptions)
+    return Reading((), window=float(options.duration), warmup=0.0)
+
+
+WORKLOAD = Workload(
+    name="idle",
+    title="a mesh that does nothing",
+    metrics=METRICS,
+    traffic=traffic,
+    read=read,
+    programs=("sleep",),
+    packages=("coreutils",),
+    options=IdleOptions,
+    watch=("cpu", "wire"),
+)

@@ -1,0 +1,256 @@
+"""The workload `kube-api`: pod listings from a real Kubernetes API server with etcd at a fixed rate, from the intended send time.
+
+Facts about kube-apiserver 1.36 that decide this: with AlwaysAllow nobody is anonymous, so even /readyz wants a token; it
+ends within 2 s of SIGTERM when nobody is connected; a list is sent in chunks, without its length; one above 128 KiB
+is compressed if the client takes that, and so here it does not. etcd 3.4 takes 64 MB for its log at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, cast
+
+import numpy as np
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tunnelmark.errors import OutputUnreadable
+from tunnelmark.plan.fields import MomentText
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Command, File, Hand, Holds, Options, Says, TcpPort
+from tunnelmark.workloads import _nginx, _vegeta
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+
+SERVER, STORE, PODS = "apiserver", "etcd", "pods"
+
+_PORT, _ETCD_PORT, _ETCD_PEER_PORT = 6443, 2379, 2380
+_PATIENCE_S = 30.0  # for the server to become ready, and to end: 2 s and 1 s on a quiet machine
+_USERS = _CLIENT, _KEEPER = "client", "keeper"  # who lists the pods, and who makes them; their tokens, too
+_LIST = "/api/v1/namespaces/default/pods"
+_HEADERS = (f"Authorization: Bearer {_CLIENT}", "Accept-Encoding: identity")
+
+_AUDIT = f"""apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: [{_CLIENT}]  # so that the log has the listings that are measured, and nothing else
+- level: None
+"""
+
+_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "pod-"},
+    "spec": {"containers": [{"name": "main", "image": "registry.invalid/app:1"}]},
+}
+
+# Every vegeta here sends each of its targets once; the second column of its CSV is the status, the fifth the body's bytes.
+_READY = """#!/bin/sh
+url=$1 roots=$2
+echo "GET $url" | vegeta attack -lazy -rate 100/1s -timeout 1s -root-certs "$roots" -header 'Authorization: Bearer keeper' |
+    vegeta encode --to csv | cut -d, -f2 | grep -qx 200
+"""
+_MAKE_PODS = """#!/bin/sh
+# The same pod several times, each under a name of its own; then the size of their list, and waiting for the end.
+folder=$1 url=$2 roots=$3 pods=$4
+vegeta attack -lazy -targets "$folder/targets" -body "$folder/pod.json" -rate 0 -max-workers 4 -timeout 20s \\
+    -root-certs "$roots" -header 'Authorization: Bearer keeper' -header 'Content-Type: application/json' |
+    vegeta encode --to json >"$folder/made" || exit 1
+made=$(grep -c '"code":201,' "$folder/made")
+if [ "$made" -ne "$pods" ]; then
+    echo "only $made of $pods pods were made" >&2
+    grep -v '"code":201,' "$folder/made" | head -n 1 >&2
+    exit 1
+fi
+bytes=$(echo "GET $url" | vegeta attack -lazy -rate 100/1s -timeout 20s -root-certs "$roots" \\
+    -header 'Authorization: Bearer keeper' -header 'Accept-Encoding: identity' |
+    vegeta encode --to csv | cut -d, -f2,5 | grep '^200,' | cut -d, -f2)
+echo "$made pods, their list has $bytes bytes"
+exec sleep infinity
+"""
+_SAID = r"^(\d+) pods, their list has (\d+) bytes$"
+
+
+class KubeApiOptions(Options):
+    """`requests` listings at `rate` a second, of `pods` pods; those of `warmup` come before and are not measured.
+
+    Published were 5000 at 10 a second; the default is shorter. `http2` is what kubectl speaks; without it it is HTTP/1.1, as
+    of the published tool (hey).
+    """
+
+    requests: Annotated[int, Field(ge=10, le=20_000)] = 50
+    rate: Annotated[int, Field(ge=1, le=1000)] = 10
+    warmup: MomentText = Duration(1)
+    pods: Annotated[int, Field(ge=1, le=5000)] = 100
+    http2: bool = False
+
+    @model_validator(mode="after")
+    def _warmup_is_short(self) -> KubeApiOptions:
+        if self.attack.skipped > self.requests:
+            raise ValueError("should have a warmup no longer than what is measured")
+        return self
+
+    @property
+    def attack(self) -> _vegeta.Attack:
+        """What is sent; the warm-up connects, and finds cold caches."""
+        skipped = round(self.warmup * self.rate)
+        return _vegeta.Attack(skipped + self.requests, self.rate, skipped=skipped)
+
+
+class _Audited(BaseModel):
+    """A line of the server's audit log, in part."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    stage: str
+    requestReceivedTimestamp: AwareDatetime  # noqa: N815  the log's own names
+    stageTimestamp: AwareDatetime  # noqa: N815
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(KubeApiOptions, options)
+    here, folder = ends.target, ends.folder
+    base = f"https://{_nginx.at(ends.target_address, _PORT)}"
+    tls, certify = _nginx.certificate(here, ends.target_address, folder)
+    roots = folder / "roots.crt"
+    pods = folder / "pods"
+    post, repeat_post = _vegeta.repeated(here, pods, [f"POST {base}{_LIST}"], chosen.pods)
+    asked, repeat_asked, client = _vegeta.client(
+        ends, chosen.attack, [base + _LIST], http2=chosen.http2, roots=roots, headers=_HEADERS
+    )
+    certificate = str(tls.certificate)
+    make_pods = ("sh", str(pods / "make.sh"), str(pods), base + _LIST, certificate, str(chosen.pods))
+    ready = ("sh", str(folder / "ready.sh"), f"{base}/readyz", certificate)
+    return Traffic(
+        servers=(
+            _etcd(ends),
+            Program(SERVER, here, _server(ends), ready=Holds(here, ready), stays=True, patience=_PATIENCE_S),
+            Program(PODS, here, make_pods, ready=Says(_SAID), stays=True, patience=_PATIENCE_S),
+        ),
+        client=client,
+        window=chosen.attack.window,
+        warmup=chosen.attack.begins,
+        timeout=chosen.attack.timeout,
+        files=(
+            File(here, folder / "tokens.csv", "".join(f'{user},{user},{user},"system:masters"\n' for user in _USERS)),
+            File(here, folder / "audit.yaml", _AUDIT),
+            File(here, folder / "ready.sh", _READY),
+            File(here, pods / "make.sh", _MAKE_PODS),
+            File(here, pods / "pod.json", json.dumps(_POD)),
+            post,
+            asked,
+        ),
+        setup=(
+            Command(here, ("rm", "-rf", str(folder / "etcd"))),
+            certify,
+            Command(here, (_nginx.OPENSSL, "genrsa", "-out", str(folder / "accounts.key"), "2048")),
+            Hand(here, folder / "tls.crt", ends.source, roots),
+            repeat_post,
+            repeat_asked,
+        ),
+    )
+
+
+def _etcd(ends: Endpoints) -> Program:
+    """The store, which only its own node reaches; its files are in memory, as all of the trial's."""
+    clients, peers = f"http://127.0.0.1:{_ETCD_PORT}", f"http://127.0.0.1:{_ETCD_PEER_PORT}"
+    argv = (
+        *("etcd", "--data-dir", str(ends.folder / "etcd")),
+        *("--listen-client-urls", clients, "--advertise-client-urls", clients, "--listen-peer-urls", peers),
+    )
+    return Program(STORE, ends.target, argv, ready=TcpPort(_ETCD_PORT), stays=True, patience=_PATIENCE_S)
+
+
+def _server(ends: Endpoints) -> tuple[str, ...]:
+    """The API server on the overlay address, with its audit log on its standard output."""
+    folder, address = ends.folder, ends.target_address
+    options = {
+        "etcd-servers": f"http://127.0.0.1:{_ETCD_PORT}",
+        "bind-address": address,
+        "advertise-address": address,
+        "secure-port": _PORT,
+        "tls-cert-file": folder / "tls.crt",
+        "tls-private-key-file": folder / "tls.key",
+        "cert-dir": folder / "certificates",
+        "service-account-key-file": folder / "accounts.key",
+        "service-account-signing-key-file": folder / "accounts.key",
+        "service-account-issuer": "https://kubernetes.default.svc",
+        # Of the address's family, or it refuses.
+        "service-cluster-ip-range": "10.96.0.0/24" if address.version == 4 else "fd10:96::/112",
+        "authorization-mode": "AlwaysAllow",
+        "token-auth-file": folder / "tokens.csv",
+        "disable-admission-plugins": "ServiceAccount",  # no controller makes the account that a pod would get
+        "audit-policy-file": folder / "audit.yaml",
+        "audit-log-path": "-",
+    }
+    return ("kube-apiserver", *(f"--{key}={value}" for key, value in options.items()))
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    attack = cast(KubeApiOptions, options).attack
+    answers = _vegeta.read(outputs, attack)
+    measured = answers[attack.skipped :]
+    said = re.search(_SAID, outputs.get(PODS, ""), re.MULTILINE)
+    if said is None:
+        raise OutputUnreadable("nothing says how long the list of pods is", hint=f"see the output of {PODS}")
+    latencies = [answer.latency for answer in measured]
+    p50, p90, p99 = (float(value) for value in np.percentile(latencies, (50, 90, 99)))
+    own = _own_times(outputs.get(SERVER, ""))
+    answered = sum(not answer.error for answer in answers)
+    if len(own) < answered:
+        raise OutputUnreadable(
+            f"the API server's log has {len(own)} listings, and {answered} were answered",
+            hint=f"see the output of {SERVER}: it may have been cut short",
+        )
+    return Reading(
+        samples=(
+            Sample("p50", p50),
+            Sample("p90", p90),
+            Sample("p99", p99),
+            Sample("max", max(latencies)),
+            Sample("mean", float(np.mean(latencies))),
+            Sample("server_p50", float(np.median(own[-len(measured) :]))),
+            Sample("response", float(said[2])),
+            *_vegeta.generator(measured, attack),
+            *(Sample("latency", answer.latency, answer.due - attack.begins) for answer in measured),
+        ),
+        window=attack.window,
+        warmup=attack.begins,
+    )
+
+
+def _own_times(log: str) -> list[float]:
+    """Milliseconds from a request's arrival at the server to the end of its answer, of each in the audit log."""
+    try:
+        events = [_Audited.model_validate_json(line) for line in log.splitlines()]
+    except ValidationError as error:
+        raise OutputUnreadable(
+            f"the API server's audit log is not understood: {error.errors(include_url=False)[0]['msg']}",
+            hint="this reader knows audit.k8s.io/v1; see the raw output, it may have been cut short",
+        ) from error
+    done = (event for event in events if event.stage == "ResponseComplete")
+    return [1e3 * (event.stageTimestamp - event.requestReceivedTimestamp).total_seconds() for event in done]
+
+
+WORKLOAD = Workload(
+    name="kube-api",
+    title="Pod listings from a Kubernetes API server (vegeta)",
+    metrics=(
+        Metric("p50", "ms", "median response time", "lower", primary=True),
+        Metric("p90", "ms", "90th percentile of response time", "lower"),
+        Metric("p99", "ms", "99th percentile of response time", "lower"),
+        Metric("max", "ms", "longest response time", "lower"),
+        Metric("mean", "ms", "mean response time", "lower"),
+        Metric("server_p50", "ms", "median time that the API server itself took", "lower"),
+        Metric("response", "bytes", "size of a response's body", "lower"),
+        *_vegeta.GENERATOR,
+        Metric("latency", "ms", "response time of each request", "lower"),  # a series only
+    ),
+    traffic=_traffic,
+    read=_read,
+    programs=(_vegeta.PROGRAM, "kube-apiserver", "etcd", _nginx.OPENSSL),
+    packages=("etcd-server", _nginx.OPENSSL_PACKAGE),
+    options=KubeApiOptions,
+    peer="kube-apiserver",
+)

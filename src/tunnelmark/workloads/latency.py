@@ -1,0 +1,242 @@
+"""The workload `latency`: one-way delays both ways, on the idle path and beside load that is a share of what it carries.
+
+Probes leave on a schedule of their own whatever becomes of those before (open loop), and a delay counts from when its
+probe was to leave. All delays are kept, so the percentiles are exact. CLOCK_MONOTONIC is one clock for all nodes of a
+lab on one kernel; where it is not, `tunnelmark-probe` refuses to measure.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.plan.fields import DurationText, ShareText
+from tunnelmark.units import Duration, Share
+from tunnelmark.vpns.base import Options
+from tunnelmark.workloads import _probe
+from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+
+_Way = Literal["forward", "back"]
+_WAYS: tuple[_Way, ...] = ("forward", "back")
+_PERCENTILES = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999, "max": 1000}  # in thousandths
+_WORDS = {
+    "p50": "median",
+    "p90": "90th percentile",
+    "p99": "99th percentile",
+    "p99_9": "99.9th percentile",
+    "max": "longest",
+}
+_FEWEST = 1000  # answers that a 99.9th percentile needs: of fewer it would be the longest
+_OFFERED = 0.95  # of the load: below that the trial says nothing of the path under that load
+
+_LATE_MS = 50.0  # of one probe of a hundred: beyond, its sender had no core for whole time slices
+
+_SEARCH_S = 8.0  # that finding the capacity takes, as a rule
+_SETTLE_S = 0.3  # of load before the first probe
+_LEVEL_S = 1.0  # that agreeing on a start and waiting for stragglers take, at each load
+_GRACE_S = 90.0  # for a search on a bad path, and queues that drain
+
+
+class LatencyOptions(Options):
+    """`sizes` are payloads of the probes in bytes: in turn on the idle path, the first alone under load.
+
+    `load` are shares of the arm's own capacity, which is searched first, in datagrams of `load_size`; 0 % is the idle path.
+    At each load there are probes both ways every `interval` for `duration`.
+    """
+
+    sizes: Annotated[tuple[_probe.ProbeSize, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
+        100,
+        500,
+        1000,
+    )
+    load: Annotated[tuple[ShareText, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
+        Share(0),
+        Share(0.5),
+        Share(0.9),
+    )
+    load_size: _probe.ProbeSize | Literal["full"] = "full"
+    interval: Annotated[DurationText, Field(ge=0.0005)] = Duration(0.001)
+    duration: DurationText = Duration(3)
+
+    @model_validator(mode="after")
+    def _probes_are_enough(self) -> LatencyOptions:
+        if self.duration / self.interval < 10 * len(self.sizes):
+            raise ValueError("should send at least ten probes of a size")
+        if self.duration / self.interval > 1_000_000:
+            raise ValueError("should send at most a million probes a way")
+        return self
+
+
+class _Delays(_probe.Line):
+    """All probes of one way at one load; `load` in per cent, times in nanoseconds, None for one that did not arrive."""
+
+    direction: _Way
+    load: float
+    sizes: tuple[int, ...]
+    late_ns: dict[Literal["p50", "p99", "max"], int]
+    delays_ns: tuple[int | None, ...]
+
+    def of_size(self, place: int) -> tuple[NDArray[np.float64], float]:
+        """The delays in ms of the probes of the size at that place, in rising order, and the share that is lost in %."""
+        probes = self.delays_ns[place :: len(self.sizes)]
+        arrived = np.sort(np.array([delay for delay in probes if delay is not None], dtype=np.float64)) / 1e6
+        return arrived, 100 * (1 - len(arrived) / len(probes))
+
+
+class _Capacity(_probe.Line):
+    size: int
+    rate: float
+    limit: Literal["sender", "receiver"] | None
+
+
+class _Load(_probe.Trial):
+    load: float
+    asked: float
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    """Delays by way and load; judged are the median of the idle path and the 99th percentile at the highest load."""
+    chosen = cast(LatencyOptions, options)
+    highest = max(chosen.load)
+    metrics = []
+    for load, size in _probed(chosen):
+        for way in _WAYS:
+            words = f"{way}, {_said(load)}, {size} B"
+            judged = "p50" if not load else "p99" if load == highest else ""
+            metrics += [
+                Metric(
+                    _name(way, percentile, load, size),
+                    "ms",
+                    f"{_WORDS[percentile]} of one-way delay {words}",
+                    "lower",
+                    primary=percentile == judged and way == "forward" and size == chosen.sizes[0],
+                )
+                for percentile in _PERCENTILES
+            ]
+            loss = Metric(_name(way, "loss", load, size), "%", f"probes lost {words}", "lower", compare="difference")
+            metrics.append(loss)
+    for load in (load for load in chosen.load if load > 0):
+        at = f"load at {_said(load)}"
+        metrics.append(Metric(f"offered_{_label(load)}", "bit/s", f"{at}: UDP payload offered", "higher"))
+        metrics.append(Metric(f"lost_{_label(load)}", "%", f"{at}: lost of it", "lower", compare="difference"))
+    if highest > 0:
+        metrics.append(Metric("capacity", "bit/s", "UDP payload that the path carried: 100 % of load", "higher"))
+        limited = "searches for it that the sender or the receiver ended and not the path"
+        metrics.append(Metric("limited", "searches", limited, "lower", compare="difference"))
+    metrics.append(Metric("late_p99", "ms", "99th percentile of probes leaving late, as part of the delays", "lower"))
+    return tuple(metrics)
+
+
+def _probed(options: LatencyOptions) -> list[tuple[Share, int]]:
+    """The loads and the sizes of the probes at each."""
+    return [(load, size) for load in options.load for size in (options.sizes if not load else options.sizes[:1])]
+
+
+def _label(load: Share) -> str:
+    return "idle" if not load else f"load_{_probe.percent(load)}".replace(".", "_")
+
+
+def _said(load: Share) -> str:
+    return "idle" if not load else f"{load} of capacity"
+
+
+def _name(way: str, what: str, load: Share, size: int) -> str:
+    return f"{way}_{what}_{_label(load)}" + (f"_{size}" if not load else "")
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(LatencyOptions, options)
+    loaded = sum(load > 0 for load in chosen.load)
+    levels = len(chosen.load)
+    before = (_SEARCH_S if loaded else 0.0) + loaded * _SETTLE_S + levels * _LEVEL_S
+    return Traffic(
+        servers=(_probe.server(ends),),
+        client=_probe.client(
+            ends,
+            "latency",
+            *("--sizes", ",".join(map(str, chosen.sizes)), "--load", ",".join(map(_probe.percent, chosen.load))),
+            *("--load-size", str(chosen.load_size), "--settle", f"{_SETTLE_S:g}"),
+            *("--interval", f"{1e3 * chosen.interval:g}", "--duration", f"{float(chosen.duration):g}"),
+        ),
+        window=levels * chosen.duration,
+        warmup=before,
+        timeout=2 * levels * chosen.duration + before + _GRACE_S,
+    )
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(LatencyOptions, options)
+    said = _probe.until_end(outputs)
+    said_by_server = _probe.lines(outputs, _probe.SERVER)
+    ways = {
+        (one.direction, one.load): one
+        for lines in (said, said_by_server)
+        for one in _probe.of_kind(lines, "delays", _Delays)
+    }
+    samples = []
+    for load, size in _probed(chosen):
+        for way in _WAYS:
+            one = ways.get((way, float(_probe.percent(load))))
+            if one is None or size not in one.sizes:
+                raise OutputUnreadable(
+                    f"no delays {way} were printed, {_said(load)}, {size} B", hint="see the raw output"
+                )
+            delays, lost = one.of_size(one.sizes.index(size))
+            if not len(delays):
+                raise WorkloadFailed(
+                    f"not one of {len(one.delays_ns)} probes arrived {way}, {_said(load)}", hint="see the VPN's logs"
+                )
+            # The nearest rank: a delay that a probe really had.
+            at = {what: delays[-(-rank * len(delays) // 1000) - 1] for what, rank in _PERCENTILES.items()}
+            if len(delays) < _FEWEST:
+                del at["p99_9"]
+            samples += [Sample(_name(way, what, load, size), float(value)) for what, value in at.items()]
+            samples.append(Sample(_name(way, "loss", load, size), lost))
+    samples += _of_load(said, chosen)
+    late = max(one.late_ns["p99"] for one in ways.values()) / 1e6
+    if late > _LATE_MS:
+        raise TrialVoid(
+            f"one probe of a hundred left {late:.0f} ms late or more: the sender was measured, not the path",
+            hint="its core was taken by other work or by the VPN itself; try on a quiet machine",
+        )
+    samples.append(Sample("late_p99", late))
+    spent = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.Trial))
+    return Reading(samples=tuple(samples), window=len(chosen.load) * float(chosen.duration), warmup=spent)
+
+
+def _of_load(said: list[dict[str, object]], chosen: LatencyOptions) -> list[Sample]:
+    """What the path carried, and what each load was; TrialVoid if one was not what it should be."""
+    loads = {one.load: one for one in _probe.of_kind(said, "load", _Load)}
+    samples = []
+    for share in (share for share in chosen.load if share > 0):
+        load = loads.get(float(_probe.percent(share)))
+        if load is None:
+            raise OutputUnreadable(f"no load of {_said(share)} was printed", hint="see the raw output")
+        if load.offered < _OFFERED * load.asked:
+            raise TrialVoid(
+                f"the load was only {load.offered:.0f} of {load.asked:.0f} datagrams/s, {_said(share)}",
+                hint="its core was taken by other work or by the VPN itself; try on a quiet machine",
+            )
+        samples.append(Sample(f"offered_{_label(share)}", load.offered * load.size * 8))
+        samples.append(Sample(f"lost_{_label(share)}", 100 * load.lost / load.sent))
+    for one in _probe.of_kind(said, "capacity", _Capacity):
+        samples.append(Sample("capacity", one.rate * one.size * 8))
+        samples.append(Sample("limited", float(one.limit is not None)))
+    return samples
+
+
+WORKLOAD = Workload(
+    name="latency",
+    title="One-way delay, idle and under load",
+    metrics=_metrics(LatencyOptions()),
+    traffic=_traffic,
+    read=_read,
+    programs=(_probe.PROGRAM,),
+    packages=(),
+    options=LatencyOptions,
+    metrics_of=_metrics,
+)

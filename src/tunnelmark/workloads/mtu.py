@@ -1,0 +1,215 @@
+"""The workload `mtu`: the largest inner packet that passes whole, what becomes of a larger one, and TCP goodput by size.
+
+`tunnelmark-probe mtu` searches with the don't-fragment bit set; then iperf3 sends one TCP stream as large as TCP itself finds
+right, and one for each of `sizes`, one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.plan.fields import DurationText, WholeSeconds
+from tunnelmark.units import Duration
+from tunnelmark.vpns.base import Options, TcpPort, UdpPort
+from tunnelmark.workloads import _iperf3
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+
+PROGRAM = "tunnelmark-probe"
+CLIENT, ANSWERS = "client", "answers"
+
+_PORT = 5211  # of the search
+_TCP_PORT = 5212  # of the first stream; each has one of its own
+_TCP_HEADER = 20  # bytes, without options: what TCP's MSS leaves out beside the IP header
+_SEARCH_S = 20.0  # the search takes at most: 16 sizes of half a second each, and then a second look
+_CONNECT_S = 3.0  # iperf3 may take to reach its server
+_GRACE_S = 10.0  # beyond all that: starting, draining queues, exchanging results
+
+
+class MtuOptions(Options):
+    """`sizes` are inner IP packets in bytes to which TCP is held, each for `duration`, of which `warmup` is not measured."""
+
+    sizes: Annotated[
+        tuple[
+            Annotated[int, Field(ge=576, le=9000)], ...
+        ],  # RFC 791: every host takes 576; iperf3 knows no MSS above 9216
+        Field(strict=False),
+    ] = (576, 1000)
+    duration: WholeSeconds = Duration(1)
+    warmup: DurationText = Duration(0.3)
+
+    @model_validator(mode="after")
+    def _can_be_told_apart(self) -> MtuOptions:
+        if len(set(self.sizes)) < len(self.sizes):
+            raise ValueError("should name each of its sizes once")
+        if self.warmup > self.duration / 2:
+            raise ValueError("should have a warmup of at most half its duration")
+        return self
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Found(_Said):
+    """What the search printed; sizes are bytes of inner IP packet."""
+
+    mtu: int
+    interface: int
+    above: Literal["local", "icmp", "silent"]
+
+
+class _Begin(_Said):
+    tcp_mss_default: int  # bytes of payload a segment, TCP's own options left out; read once it is connected
+
+
+class _Client(_Said):
+    start: _Begin
+
+
+class _Received(_iperf3.Span):
+    bytes: int
+
+
+class _Congestion(_Said):
+    receiver_tcp_congestion: str
+
+
+def _server(size: int | None) -> str:
+    return "server" if size is None else f"server_{size}"
+
+
+def _suffix(size: int | None) -> str:
+    return "" if size is None else f"_{size}"
+
+
+def _runs(chosen: MtuOptions) -> tuple[int | None, ...]:
+    """The sizes of the streams in order; None is as large as TCP itself finds right."""
+    return None, *chosen.sizes
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(MtuOptions, options)
+    six = ends.target_address.version == 6
+    answers = f"[{ends.target_address}]:{_PORT}" if six else f"{ends.target_address}:{_PORT}"
+    seconds = float(chosen.duration) * len(_runs(chosen))
+    timeout = _SEARCH_S + seconds + _CONNECT_S * len(_runs(chosen)) + _GRACE_S
+    servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), stays=True)]
+    clients = [(PROGRAM, "mtu", "--to", answers)]
+    for place, size in enumerate(_runs(chosen)):
+        port = _TCP_PORT + place
+        server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
+        # They wait from the trial's begin on, and are asked to end where no client came.
+        waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{_CONNECT_S * 1000:.0f}")
+        servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), stays=True))
+        client = (_iperf3.PROGRAM, "--client", str(ends.target_address), "--json", "--port", str(port))
+        how = ("--time", f"{chosen.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")
+        held = () if size is None else ("--set-mss", str(size - (40 if six else 20) - _TCP_HEADER))
+        clients.append((*client, *how, "--congestion", "cubic", *held))
+    return Traffic(
+        servers=tuple(servers),
+        client=Program(CLIENT, ends.source, ("sh", "-c", " && ".join(shlex.join(words) for words in clients))),
+        window=seconds,
+        warmup=1.0,  # the search, mostly
+        timeout=timeout,
+    )
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(MtuOptions, options)
+    found, *clients = _documents(outputs.get(CLIENT, ""), 1 + len(_runs(chosen)))
+    search = _as(_Found, found)
+    black_hole = search.above == "silent"
+    samples = [
+        Sample("mtu", float(search.mtu)),
+        Sample("black_hole", float(black_hole)),
+        Sample("interface", float(search.interface)),
+    ]
+    window, used = 0.0, []
+    for size, client in zip(_runs(chosen), clients, strict=True):
+        if error := client.get("error"):
+            if not black_hole:
+                raise WorkloadFailed(f"iperf3{_held(size)} says {error!r}", hint="see the VPN's logs")
+            samples.append(Sample(f"goodput{_suffix(size)}", 0.0))  # that is what a black hole does to TCP
+            continue
+        report = _iperf3.read(outputs, _server(size), _iperf3.Report[_Received, _Congestion])
+        spans = report.spans(chosen.warmup, chosen.duration)
+        seconds = _iperf3.window(spans)
+        samples.append(Sample(f"goodput{_suffix(size)}", sum(span.bytes for span in spans) * 8 / seconds))
+        if size is None:
+            samples.append(Sample("mss", float(_as(_Client, client).start.tcp_mss_default)))
+        window += seconds
+        used += [report.end.receiver_tcp_congestion]
+    return Reading(tuple(samples), window=window, warmup=1.0, congestion_control=tuple(used))
+
+
+def _held(size: int | None) -> str:
+    return "" if size is None else f", held to packets of {size} bytes,"
+
+
+def _documents(text: str, count: int) -> list[dict[str, Any]]:
+    """The JSON objects that the client's programs printed one after the other."""
+    found: list[dict[str, Any]] = []
+    decoder, place = json.JSONDecoder(), 0
+    try:
+        while rest := text[place:].lstrip():
+            one, length = decoder.raw_decode(rest)
+            found.append(one)
+            place = len(text) - len(rest) + length
+    except json.JSONDecodeError as error:
+        raise OutputUnreadable(f"the client printed what is no JSON: {error}", hint=_SEE) from error
+    if not found:
+        raise WorkloadFailed("the search for the largest packet found none", hint=_SEE)
+    if len(found) != count or not all(isinstance(one, Mapping) for one in found):
+        raise OutputUnreadable(f"the client printed {len(found)} of {count} results", hint=_SEE)
+    return found
+
+
+_SEE = "see the client's output and stderr in the raw output"
+
+
+def _as(model: type[ModelT], said: Mapping[str, Any]) -> ModelT:
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise OutputUnreadable(
+            f"the client printed JSON that is not understood: {where}: {first['msg']}", hint=_SEE
+        ) from error
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    chosen = cast(MtuOptions, options)
+    return (
+        Metric("mtu", "B", "largest inner packet that passes whole", "higher", primary=True),
+        Metric("black_hole", "", "larger packets vanish without a word (1: yes)", "lower", compare="difference"),
+        Metric("interface", "B", "largest packet that the overlay's interface takes", "higher"),
+        Metric("mss", "B", "payload of a TCP segment, as TCP finds it", "higher"),
+        Metric("goodput", "bit/s", "TCP goodput", "higher"),
+        *(
+            Metric(f"goodput_{size}", "bit/s", f"TCP goodput in packets of at most {size} bytes", "higher")
+            for size in chosen.sizes
+        ),
+    )
+
+
+WORKLOAD = Workload(
+    name="mtu",
+    title="Largest packet, and goodput by size",
+    metrics=_metrics(MtuOptions()),
+    traffic=_traffic,
+    read=_read,
+    programs=(PROGRAM, _iperf3.PROGRAM, "sh"),
+    packages=(_iperf3.PACKAGE,),
+    options=MtuOptions,
+    metrics_of=_metrics,
+)

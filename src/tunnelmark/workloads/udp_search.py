@@ -1,0 +1,178 @@
+"""The workload `udp-search`: the highest rate of UDP datagrams within bounds of loss, by sizes, from source to target.
+
+RFC 2544's throughput is the highest rate at which nothing is lost; a bound such as 0.1 % is what RFC 8219 and common
+practice add. `tunnelmark-probe` searches, and says only rates that a longer trial at that very rate confirmed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+
+from tunnelmark.errors import OutputUnreadable
+from tunnelmark.plan.fields import DurationText, ShareText
+from tunnelmark.units import Duration, Share
+from tunnelmark.vpns.base import Options
+from tunnelmark.workloads import _probe
+from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+
+_FLOOD_S = 0.2  # of the trial that finds what the sender can offer
+_TRIALS = 12  # short ones that a search takes, as a rule; a bound more takes about two
+_WAIT_S = 0.15  # for stragglers, per trial on average
+_LONGEST_S = 30.0  # that the search for one bound at one size may take on a bad path
+_GRACE_S = 30.0
+
+
+class UdpSearchOptions(Options):
+    """`sizes` are payloads in bytes, `full` the largest that leaves in one packet; `loss` the bounds.
+
+    `trial` is how long a rate is tried, `confirm` how long the one that is told. The search at a size ends when the
+    lowest rate that fails is at most `resolution` above the highest that passes.
+    """
+
+    sizes: Annotated[
+        tuple[_probe.ProbeSize | Literal["full"], ...], Field(min_length=1, strict=False), _probe.EachOnce
+    ] = (64, 512, 1280, "full")
+    loss: Annotated[tuple[ShareText, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
+        Share(0),
+        Share(0.001),
+    )
+    trial: DurationText = Duration(0.3)
+    confirm: DurationText = Duration(1)
+    resolution: Annotated[ShareText, Field(ge=0.001, le=0.5)] = Share(0.01)
+
+
+class _Found(_probe.Line):
+    name: str
+    size: int
+    loss: float  # per cent
+    offered_max: float
+    split: float | None  # the share of datagrams that left in fragments
+    limit: Literal["sender", "receiver"] | None
+    failed: float | None
+    confirmed: _probe.Trial | None
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    """Rates by size and bound; judged are bits at the largest size and packets at the smallest, at the widest bound."""
+    chosen = cast(UdpSearchOptions, options)
+    by_size = sorted(chosen.sizes, key=lambda size: (size == "full", size if size != "full" else 0))
+    widest = max(chosen.loss)
+    return tuple(
+        metric
+        for size in chosen.sizes
+        for metric in (
+            *(
+                metric
+                for loss in chosen.loss
+                for metric in _of_bound(
+                    size,
+                    loss,
+                    bits=loss == widest and size == by_size[-1],
+                    packets=loss == widest and size == by_size[0] and len(by_size) > 1,
+                )
+            ),
+            Metric(_name("offered_max", size), "packets/s", f"what the sender could offer, {_said(size)}", "higher"),
+            Metric(
+                _name("split", size),
+                "%",
+                f"datagrams split to fit the path's MTU, {_said(size)}",
+                "lower",
+                compare="difference",
+            ),
+            Metric(
+                _name("limited", size),
+                "searches",
+                f"searches that the sender or the receiver ended and not the path, {_said(size)}",
+                "lower",
+                compare="difference",
+            ),
+        )
+    )
+
+
+def _of_bound(size: int | str, loss: Share, *, bits: bool, packets: bool) -> tuple[Metric, ...]:
+    at = f"with at most {loss} lost, {_said(size)}"
+    return (
+        Metric(_name("bits", size, loss), "bit/s", f"highest UDP payload rate {at}", "higher", primary=bits),
+        Metric(_name("packets", size, loss), "packets/s", f"highest packet rate {at}", "higher", primary=packets),
+        Metric(_name("gap", size, loss), "%", f"how far above it the lowest failing rate was, {at}", "lower"),
+    )
+
+
+def _name(what: str, size: int | str, loss: Share | None = None) -> str:
+    bound = "" if loss is None else f"_loss_{_probe.percent(loss)}"
+    return f"{what}_{size}{bound}".replace(".", "_")
+
+
+def _said(size: int | str) -> str:
+    return "full size" if size == "full" else f"{size} B"
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    chosen = cast(UdpSearchOptions, options)
+    sizes, bounds = len(chosen.sizes), len(chosen.loss)
+    confirming = sizes * bounds * chosen.confirm
+    trying = sizes * (_FLOOD_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
+    return Traffic(
+        servers=(_probe.server(ends),),
+        client=_probe.client(
+            ends,
+            "search",
+            *("--sizes", ",".join(map(str, chosen.sizes)), "--loss", ",".join(map(_probe.percent, chosen.loss))),
+            *("--trial", f"{float(chosen.trial):g}", "--confirm", f"{float(chosen.confirm):g}"),
+            *("--resolution", _probe.percent(chosen.resolution)),
+        ),
+        window=confirming,
+        warmup=trying,
+        timeout=_GRACE_S + sizes * bounds * (_LONGEST_S + 60 * chosen.trial + 15 * chosen.confirm),
+    )
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    chosen = cast(UdpSearchOptions, options)
+    said = _probe.until_end(outputs)
+    found = {(one.name, one.loss): one for one in _probe.of_kind(said, "found", _Found)}
+    tried = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.Trial))
+    samples, confirming = [], 0.0
+    for size in chosen.sizes:
+        searches = [found.get((str(size), float(_probe.percent(loss)))) for loss in chosen.loss]
+        for loss, one in zip(chosen.loss, searches, strict=True):
+            if one is None:
+                raise OutputUnreadable(
+                    f"no search for {loss} of loss at {_said(size)} was printed", hint="see the raw output"
+                )
+            samples += _of_search(one, size, loss)
+            confirming += one.confirmed.seconds if one.confirmed is not None else 0.0
+        done = [one for one in searches if one is not None]
+        samples.append(Sample(_name("offered_max", size), max(one.offered_max for one in done)))
+        if done[0].split is not None:
+            samples.append(Sample(_name("split", size), 100 * done[0].split))
+        samples.append(Sample(_name("limited", size), float(sum(one.limit is not None for one in done))))
+    return Reading(samples=tuple(samples), window=confirming, warmup=tried - confirming)
+
+
+def _of_search(found: _Found, size: int | str, loss: Share) -> list[Sample]:
+    """What one search found; its rate is 0 if not even the lowest passed, as RFC 2544's throughput is then."""
+    rate = 0.0 if found.confirmed is None else found.confirmed.offered
+    samples = [
+        Sample(_name("packets", size, loss), rate),
+        Sample(_name("bits", size, loss), rate * found.size * 8),
+    ]
+    if rate and found.failed is not None:
+        samples.append(Sample(_name("gap", size, loss), 100 * (found.failed / rate - 1)))
+    return samples
+
+
+WORKLOAD = Workload(
+    name="udp-search",
+    title="UDP rate search (RFC 2544)",
+    metrics=_metrics(UdpSearchOptions()),
+    traffic=_traffic,
+    read=_read,
+    programs=(_probe.PROGRAM,),
+    packages=(),
+    options=UdpSearchOptions,
+    metrics_of=_metrics,
+)

@@ -1,0 +1,39 @@
+"""Gaps: a link that is down for a known time must give that gap on every arm, and be lost packets on the interfaces."""
+
+from __future__ import annotations
+
+import json
+
+from contract.looks import AGREE, Look, Seen
+
+_OUTAGE = 0.5
+_LATE = 0.15  # seconds that a VPN's own timers, and a busy machine, may add to what the link alone makes
+_HEADERS = 20 + 8  # IPv4, UDP
+_PAYLOAD = 64
+_INTERVAL = 0.005  # seconds between two probes
+
+
+def agrees(seen: Seen) -> None:
+    _, down, up = (json.loads(line) for line in seen.outputs["events"].splitlines())
+    away = up["ended"] - down["begun"]
+    assert away >= _OUTAGE - 0.05
+    gap = seen.value("gap")
+    said_so = f"gap {gap:.3f} s, back after {seen.value('back'):.3f} s, link away {away:.3f} s: {down}, {up}"
+    assert up["begun"] - down["ended"] - 0.01 <= gap <= away + _LATE, said_so
+    assert gap - _INTERVAL <= seen.value("back") <= away + _LATE, said_so
+    said = {end: json.loads(seen.outputs[end]) for end in ("client", "server")}
+    for end, node in (("server", seen.ends.target), ("client", seen.ends.source)):
+        arrived = len(said[end]["arrivals"])
+        counted = seen.payload(node, "rx", _HEADERS) / _PAYLOAD
+        # On the bare link the kernel's own ARP and IPv6 messages count, too, which greet a link that comes up.
+        others = 12 if seen.header[node] else 3
+        assert abs(counted - arrived) <= max(others, AGREE * arrived), (end, counted, arrived)
+    sent = sum(one["sent"] for one in said.values())
+    arrived = sum(len(one["arrivals"]) for one in said.values())
+    assert seen.value("lost") == sent - arrived
+    rate = sum(1e9 / one["interval_ns"] for one in said.values())
+    # The link's own loss, and what a VPN or a neighbour's queue kept and sent afterwards.
+    assert seen.value("lost") <= (gap + 0.05) * rate + (0.05 * sent if seen.lossy else 0)
+
+
+LOOKS = [Look("connect", agrees, {"event": "link-flap", "outage": f"{_OUTAGE} s", "duration": "1.5 s"})]

@@ -1,0 +1,43 @@
+"""Requests over HTTP: nginx's own log has each once and whole, and its bytes are those that the interface counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from contract.looks import AGREE, Look, Seen
+from tunnelmark.workloads._vegeta import LATE_MS
+
+_HEADERS = 20 + 20 + 12  # IPv4, TCP, its timestamps
+_RATE, _SECONDS, _SHARE = 100, 3, 0.05
+
+
+def agrees(seen: Seen) -> None:
+    lines = [line.split() for line in seen.outputs["server"].splitlines()]
+    asked = Counter(line[3] for line in lines)
+    requests = _RATE * _SECONDS
+    assert asked == {"/short": round(requests * (1 - _SHARE)), "/long": round(requests * _SHARE)}
+    assert all(line[5] == "200" and int(line[6]) == {"/short": 1000, "/long": 100_000}[line[3]] for line in lines)
+    assert seen.value("errors") == 0
+    # The last request may be late by LATE_MS, and then the rate until there is lower.
+    assert abs(seen.value("achieved") / _RATE - 1) <= LATE_MS / 1e3 / seen.reading.window
+    measured = [sample for sample in seen.reading.samples if sample.metric in ("short", "long")]
+    assert len(measured) == requests * 2.5 / _SECONDS  # without the warm-up
+    counted = seen.payload(seen.ends.target, "tx", _HEADERS)
+    answered = sum(int(line[7]) for line in lines)  # with the heads of the answers
+    again = 0.05 * answered if seen.lossy else 0  # a lossy link's segments are sent again
+    assert -AGREE * answered <= counted - answered <= AGREE * answered + again
+
+
+def connects(seen: Seen) -> None:
+    """Without keep-alive each request comes on a connection of its own."""
+    lines = [line.split() for line in seen.outputs["server"].splitlines()]
+    assert len(lines) == len({line[1] for line in lines}) == 50
+    assert all(line[5] == "200" for line in lines)
+    assert seen.value("errors") == 0
+
+
+_OPTIONS = {"rate": _RATE, "duration": "3 s", "warmup": "500 ms", "short": "1 kB", "long": "100 kB", "share": "5 %"}
+
+_CONNECTS = {"rate": 50, "duration": "1 s", "warmup": "0 s", "share": "0 %", "keepalive": False, "tls": True}
+
+LOOKS = [Look("http", agrees, _OPTIONS), Look("http", connects, _CONNECTS, "tls")]

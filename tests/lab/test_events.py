@@ -1,0 +1,218 @@
+"""What is done to a deployment during a trial, on real daemons, and the gap that the probes of `connect` see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.labs import PAIR, TRIO, UNSHAPED, in_lab
+from tunnelmark import registry
+from tunnelmark.errors import DaemonDied, MissingPart, TrialVoid, WorkloadFailed
+from tunnelmark.lab import programs
+from tunnelmark.lab.lab import Lab
+from tunnelmark.plan.model import Topology
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.deploy import FOLDER, Tunnel, deploy
+from tunnelmark.run.events import happen
+from tunnelmark.run.traffic import Stage
+from tunnelmark.workloads.base import Endpoints, Event
+
+pytestmark = pytest.mark.root
+
+READY = 30.0  # seconds that a mesh may take to answer
+INTERVAL = 0.005  # seconds between two probes
+LATE = 0.1  # seconds that a busy machine may add to a gap whose length is known
+
+
+def with_vpn(arm: str, folder: Path, body: Callable[[Lab, Tunnel], Awaitable[Any]], topology: Topology = PAIR) -> Any:
+    """Run `body` on a fresh lab with a VPN that answers everywhere; skipped where that VPN is not installed."""
+    driver, options = registry.arm(arm)
+    try:
+        programs.require(driver.part(options))
+    except MissingPart as missing:
+        pytest.skip(f"{arm}: {missing.message}")
+
+    async def run(lab: Lab) -> Any:
+        async with deploy(lab, driver, options, logs=folder, ready_timeout=READY) as tunnel:
+            return await body(lab, tunnel)
+
+    return in_lab(run, topology, UNSHAPED)
+
+
+def connected(arm: str, folder: Path, **chosen: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice."""
+    for attempt in range(3):
+        (raw := folder / str(attempt)).mkdir()
+        try:
+            return trial(arm, raw, **chosen)
+        except TrialVoid as void:
+            why = void.message
+    pytest.fail(f"this machine is too busy: {why}")
+
+
+def trial(arm: str, folder: Path, **chosen: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    workload = registry.workload("connect")
+    options = workload.options.model_validate(chosen)
+
+    async def body(lab: Lab, tunnel: Tunnel) -> Mapping[str, str]:
+        source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
+        ends = Endpoints(source, target, tunnel.address[source], tunnel.address[target], socket_buffer_limit())
+        stage = Stage(lab, tunnel, workload.traffic(ends, options), folder)
+        await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
+        await tunnel.unless_dead(stage.serve())
+        await tunnel.unless_dead(stage.drive())
+        await tunnel.unless_dead(stage.finish())
+        return stage.outputs()
+
+    outputs = with_vpn(arm, folder, body)
+    reading = workload.read(outputs, options)
+    values = {sample.metric: sample.value for sample in reading.samples if sample.time is None}
+    return values, [json.loads(line) for line in outputs["events"].splitlines()[1:]]
+
+
+@pytest.mark.parametrize("node", ["source", "target"])
+def test_a_link_that_is_away_makes_a_gap_of_just_that(node: str, tmp_path: Path) -> None:
+    values, (down, up) = connected("direct", tmp_path, event="link-flap", outage="0.4 s", duration="1 s", node=node)
+    assert (down["kind"], up["kind"]) == ("link-down", "link-up")
+    assert up["begun"] - down["ended"] - 0.01 <= values["gap"] <= up["ended"] - down["begun"] + LATE
+    assert values["gap_to_target"] == pytest.approx(values["gap_to_source"], abs=LATE)
+    assert values["lost"] == pytest.approx(2 * 200 * values["gap"], rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["restart", "restart-fresh"])
+def test_the_bare_link_has_nothing_to_restart(kind: str, tmp_path: Path) -> None:
+    values, (event,) = connected("direct", tmp_path, event=kind, duration="1 s")
+    assert event["kind"] == kind
+    assert values["lost"] == 0
+    assert values["gap"] < LATE
+
+
+@pytest.mark.parametrize("arm", ["wireguard-go", "nebula"])
+@pytest.mark.parametrize("kind", ["restart", "restart-fresh", "link-flap"])
+def test_a_vpn_comes_back(arm: str, kind: str, tmp_path: Path) -> None:
+    outage = {"outage": "0.4 s"} if kind == "link-flap" else {}
+    values, events = connected(arm, tmp_path, event=kind, duration="2 s", **outage)
+    assert 0 < values["gap"] <= values["back"] + INTERVAL < 2
+    assert values["lost"] > 0
+    assert values["event"] >= events[0]["ended"] - events[0]["begun"]
+
+
+def test_a_node_with_another_address_is_lost_to_those_who_know_only_the_first(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadFailed, match="did not come back within 1 s"):
+        connected("direct", tmp_path, event="change-address", duration="1 s")
+
+
+@pytest.mark.parametrize("arm", ["nebula", "wireguard-go-2026"])
+def test_a_vpn_that_roams_survives_another_address(arm: str, tmp_path: Path) -> None:
+    values, _ = connected(arm, tmp_path, event="change-address", duration="2 s")
+    assert values["gap"] < 1
+
+
+def test_an_arm_without_a_control_service_says_so(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadFailed, match="no control service"):
+        connected("wireguard-go", tmp_path, event="restart-control", duration="1 s")
+
+
+def test_a_control_service_is_restarted_alone(tmp_path: Path) -> None:
+    async def body(lab: Lab, tunnel: Tunnel) -> tuple[str, str, str, str]:
+        async def running(name: str) -> str:
+            return (await lab.nodes["a"].run(["pidof", name])).stdout.strip()
+
+        before = await running("supernode"), await running("edge")
+        await tunnel.unless_dead(happen(lab, tunnel, [Event(0.0, "restart-control", "a")], tmp_path / "events"))
+        return *before, await running("supernode"), await running("edge")
+
+    supernode, edge, next_supernode, next_edge = with_vpn("n2n", tmp_path, body)
+    assert supernode and next_supernode and next_supernode != supernode
+    assert next_edge == edge
+
+
+def test_the_source_s_restart_is_no_death_but_a_daemon_s_own_end_after_it_is(tmp_path: Path) -> None:
+    async def body(lab: Lab, tunnel: Tunnel) -> None:
+        async def during() -> None:
+            await happen(lab, tunnel, [Event(0.0, "restart", "a")], tmp_path / "events")
+            await asyncio.sleep(0.5)  # time in which the end of the first life would be noticed
+            await lab.nodes["a"].run(["sh", "-c", "kill -9 $(pidof nebula)"])  # only those of the node, its own PIDs
+            await asyncio.sleep(READY)
+
+        with pytest.raises(DaemonDied, match="nebula on a ended by itself with signal 9"):
+            await tunnel.unless_dead(during())
+        assert "restart" in (tmp_path / "events").read_text()
+
+    with_vpn("nebula", tmp_path, body)
+
+
+def test_a_node_that_starts_afresh_has_forgotten_what_was_written(tmp_path: Path) -> None:
+    places = [f"{FOLDER}/state", "/tmp/state", "/var/lib/tunnelmark-state", "/run/of-a-vpn"]
+
+    async def body(lab: Lab, tunnel: Tunnel) -> list[str]:
+        async def there() -> list[str]:
+            looked = await lab.nodes["b"].run(["ls", "-d", *places, f"{FOLDER}/wg.conf", "/run/workload/mine"])
+            return looked.stdout.split()
+
+        await lab.nodes["b"].run(["mkdir", "-p", "/run/workload"])
+        await lab.nodes["b"].run(["touch", *places, "/run/workload/mine"])
+        assert len(await there()) == len(places) + 2
+        await tunnel.restart("b")
+        assert len(await there()) == len(places) + 2
+        await tunnel.restart("b", fresh=True)
+        await tunnel.answer(READY)
+        return await there()
+
+    assert sorted(with_vpn("wireguard-go", tmp_path, body)) == [f"{FOLDER}/wg.conf", "/run/workload/mine"]
+
+
+def test_a_link_comes_back_with_its_addresses_and_routes(tmp_path: Path) -> None:
+    async def body(lab: Lab, tunnel: Tunnel) -> tuple[str, str]:
+        async def settings() -> str:
+            words = "ip -o -6 address show dev eth0 scope global | cut -d' ' -f7; ip route show dev eth0; ip -6 route show dev eth0"
+            return (await lab.nodes["b"].run(["sh", "-c", words])).stdout
+
+        for words in (
+            "address add fd01::2/64 dev eth0",
+            "route add 10.99.0.0/16 via 10.50.0.1",
+            "-6 route add fd99::/64 via fd01::1",
+        ):
+            done = await lab.nodes["b"].run(["ip", *words.split()])
+            assert done.code == 0, done.stderr
+        before = await settings()
+        await happen(lab, tunnel, [Event(0.0, "link-down", "b"), Event(0.1, "link-up", "b")], tmp_path / "events")
+        return before, await settings()
+
+    before, after = with_vpn("direct", tmp_path, body)
+    assert sorted(after.split("\n")) == sorted(before.split("\n"))
+    assert "10.99.0.0/16" in after
+    assert "fd99::/64" in after
+
+
+def test_a_node_with_another_address_is_reached_there_at_once(tmp_path: Path) -> None:
+    async def body(lab: Lab, tunnel: Tunnel) -> None:
+        await happen(lab, tunnel, [Event(0.0, "change-address", "b")], tmp_path / "events")
+        shown = await lab.nodes["b"].run(["ip", "-4", "-o", "address", "show", "dev", "eth0"])
+        assert "10.50.0.102/24" in shown.stdout
+        assert "10.50.0.2/24" not in shown.stdout
+        for node in ("a", "c"):
+            done = await lab.nodes[node].run(["ping", "-n", "-q", "-c1", "-W1", "10.50.0.102"])
+            assert done.code == 0, done.stdout
+
+    with_vpn("direct", tmp_path, body, TRIO)
+
+
+def test_what_takes_longer_than_the_trial_has_no_end_in_the_record(tmp_path: Path) -> None:
+    async def body(lab: Lab, tunnel: Tunnel) -> None:
+        doing = asyncio.ensure_future(
+            happen(lab, tunnel, [Event(0.0, "restart", "b"), Event(60.0, "restart", "a")], tmp_path / "events")
+        )
+        await asyncio.sleep(0.01)
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+
+    with_vpn("nebula", tmp_path, body)
+    deployed, *events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert set(deployed["first_packet"]) == {"a>b", "b>a"}
+    assert [(one["kind"], one["ended"]) for one in events] == [("restart", None)]

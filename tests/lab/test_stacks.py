@@ -1,0 +1,155 @@
+"""Stacks of a busy deployment: both ends, kernel and program, each by its name; and nothing is left of the recording."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from support.host import Host, left_within
+from support.labs import in_lab, shaped
+from tunnelmark import registry
+from tunnelmark.errors import LabError, MissingPart
+from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.programs import require
+from tunnelmark.run.deploy import Tunnel, prepare
+from tunnelmark.run.watch import stacks
+from tunnelmark.run.watch.base import Scene, Seen
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(shutil.which("perf") is None, reason="needs perf (linux-perf)"),
+]
+
+_Result = TypeVar("_Result")
+
+
+def on(vpn: str, raw: Path, body: Callable[[Lab, Tunnel], Awaitable[_Result]]) -> _Result:
+    """Run `body` on a deployment between `a` and `b` that carries traffic."""
+    driver = registry.vpns()[vpn]
+    try:
+        stacks.require()
+        require(driver.part(driver.options()))
+    except MissingPart as missing:
+        pytest.skip(missing.message)
+
+    async def run(lab: Lab) -> _Result:
+        tunnel = prepare(lab, driver, driver.options(), raw)
+        await tunnel.start()
+        await tunnel.answer(20)
+        await tunnel.settle(20)
+        return await body(lab, tunnel)
+
+    return in_lab(run, profile=shaped("500 Mbit/s"))
+
+
+def recorded(vpn: str, raw: Path) -> tuple[Seen, dict[str, str]]:
+    """What two seconds of TCP look like, by side."""
+
+    async def body(lab: Lab, tunnel: Tunnel) -> Seen:
+        server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"], stdout=raw / "server")
+        await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
+        eye = stacks.WATCHER.watch(Scene(lab, tunnel, "a", "b", raw))
+        await eye.begin()
+        client = await lab.nodes["a"].spawn(
+            ["iperf3", "-c", str(tunnel.address["b"]), "-t", "2"], stdout=raw / "client"
+        )
+        assert (await client.wait()).code == 0
+        await server.wait()
+        return await eye.end()
+
+    seen = on(vpn, raw, body)
+    assert not seen.notes
+    return seen, {side: (raw / file).read_text() for side, file in stacks.FILES.items()}
+
+
+def test_both_sides_with_the_names_of_the_kernel_and_of_a_stripped_go_program(tmp_path: Path):
+    before = Host.now()
+    seen, folded = recorded("wireguard-go", tmp_path)
+    counted = {sample.metric: sample.value for sample in seen.samples}
+    assert all(counted[f"stacks_{side}"] > 50 for side in folded), counted
+    for side, text in folded.items():
+        assert sum(int(line.rpartition(" ")[2]) for line in text.splitlines()) == counted[f"stacks_{side}"]
+        daemon = [line for line in text.splitlines() if line.startswith("wireguard-go;")]
+        assert any("wireguard/device.(*" in line for line in daemon), side
+        assert any("tun_chr_write_iter_[k]" in line for line in daemon), side
+        assert any("sys_sendm" in line or "sys_sendto" in line for line in daemon), side
+    assert 0 < seen.cpu < 2
+    assert {file.name for file in tmp_path.iterdir() if file.name.startswith("watch.")} == {
+        *stacks.FILES.values(),
+        "watch.stacks.json",
+    }
+    assert left_within(before, 1.0) == {}
+
+
+def test_a_program_without_frame_pointers_shows_who_called(tmp_path: Path):
+    _, folded = recorded("tinc", tmp_path)
+    for side, text in folded.items():
+        daemon = [line for line in text.splitlines() if line.startswith("tincd;")]
+        assert any("__libc_start_call_main;[tincd];" in line and "_[k]" in line for line in daemon), side
+    assert any(";EVP_" in line for line in folded["source"].splitlines())
+    assert json.loads((tmp_path / "watch.stacks.json").read_text())["unwinding"] == "dwarf"
+
+
+def test_the_sides_are_apart(tmp_path: Path):
+    _, folded = recorded("direct", tmp_path)
+    assert "tcp_sendmsg_[k]" in folded["source"] and "tcp_recvmsg_[k]" in folded["target"]
+    assert folded["source"].count("tcp_recvmsg_locked_[k]") < folded["target"].count("tcp_recvmsg_locked_[k]")
+
+
+def test_what_perf_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Scene, "group", lambda *_: Path("tunnelmark-none", "lab1.a"))  # a group that is not there
+
+    async def body(lab: Lab, tunnel: Tunnel) -> None:
+        with pytest.raises(LabError, match=r"perf does not record: .*cgroup"):
+            await stacks.WATCHER.watch(Scene(lab, tunnel, "a", "b", tmp_path)).begin()
+
+    on("direct", tmp_path, body)
+
+
+_RECORDS = """
+import asyncio, sys
+from pathlib import Path
+from support.labs import PAIR, UNSHAPED
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.run.watch import stacks
+from tunnelmark.run.watch.base import Scene
+
+async def main():
+    async with Keeper() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
+        eye = stacks.WATCHER.watch(Scene(lab, None, "a", "b", Path(sys.argv[1])))
+        await eye.begin()
+        print(eye._perf.pid, flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_perf_dies_with_the_command(tmp_path: Path):
+    before = Host.now()
+    tests = str(Path(__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", _RECORDS, tmp_path],
+        env=os.environ | {"PYTHONPATH": tests},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stdout is not None
+        perf = int(command.stdout.readline())
+        assert b"perf" in Path(f"/proc/{perf}/cmdline").read_bytes()
+        command.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 2
+    while Path(f"/proc/{perf}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{perf}").exists()
+    assert left_within(before, 1.0) == {}

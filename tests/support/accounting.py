@@ -1,0 +1,150 @@
+"""Where the machine's CPU goes while a lab works: nodes, links, the command with its helpers, ksoftirqd, everybody else.
+
+Each part is counted in another way than the machine's own total, so that the two can be compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunnelmark.lab import cgroups, softirq
+from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
+
+OTHERS = "everybody else"
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Look:
+    """CPU seconds up to now by part, and by the machine's own counts (`busy`: what it did; `awake`: what it did not idle)."""
+
+    time: float
+    parts: dict[str, float]
+    busy: float
+    awake: float
+    exact: float | None  # of all tasks, to the nanosecond, where there is a cgroup v1 that counts them
+
+
+@dataclass(frozen=True)
+class Account:
+    """The CPU seconds between two looks."""
+
+    seconds: float
+    parts: dict[str, float]
+    totals: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def sum(self) -> float:
+        """All parts together."""
+        return sum(self.parts.values())
+
+    @property
+    def elsewhere(self) -> float:
+        """The share of the machine's busy time that the lab did not use, by the machine's own count."""
+        busy = self.totals["/proc/stat, busy"]
+        return (busy - self.sum + self.parts[OTHERS]) / busy
+
+    def disagreements(self, tolerance: float = 0.05) -> dict[str, float]:
+        """The machine's totals from which the sum of the parts is farther than so much, and how far it is."""
+        apart = {name: self.sum / total - 1 for name, total in self.totals.items()}
+        return {name: share for name, share in apart.items() if abs(share) > tolerance}
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others worked so much that a disagreement may be theirs.
+
+        Programs that come and go with their parents are in nobody's account, and so is what another lab did that ended:
+        the kernel forgets the CPU of processes that end with their PID namespace (pid_namespaces(7), `zap_pid_ns_processes`).
+        """
+        return self.elsewhere > 0.1
+
+    def lines(self) -> list[str]:
+        """The account for people."""
+        said = [f"{self.seconds:.2f} s of {os.cpu_count()} cores"]
+        said += [f"  {name:<24} {spent:7.3f} s" for name, spent in self.parts.items()]
+        said += [f"  {'all of these':<24} {self.sum:7.3f} s"]
+        said += [
+            f"  {name:<24} {total:7.3f} s, differs by {100 * (self.sum / total - 1):+.2f} %"
+            for name, total in self.totals.items()
+        ]
+        return said
+
+
+def look(keeper: Keeper, lab: Lab) -> Look:
+    """Look now; the machine must have cgroup v2."""
+    group = {name: lab.group(name) for name in (*lab.nodes, MIDDLE)}
+    parts = {
+        ("links (middle node)" if name == MIDDLE else f"node {name}"): cgroups.used(folder).total
+        for name, folder in group.items()
+        if folder is not None
+    }
+    assert keeper.unified is not None
+    parts["keeper"] = cgroups.used(keeper.unified / "keeper").total
+    parts["command"] = time.process_time()
+    parts["ksoftirqd"] = softirq.total()
+    parts[OTHERS] = _others(keeper.unified.name)
+    fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    user, nice, system, idle, waiting, irq, soft, _ = fields
+    now = time.monotonic()
+    usage = Path("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+    return Look(
+        now,
+        parts,
+        user + nice + system + irq + soft,
+        now * (os.cpu_count() or 1) - idle - waiting,
+        int(usage.read_text()) / 1e9 if usage.exists() else None,
+    )
+
+
+def between(before: Look, after: Look) -> Account:
+    """What was used between two looks."""
+    totals = {
+        "/proc/stat, busy": after.busy - before.busy,
+        "/proc/stat, not idle": after.awake - before.awake,
+    }
+    if before.exact is not None and after.exact is not None:
+        totals["cpuacct of the root"] = after.exact - before.exact
+    return Account(
+        after.time - before.time,
+        {name: after.parts[name] - before.parts[name] for name in after.parts},
+        totals,
+    )
+
+
+async def busy(keeper: Keeper, lab: Lab, address: str, seconds: float) -> Account:
+    """The account of so many seconds in which four TCP streams fill the path from node a to an address of node b."""
+    server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+    await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
+    argv = ["iperf3", "-t", str(round(seconds + 1)), "-P", "4", "-c", address]
+    client = asyncio.ensure_future(lab.nodes["a"].run(argv, timeout=seconds + 20))
+    await asyncio.sleep(0.5)
+    before = look(keeper, lab)
+    await asyncio.sleep(seconds)
+    account = between(before, look(keeper, lab))
+    assert (await client).code == 0
+    await server.wait()
+    return account
+
+
+def _others(lab: str) -> float:
+    """CPU seconds of every process outside a command's control groups, and of the children that it has waited for.
+
+    Without the command itself and ksoftirqd. A difference of two such sums is right also for processes that ended between.
+    """
+    apart = {os.getpid(), *softirq.threads().values()}
+    total = 0.0
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in apart:
+            continue
+        try:
+            if f"/{lab}/" in Path("/proc", name, "cgroup").read_text():
+                continue
+            words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += sum(int(word) for word in words[11:15]) / _TICK  # utime, stime, cutime, cstime: proc_pid_stat(5)
+    return total

@@ -1,0 +1,73 @@
+"""What watchers saw is kept beside a workload's own samples: metrics with their watcher, units, notes, tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tunnelmark import registry
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.order import order
+from tunnelmark.record import store
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.record.results import Results
+from tunnelmark.run.loop import Kit
+from tunnelmark.run.outcome import PHASES, Attempt
+from tunnelmark.run.watch import watchers
+from tunnelmark.run.watching import COST
+from tunnelmark.workloads.base import Sample
+
+WATCHING = (watchers()["cpu"], watchers()["wire"])
+
+
+def test_a_watchers_metrics_follow_the_workloads_own():
+    found = store.metrics(registry.workload("ping").metrics, WATCHING)
+    own = [metric.name for metric in registry.workload("ping").metrics]
+    assert [metric.name for metric in found[: len(own)]] == own
+    assert not any(metric.watcher for metric in found[: len(own)])
+    assert {metric.watcher for metric in found[len(own) :]} == {"cpu", "wire", "cost"}
+    assert not any(metric.primary for metric in found[len(own) :])
+    assert found[-1].name == COST.name
+
+
+def test_nothing_is_added_where_nobody_watches():
+    assert len(store.metrics(registry.workload("ping").metrics, ())) == len(registry.workload("ping").metrics)
+
+
+def test_a_workload_that_declares_a_watchers_metric_keeps_its_own_words():
+    found = {metric.name: metric for metric in store.metrics(registry.workload("idle").metrics, WATCHING)}
+    assert found["cpu_source"].primary
+    assert found["cpu_source"].watcher == ""
+    assert found["cpu_kernel_source"].watcher == "cpu"
+
+
+def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
+    study = load_study("quick", Files.standard(), registry.catalogue(), blocks=1, watch=("cpu",))
+    plan = order(study)
+    kit = Kit(registry.vpns(), registry.workloads(), socket_buffer_limit())
+    info = store.describe(plan, kit.drivers, kit.workloads, lambda w: kit.watching(study.watch, w))
+    assert info.watch == ("cpu",)
+    assert all(any(metric.watcher == "cpu" for metric in use.metrics) for use in info.workloads)
+    attempt = Attempt(
+        plan.trials[0],
+        "ok",
+        "a>b",
+        0.0,
+        dict.fromkeys(PHASES, 0.0),
+        samples=(Sample("cpu_source", 12.0), Sample("cpu_source", 11.0, 0.5)),
+        notes={"cpu_softirq": "shared"},
+    )
+    workload = kit.workloads[plan.trials[0].use.workload]
+    row = store.row_of(attempt, workload, kit.watching(study.watch, workload))
+    assert [sample.unit for sample in row.samples] == ["ms/s", "ms/s"]
+    assert row.notes == {"cpu_softirq": "shared"}
+    samples, trials = store.tables(Results(tmp_path, info, {}, (row,), ()))
+    assert samples.column("metric").to_pylist() == ["cpu_source", "cpu_source"]
+    assert trials.column("notes").to_pylist() == [[("cpu_softirq", "shared")]]
+
+
+def test_the_trials_of_idle_have_its_watchers_whatever_was_chosen():
+    kit = Kit(registry.vpns(), registry.workloads(), 212992)
+    assert [one.name for one in kit.watching((), registry.workload("idle"))] == ["cpu", "wire"]
+    assert [one.name for one in kit.watching(("wire", "tcp"), registry.workload("idle"))] == ["wire", "tcp", "cpu"]
+    assert kit.watching((), replace(registry.workload("idle"), watch=())) == ()
