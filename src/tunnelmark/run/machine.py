@@ -14,7 +14,7 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """CPU seconds since boot, all cores together: `busy` by anybody, `stolen`; and what lab, ksoftirqd and we used."""
+    """CPU seconds, all cores together: `busy` by anybody, `stolen`; and what lab, softirq without a task, and we used."""
 
     time: float
     softirq: float
@@ -42,7 +42,8 @@ def glance(lab: float | None) -> Glance:
 def between(before: Glance, after: Glance) -> dict[str, float]:
     """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`.
 
-    `softirq_cpu` is what ksoftirqd took. It is no other work: it handles the packets of whoever has most, which is the lab.
+    `softirq_cpu` is what ksoftirqd took, and softirq work on idle cores. It is no other work: it handles the packets of
+    whoever has most, which is the lab.
     """
     wall = after.time - before.time
     if wall <= 0:

@@ -1,8 +1,8 @@
 """CPU of the nodes: seconds, cores, per gigabyte through the overlay and per packet on the wire, sender and receiver apart.
 
 Everything that runs on a node counts: the VPN, the workload's own programs, and the kernel's work for both, which on real
-hosts would be paid for too. The accounts are the nodes' control groups (`cpu.stat`, exact to the microsecond), and
-`ksoftirqd` of the cores that are one node's own.
+hosts would be paid for too. The accounts are the nodes' control groups (`cpu.stat`, exact to the microsecond), and of the
+cores that are one node's own `ksoftirqd` and the softirq work that ran while they had no task.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ METRICS = (
     *both("cpu_kernel", "ms/s", "CPU in the kernel"),
     *both("cpu_softirq", "ms/s", "CPU in softirq on the node's cores", compare="difference"),
     *both("cpu_ksoftirqd", "ms/s", "CPU of ksoftirqd on the node's cores", compare="difference"),
+    *both("cpu_unbilled", "ms/s", "CPU in softirq while the node's cores had no task", compare="difference"),
     Metric("cpu_links", "ms/s", "CPU of the links", "lower", "difference"),
 )
 EVERY = 0.5
@@ -35,6 +36,7 @@ anyway is most of it."""
 
 TOO_LITTLE = "less than 1 MB passed the overlay"
 TOO_FEW = "fewer than 1,000 packets passed the underlay"
+INCOMPLETE = "no cgroup v1 counts the tasks of a core here, so softirq work on idle cores is in no figure"
 SHARED = "its cores are another node's too, so softirq work on them cannot be told apart"
 
 
@@ -43,6 +45,7 @@ class _Look:
     time: float
     used: dict[str, cgroups.Used]
     softirq: dict[str, float]  # of ksoftirqd
+    unbilled: dict[str, float]  # in softirq with no task
     handling: dict[str, float]  # in softirq, in whatever context
     traffic: dict[str, _counts.Traffic]
 
@@ -53,6 +56,7 @@ class _Cpu:
             raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
         self._scene = scene
         self._owners = softirq.owners(scene.lab.cores)
+        self._complete = bool(softirq.unbilled())
         self._series: list[Sample] = []
 
     async def begin(self) -> None:
@@ -80,8 +84,12 @@ class _Cpu:
             if node in self._owners.values():
                 values["cpu_softirq"] = 1000 * (look.handling[node] - first.handling[node]) / took
                 values["cpu_ksoftirqd"] = 1000 * (look.softirq[node] - first.softirq[node]) / took
+                if self._complete:
+                    values["cpu_unbilled"] = 1000 * max(0.0, look.unbilled[node] - first.unbilled[node]) / took
+                else:
+                    notes[f"cpu_unbilled_{end}"] = INCOMPLETE
             else:
-                notes |= {f"cpu_softirq_{end}": SHARED, f"cpu_ksoftirqd_{end}": SHARED}
+                notes |= {f"{name}_{end}": SHARED for name in ("cpu_softirq", "cpu_ksoftirqd", "cpu_unbilled")}
             seconds = values["cpu"] / 1000 * took
             passed = look.traffic[node].since(first.traffic[node])
             if passed.inner_bytes >= LEAST:
@@ -98,8 +106,9 @@ class _Cpu:
 
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
-        """Milliseconds of CPU a second, ksoftirqd included where it is the node's own."""
+        """Milliseconds of CPU a second, softirq work included where it is the node's own."""
         seconds = after.used[node].total - before.used[node].total + after.softirq[node] - before.softirq[node]
+        seconds += max(0.0, after.unbilled[node] - before.unbilled[node])
         return 1000 * seconds / max(after.time - before.time, 1e-9)
 
     def _look(self) -> _Look:
@@ -109,6 +118,7 @@ class _Cpu:
             self._since(),
             {node: cgroups.used(group) for node, group in groups.items()},
             self._owned(softirq.seconds()),
+            self._owned(softirq.unbilled()),
             self._owned(softirq.handling()),
             {node: _counts.traffic(scene, node) for node in scene.ends.values()},
         )
