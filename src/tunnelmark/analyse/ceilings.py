@@ -8,10 +8,6 @@ from tunnelmark.analyse.model import Capacity, Ceiling, Cell, LinkShare
 from tunnelmark.record.results import MetricInfo, PlanInfo
 from tunnelmark.units import Rate
 
-DIRECT_FILLS = 0.95
-"""From this share of the shaped rate on, the bare link is the ceiling. The rest is headers: a full TCP segment carries
-1,448 bytes of payload in a frame of 1,514."""
-
 DIRECT_OVERFLOWS = 1.02
 """Beyond this share the link is not shaped as it should be; the rest is what a queue lets out at the window's start."""
 
@@ -49,7 +45,7 @@ def ceiling_of(
 
 
 def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
-    if cell.spread is None or share is None or share.share < DIRECT_FILLS or share.direct <= 0:
+    if cell.spread is None or share is None or share.share < share.fills or share.direct <= 0:
         return None
     ratio = cell.spread.median / share.direct
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
@@ -68,10 +64,12 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
         rate = rates[cell.setting.profile]
         if cell.arm != reference or rate is None or cell.spread is None:
             continue
-        if cell.metric.primary and is_throughput(cell.metric):
+        if cell.metric.primary and is_throughput(cell.metric) and cell.metric.fills > 0:
             direct = cell.spread.median
             offered = offers[cell.setting.workload]
-            shares.append(LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, offered))
+            shares.append(
+                LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, cell.metric.fills, offered)
+            )
     return tuple(shares)
 
 
@@ -97,8 +95,8 @@ def is_throughput(metric: MetricInfo) -> bool:
 
 
 def offered_load(options: Mapping[str, object]) -> float | None:
-    """The bit/s that a workload offers, read from its option `rate`; None when it takes all it gets."""
-    rate = options.get("rate")
+    """The bit/s that a workload offers, read from its option `rate`; None when it takes all it gets, as a `flood` does."""
+    rate = None if options.get("flood") else options.get("rate")
     if isinstance(rate, (int, float)):
         return float(rate) or None
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.analyse import proofs
-from tunnelmark.analyse.ceilings import DIRECT_FILLS, DIRECT_OVERFLOWS, is_throughput, offered_load
+from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput, offered_load
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
 
@@ -41,7 +41,8 @@ def _link_filled(analysis: Analysis) -> Gate:
     greedy = [
         use.name
         for use in plan.workloads
-        if offered_load(use.options) is None and any(metric.primary and is_throughput(metric) for metric in use.metrics)
+        if offered_load(use.options) is None
+        and any(metric.primary and is_throughput(metric) and metric.fills > 0 for metric in use.metrics)
     ]
     if not greedy:
         return Gate(name, True, "no workload asks for all that the link gives")
@@ -51,10 +52,11 @@ def _link_filled(analysis: Analysis) -> Gate:
     if not shares:
         return Gate(name, False, f"direct has no result by {', '.join(greedy)}, so the link's ceiling is not known")
     said = [
-        f"{100 * share.share:.1f} % of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile})"
+        f"{100 * share.share:.1f} % of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile}; at least"
+        f" {100 * share.fills:.0f} % is asked)"
         for share in shares
     ]
     if any(share.share > DIRECT_OVERFLOWS for share in shares):
         return Gate(name, False, f"direct reaches {', '.join(said)}: more than the link can carry, so it is not shaped")
-    passed = all(share.share >= DIRECT_FILLS for share in shares)
-    return Gate(name, passed, f"direct reaches {', '.join(said)}; at least {100 * DIRECT_FILLS:.0f} % is asked")
+    passed = all(share.share >= share.fills for share in shares)
+    return Gate(name, passed, f"direct reaches {', '.join(said)}")

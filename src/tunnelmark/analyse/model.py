@@ -158,6 +158,7 @@ class LinkShare:
     rate: int
     direct: float
     share: float
+    fills: float  # the share that is asked of direct
     offered: float | None  # bit/s that the workload offers; None when it takes all it gets
 
 

@@ -46,6 +46,7 @@ class MetricInfo:
     compare: Literal["ratio", "difference"]
     primary: bool
     watcher: str = ""  # who saw it; empty: the workload itself
+    fills: float = 0.95
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ class Metric:
 
     `better` says which way is good; `compare` whether two arms are compared by their ratio or by
     their difference (for metrics that are often zero); `primary` metrics are ranked and judged,
-    the others are shown as explanation.
+    the others are shown as explanation. `fills` is the share of a link's rate that the bare link must reach by a
+    throughput in bit/s, the rest being headers; 0 where one link's rate is not what limits it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Metric:
     better: Literal["higher", "lower"]
     compare: Literal["ratio", "difference"] = "ratio"
     primary: bool = False
+    fills: float = 0.95  # a full TCP segment carries 1,448 bytes of payload in a frame of 1,514
 
 
 @dataclass(frozen=True, slots=True)

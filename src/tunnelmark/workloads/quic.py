@@ -235,7 +235,7 @@ WORKLOAD = Workload(
     name="quic",
     title="QUIC download (quinn)",
     metrics=(
-        Metric("goodput", "bit/s", "QUIC goodput at the receiver", "higher", primary=True),
+        Metric("goodput", "bit/s", "QUIC goodput at the receiver", "higher", primary=True, fills=0.92),
         Metric("handshake", "ms", "QUIC connection established, median", "lower"),
         Metric("handshake_max", "ms", "QUIC connection established, longest", "lower"),
         Metric("first_byte", "ms", "first byte over a new QUIC connection, median", "lower"),

@@ -189,7 +189,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
     chosen = cast(TcpOptions, options)
     if chosen.flows not in ("both", "ring"):
         return _METRICS
-    total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True)
+    total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True, fills=0)
     least = Metric("goodput_least", "bit/s", "TCP goodput of the slowest flow", "higher")
     most = Metric("goodput_most", "bit/s", "TCP goodput of the fastest flow", "higher")
     return (total, *_METRICS[1:], least, most)

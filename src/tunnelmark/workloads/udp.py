@@ -6,6 +6,7 @@ what a VPN can carry, see `udp-search`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Annotated, cast
 
@@ -136,17 +137,27 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     return Reading(samples=tuple(samples), window=window, warmup=received[0].start)
 
 
+_METRICS = (
+    Metric("delivered", "bit/s", "UDP payload delivered", "higher", primary=True),
+    Metric("lost", "%", "datagrams lost", "lower", compare="difference", primary=True),
+    Metric("offered", "bit/s", "UDP payload that the sender sent", "higher"),
+    # iperf3 counts these for the whole run only, so the warm-up is in it.
+    Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),
+    Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower"),
+)
+
+
+def _metrics(options: Options) -> tuple[Metric, ...]:
+    """A flood fills no link with what arrives, by design."""
+    flood = cast(UdpOptions, options).flood
+    return tuple(replace(metric, fills=0) if flood else metric for metric in _METRICS)
+
+
 WORKLOAD = Workload(
     name="udp",
     title="UDP at a fixed rate, or a flood (iperf3)",
-    metrics=(
-        Metric("delivered", "bit/s", "UDP payload delivered", "higher", primary=True),
-        Metric("lost", "%", "datagrams lost", "lower", compare="difference", primary=True),
-        Metric("offered", "bit/s", "UDP payload that the sender sent", "higher"),
-        # iperf3 counts these for the whole run only, so the warm-up is in it.
-        Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),
-        Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower"),
-    ),
+    metrics=_METRICS,
+    metrics_of=_metrics,
     traffic=_traffic,
     read=_read,
     programs=(_iperf3.PROGRAM,),
