@@ -6,7 +6,7 @@ does, and `watch` makes an `Eye` for one trial:
     __init__  when the deployment stands and nothing of the workload has been started: the mesh is at rest
     begin     just before the traffic's client starts
     sample    every `every` seconds while it runs, if the watcher asks for that
-    end       when client and servers have ended, whatever became of them
+    end       when the client has ended, whatever became of it
 
 What the machine forbids is told by raising LabError (or OSError) with the reason in `watch` or `begin`: the trial goes on,
 the watcher's metrics are absent, and the reason stands in the trial's notes. No watcher makes a trial fail.

@@ -1,0 +1,50 @@
+"""One wire packet of ten is lost: every workload ends within its bound, with a result or with its reason, and the study goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.command import journal, run, small_study
+from tunnelmark import registry
+from tunnelmark.errors import MissingPart
+from tunnelmark.lab import programs
+from tunnelmark.workloads.base import Endpoints
+
+pytestmark = pytest.mark.root
+
+SHORT = {
+    "connect": 'event = "link-flap", outage = "500 ms", duration = "3 s"',
+    "http": 'duration = "2 s"',
+    "idle": 'duration = "1 s"',
+    "kube-api": "requests = 20",
+    "latency": 'load = ["0 %"], duration = "1 s"',
+    "nix": 'paths = 5, size = "2 MB"',
+    "quic": 'duration = "2 s"',
+    "udp-search": "sizes = [512]",
+    "video": 'duration = "3 s"',
+}
+AROUND = 40.0  # seconds that lab, start of servers and their end may take beside a workload's own bound
+
+
+def test_every_workload_ends_in_time(tmp_path: Path) -> None:
+    uses = []
+    for name, workload in registry.workloads().items():
+        try:
+            programs.require(registry.workload_part(workload))
+        except MissingPart:
+            continue
+        uses.append(f'[[workload]]\nname = "w-{name}"\nworkload = "{name}"\noptions = {{ {SHORT.get(name, "")} }}\n')
+    assert len(uses) > 8, "most workloads are not installed here"
+    study = small_study(tmp_path, profile="edge-loss-10+fast-ethernet")
+    study.write_text(study.read_text() + "\n" + "\n".join(uses))
+    done = run("run", study, "--out", tmp_path / "results", path=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    trials = [trial for trial in journal(tmp_path / "results") if trial["workload"].startswith("w-")]
+    assert len(trials) == 2 * len(uses)
+    for trial in trials:
+        workload = registry.workload(trial["workload"].removeprefix("w-"))
+        bound = workload.traffic(Endpoints.between("a", "b"), workload.options()).timeout
+        assert sum(trial["phases"].values()) < bound + AROUND, trial["workload"]
+        assert trial["outcome"] == "ok" or (trial["reason"] and trial["message"] and trial["hint"]), trial["workload"]
