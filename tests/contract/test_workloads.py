@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,35 @@ With a rate each: what is under way when a program stops is counted and never re
 _COUNTED = ("rx_bytes", "rx_packets", "tx_bytes", "tx_packets")
 
 
-@dataclass(frozen=True)
 class Standing:
     """A mesh that stands: its lab, its tunnel, and whether its link loses packets."""
 
     lab: Lab
     tunnel: Tunnel
-    lossy: bool
+
+    def __init__(self, keeper: Keeper, arm: str, link: str, logs: Path) -> None:
+        self._keeper, self._logs = keeper, logs
+        self._driver, self._options = registry.arm(arm)
+        installed(self._driver.part(self._options))
+        self._profile = load_profile(LINKS[link], Files.standard())
+        self._block: AbstractAsyncContextManager[Lab] | None = None
+        self.lossy = link == "lossy"
+
+    async def renew(self) -> None:
+        """A fresh lab with a fresh deployment, as every trial of a study has, in place of the one before."""
+        await self.end()
+        self._block = self._keeper.lab(TRIO, self._profile)
+        self.lab = await self._block.__aenter__()
+        ready = READY + self._driver.starting
+        deployed = deploy(self.lab, self._driver, self._options, logs=self._logs, ready_timeout=ready)
+        self.tunnel = await deployed.__aenter__()
+        await self.tunnel.settle(READY)
+
+    async def end(self) -> None:
+        """End the lab, if one stands."""
+        block, self._block = self._block, None
+        if block is not None:
+            await block.__aexit__(None, None, None)
 
 
 @pytest.fixture(scope="module", params=[(arm, link) for arm in ARMS for link in LINKS], ids=lambda pair: "-".join(pair))
@@ -55,19 +78,12 @@ def mesh(
     request: pytest.FixtureRequest, keeper: Keeper, run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standing]:
     arm, link = request.param
-    driver, options = registry.arm(arm)
-    installed(driver.part(options))
-    profile = load_profile(LINKS[link], Files.standard())
-    logs = tmp_path_factory.mktemp(f"{arm}-{link}")
-    lab_block = keeper.lab(TRIO, profile)
-    lab = run(lab_block.__aenter__())
+    standing = Standing(keeper, arm, link, tmp_path_factory.mktemp(f"{arm}-{link}"))
     try:
-        tunnel_block = deploy(lab, driver, options, logs=logs, ready_timeout=READY + driver.starting)
-        tunnel = run(tunnel_block.__aenter__())
-        run(tunnel.settle(READY))
-        yield Standing(lab, tunnel, link == "lossy")
+        run(standing.renew())
+        yield standing
     finally:
-        run(lab_block.__aexit__(None, None, None))
+        run(standing.end())
 
 
 @pytest.mark.parametrize("look", all_looks(), ids=lambda look: str(look.id))
@@ -77,6 +93,8 @@ def test_what_a_workload_says_is_true(
     workload = registry.workload(look.workload)
     installed(registry.workload_part(workload))
     options = workload.options.model_validate(look.options)
+    if look.alone:
+        run(mesh.renew())
     lab, tunnel = mesh.lab, mesh.tunnel
     source, target = TRIO.nodes[0], TRIO.nodes[-1]
     ends = Endpoints(

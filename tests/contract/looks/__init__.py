@@ -51,12 +51,18 @@ class Seen:
 
 @dataclass(frozen=True)
 class Look:
-    """A workload with options that make a short run, and the check (by assertions) that its figures are true."""
+    """A workload with options that make a short run, and the check (by assertions) that its figures are true.
+
+    `alone`: it must have a mesh of its own, as in a study. What one workload leaves behind disturbs it: on a lossy link every
+    lost fragment of a VPN that lets its packets be split keeps memory of the receiver for 30 s, and when 4 MB are
+    full (ipfrag_high_thresh, ipfrag_time) no packet that is split arrives.
+    """
 
     workload: str
     agrees: Callable[[Seen], None]
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""  # beside other looks at the same workload
+    alone: bool = False
 
     @property
     def id(self) -> str:

@@ -40,4 +40,4 @@ def _probes(said: list[dict[str, object]]) -> int:
     return total
 
 
-LOOKS = [Look("latency", agrees, {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"})]
+LOOKS = [Look("latency", agrees, {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"}, alone=True)]

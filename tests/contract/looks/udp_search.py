@@ -28,5 +28,5 @@ def agrees(seen: Seen) -> None:
 
 # 2 %: on the lossy link a search for less ends near zero, which says nothing about the path.
 LOOKS = [
-    Look("udp-search", agrees, {"sizes": [_SIZE], "loss": ["2 %"], "trial": "200 ms", "confirm": "500 ms"}),
+    Look("udp-search", agrees, {"sizes": [_SIZE], "loss": ["2 %"], "trial": "200 ms", "confirm": "500 ms"}, alone=True),
 ]
