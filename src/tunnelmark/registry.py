@@ -134,7 +134,7 @@ def parts() -> dict[str, Part]:
 
 def workload_part(kind: Workload) -> Part:
     """What is to be installed for a workload."""
-    return Part(kind.name, kind.programs, kind.packages, peer=kind.peer)
+    return kind.part
 
 
 def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:

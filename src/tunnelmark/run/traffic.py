@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,7 +154,6 @@ class Stage:
             await asyncio.gather(wait, death, return_exceptions=True)
 
     async def _holds(self, server: Program, condition: Condition | Holds) -> None:
-        node, deadline = self._lab.nodes[server.node], time.monotonic() + server.patience
         match condition:
             case Says(pattern):
                 files = (self._file(server), self._file(server, "err"))
@@ -165,7 +163,7 @@ class Stage:
                 while (await self._lab.nodes[name].run(argv, env=self._path)).code != 0:
                     await asyncio.sleep(_LOOK_AGAIN)
             case _:
-                await node.until(plain(condition), deadline - time.monotonic())
+                await self._lab.nodes[server.node].until(plain(condition), server.patience)
 
     def _file(self, program: Program, kind: str = "out") -> Path:
         return self._raw / f"{program.name}.{program.node}.{kind}"

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from tunnelmark.lab.programs import Part
 from tunnelmark.vpns.base import Command, Condition, File, Hand, Holds, Options
 
 FOLDER = PurePosixPath("/run/workload")
@@ -64,6 +65,12 @@ class Endpoints:
         """Endpoints without a path yet, to ask a workload what it would do and how long."""
         nothing = IPv4Address(0)
         return cls(source, target, nothing, nothing, nodes={source: nothing, target: nothing}, assets=_Anywhere())
+
+
+def check_warmup(warmup: float, duration: float) -> None:
+    """ValueError if a warm-up leaves less than half of the duration to measure; for the validators of options."""
+    if warmup > duration / 2:
+        raise ValueError("should have a warmup of at most half its duration")
 
 
 class _Anywhere(Mapping[str, Path]):
@@ -198,6 +205,11 @@ class Workload:
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
+
+    @property
+    def part(self) -> Part:
+        """What must be installed for it."""
+        return Part(self.name, self.programs, self.packages, peer=self.peer)
 
     def assets_with(self, options: Options) -> tuple[Asset, ...]:
         """What must have been made before a trial with these options."""

@@ -13,7 +13,7 @@ from tunnelmark.plan.fields import DurationText, MomentText, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
 from tunnelmark.vpns.base import Command, Hand, Options
 from tunnelmark.workloads import _nginx, _vegeta
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
 _PORT = 8080
 _SHORT, _LONG = "short", "long"  # the files that are asked for, and the beginnings of the metrics' names
@@ -41,8 +41,7 @@ class HttpOptions(Options):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> HttpOptions:
-        if self.warmup > self.duration / 2:
-            raise ValueError("should have a warmup of at most half its duration")
+        check_warmup(self.warmup, self.duration)
         if not 2 <= self.attack.requests <= _MOST:
             raise ValueError(f"should send from 2 to {_MOST} requests: that is its rate times its duration")
         if abs(self.share * _STEPS - round(self.share * _STEPS)) > 1e-6 or float(self.share) == 1:

@@ -18,7 +18,7 @@ from tunnelmark.plan.fields import DurationText, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options, TcpPort, UdpPort
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-probe"
 CLIENT, ANSWERS = "client", "answers"
@@ -47,8 +47,7 @@ class MtuOptions(Options):
     def _can_be_told_apart(self) -> MtuOptions:
         if len(set(self.sizes)) < len(self.sizes):
             raise ValueError("should name each of its sizes once")
-        if self.warmup > self.duration / 2:
-            raise ValueError("should have a warmup of at most half its duration")
+        check_warmup(self.warmup, self.duration)
         return self
 
 

@@ -17,7 +17,7 @@ from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options, Says
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-quic"
 SERVER, CLIENT = "server", "client"
@@ -48,8 +48,7 @@ class QuicOptions(Options):
 
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> QuicOptions:
-        if self.warmup > self.duration / 2:
-            raise ValueError("should have a warmup of at most half its duration")
+        check_warmup(self.warmup, self.duration)
         if self.duration - self.warmup < 2 * _STEP_S:
             raise ValueError(f"should measure for {2 * _STEP_S:g} s or more after its warmup")
         return self

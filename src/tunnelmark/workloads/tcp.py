@@ -17,7 +17,7 @@ from tunnelmark.plan.fields import DurationText, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
 
 class TcpOptions(Options):
@@ -36,8 +36,7 @@ class TcpOptions(Options):
 
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> TcpOptions:
-        if self.warmup > self.duration / 2:
-            raise ValueError("should have a warmup of at most half its duration")
+        check_warmup(self.warmup, self.duration)
         return self
 
 

@@ -17,7 +17,7 @@ from tunnelmark.plan.fields import DurationText, RateText, SizeText, WholeSecond
 from tunnelmark.units import Duration, Rate, Size
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
 _BUFFER = 4 * 1024 * 1024
 """Bytes of socket buffer: Linux's default overflowed at 200 Mbit/s on a busy machine, 4 MiB lost nothing."""
@@ -40,8 +40,7 @@ class UdpOptions(Options):
 
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> UdpOptions:
-        if self.warmup > self.duration / 2:
-            raise ValueError("should have a warmup of at most half its duration")
+        check_warmup(self.warmup, self.duration)
         return self
 
 
