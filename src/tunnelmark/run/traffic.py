@@ -21,6 +21,7 @@ from tunnelmark.workloads.base import EVENTS, Program, Traffic
 _LATE = "its output stands beside the trial's raw output"
 _LOOK_AGAIN = 0.005  # seconds between two looks at whether a server is ready
 _STEP_TIMEOUT = 20.0  # seconds that handing a file over may take
+_ALONE = 2.0  # seconds that a client may take for its own end once no server is left that could answer it
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,17 @@ class Stage:
             await self._ready(server, process)
 
     async def drive(self) -> None:
-        """The clients from their start to the end of the one that counts, and the events meanwhile."""
+        """The clients from their start to the end of the one that counts, and the events meanwhile.
+
+        A client that is left alone, because every server has given up and ended, is asked to end as well: what both
+        printed then says why.
+        """
         client, beside = self._traffic.client, self._traffic.beside
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *beside)))
         self._client = process
         self._servers += [_Started(*pair) for pair in zip(beside, others, strict=True)]
         events = asyncio.ensure_future(happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS))
+        left = asyncio.ensure_future(self._end_when_left(process))
         try:
             await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
         except TimeoutError:
@@ -69,7 +75,16 @@ class Stage:
             ) from None
         finally:
             events.cancel()
-            await asyncio.gather(events, return_exceptions=True)
+            left.cancel()
+            await asyncio.gather(events, left, return_exceptions=True)
+
+    async def _end_when_left(self, client: Process) -> None:
+        ending = [one.process.wait() for one in self._servers if not one.program.stays]
+        if not ending:
+            return
+        await asyncio.gather(*ending)
+        await asyncio.sleep(_ALONE)
+        await client.stop(self._traffic.client.patience)
 
     def outputs(self) -> dict[str, str]:
         """What each program printed, by its name, and what was done to the deployment."""

@@ -6,9 +6,10 @@ what a VPN can carry, see `udp-search`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from statistics import fmean
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -64,6 +65,15 @@ class _ReceiverEnd(BaseModel):
     streams: Annotated[tuple[_Stream, ...], Field(min_length=1, max_length=1)]
 
 
+class _Start(BaseModel):
+    connected: tuple[dict[str, Any], ...]
+
+
+class _Begun(BaseModel):
+    start: _Start
+    error: str = ""
+
+
 class _SentInAll(BaseModel):
     packets: int
 
@@ -92,10 +102,26 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     )
 
 
+def _raise_if_never_open(outputs: dict[str, str]) -> None:
+    """TrialVoid if the server waited in vain for a stream that the client could not open.
+
+    iperf3 opens a stream with one datagram each way (`iperf_udp_connect`) and repeats neither; the client then waits for 30 s.
+    """
+    with suppress(OutputUnreadable):
+        client, server = (_iperf3.read(outputs, name, _Begun) for name in (_iperf3.CLIENT, _iperf3.SERVER))
+        if "idle timeout" in server.error and not client.start.connected:
+            raise TrialVoid(
+                "iperf3 never began: the datagram that opens its stream, or the answer to it, was lost, and it repeats neither",
+                hint="so ends one trial of fifty on a link that loses 1 %; where all do, the VPN carries no UDP. "
+                "udp-search repeats its questions",
+            )
+
+
 def _read(outputs: dict[str, str], options: Options) -> Reading:
     # Only the receiver's JSON tells loss by interval, and its `end` is not to be trusted with rates:
     # in 3.12 `end.sum` holds the sender's rate beside the receiver's loss.
     chosen = cast(UdpOptions, options)
+    _raise_if_never_open(outputs)
     _iperf3.raise_if_failed(outputs)
     receiver = _iperf3.read(outputs, _iperf3.SERVER, _iperf3.Report[_Received, _ReceiverEnd])
     sender = _iperf3.read(outputs, _iperf3.CLIENT, _iperf3.Report[_iperf3.Span, _SenderEnd])

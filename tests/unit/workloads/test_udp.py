@@ -80,6 +80,11 @@ class TestFailure:
         with pytest.raises(WorkloadFailed, match=r"Broken pipe.*idle timeout"):
             read("udp-dies")
 
+    @pytest.mark.parametrize("lost", ["opening", "answer"])
+    def test_to_open_the_stream_says_nothing_of_the_path(self, lost: str):
+        with pytest.raises(TrialVoid, match="never began"):
+            read(f"udp-{lost}-lost")
+
     def test_is_a_sender_that_did_not_offer_what_was_asked(self):
         with pytest.raises(TrialVoid, match="only 100 of 200 Mbit/s"):
             read("udp-ipv4", rate="200 Mbit/s")
