@@ -79,7 +79,7 @@ class TestRate:
         label = bound.removesuffix(" %").replace(".", "_")
         assert values[f"packets_{payload}_loss_{label}"] == pytest.approx(packets, rel=0.02)
         assert values[f"bits_{payload}_loss_{label}"] == pytest.approx(packets * payload * 8, rel=0.02)
-        assert values[f"limited_{payload}"] == 0
+        assert values[f"limited_{payload}_loss_{label}"] == 0
         assert values[f"offered_max_{payload}"] > packets
 
     def test_of_an_emulated_link_with_a_long_delay_comes_back(self, tmp_path: Path):

@@ -17,6 +17,7 @@ from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
 
+
 @pytest.mark.parametrize("way", ["egress", "ingress"])
 def test_iperf3_whose_opening_datagram_or_its_answer_is_lost(way: Literal["egress", "ingress"], tmp_path: Path) -> None:
     driver, none = registry.arm("direct")

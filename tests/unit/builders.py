@@ -63,6 +63,7 @@ UDP = WorkloadInfo(
     ),
     window=3.0,
     warmup=0.5,
+    offered=OFFERED,
 )
 PROFILE = ProfileInfo("gigabit", "1 Gbit/s with a queue of 1 MiB", "made for this project", RATE, 1 << 20)
 TOPOLOGY = TopologyInfo("pair", "two hosts", ("a", "b"), {"wire": ("a", "b")})

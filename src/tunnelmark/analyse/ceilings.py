@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tunnelmark.analyse.model import Capacity, Ceiling, Cell, LinkShare
 from tunnelmark.record.results import MetricInfo, PlanInfo
-from tunnelmark.units import Rate
 
 DIRECT_OVERFLOWS = 1.02
 """Beyond this share the link is not shaped as it should be; the rest is what a queue lets out at the window's start."""
@@ -25,12 +24,17 @@ AT_LOAD = 0.99
 
 
 def ceiling_of(
-    cell: Cell, share: LinkShare | None, offered: float | None, capacity: Capacity | None = None
+    cell: Cell,
+    share: LinkShare | None,
+    offered: float | None,
+    capacity: Capacity | None = None,
+    *,
+    ended_by_lab: bool = False,
 ) -> Ceiling | None:
     """What held this throughput down, if not the arm.
 
     `share` is how direct fills the link in the same setting; `capacity` what the workload reaches on the bare link of the
-    same topology that is not shaped.
+    same topology that is not shaped; `ended_by_lab` that in most trials the workload itself says it was at its end.
     """
     if cell.spread is None or not is_rate(cell.metric):
         return None
@@ -39,7 +43,7 @@ def ceiling_of(
             return "load"
         if (found := _link_ceiling(cell, share)) is not None:
             return found
-    if capacity is not None and cell.spread.median >= NEAR_LAB * capacity.direct:
+    if ended_by_lab or (capacity is not None and cell.spread.median >= NEAR_LAB * capacity.direct):
         return "lab"
     return None
 
@@ -58,7 +62,7 @@ def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
 def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
     rates = {profile.name: profile.rate for profile in plan.profiles}
-    offers = {workload.name: offered_load(workload.options) for workload in plan.workloads}
+    offers = {workload.name: workload.offered for workload in plan.workloads}
     shares = []
     for cell in cells:
         rate = rates[cell.setting.profile]
@@ -76,7 +80,7 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
 def capacities(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[Capacity, ...]:
     """What each workload reaches on the bare link of a profile that shapes and impairs nothing, by every rate it has."""
     free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
-    offers = {workload.name: offered_load(workload.options) for workload in plan.workloads}
+    offers = {workload.name: workload.offered for workload in plan.workloads}
     return tuple(
         Capacity(cell.setting, cell.metric, cell.spread.median)
         for cell in cells
@@ -92,14 +96,3 @@ def is_rate(metric: MetricInfo) -> bool:
 
 def is_throughput(metric: MetricInfo) -> bool:
     return metric.unit == "bit/s" and metric.better == "higher"
-
-
-def offered_load(options: Mapping[str, object]) -> float | None:
-    """The bit/s that a workload offers, read from its option `rate`; None when it takes all it gets, as a `flood` does."""
-    rate = None if options.get("flood") else options.get("rate")
-    if isinstance(rate, (int, float)):
-        return float(rate) or None
-    try:
-        return float(Rate.parse(rate))
-    except ValueError:
-        return None

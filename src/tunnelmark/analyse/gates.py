@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.analyse import proofs
-from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput, offered_load
+from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
 
@@ -41,7 +41,7 @@ def _link_filled(analysis: Analysis) -> Gate:
     greedy = [
         use.name
         for use in plan.workloads
-        if offered_load(use.options) is None
+        if use.offered is None
         and any(metric.primary and is_throughput(metric) and metric.fills > 0 for metric in use.metrics)
     ]
     if not greedy:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from statistics import median
 
-from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares, offered_load
+from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import (
     Analysis,
@@ -149,8 +149,11 @@ def _verdict(is_reference: bool, tried: int, good: int, comparison: Comparison |
 def _with_ceilings(
     plan: PlanInfo, cells: tuple[Cell, ...], shares: tuple[LinkShare, ...], free: tuple[Capacity, ...]
 ) -> tuple[Cell, ...]:
-    offers = {use.name: offered_load(use.options) for use in plan.workloads}
+    offers = {use.name: use.offered for use in plan.workloads}
     filled = {(found.setting, found.metric): found for found in shares}
+    medians = {
+        (cell.arm, cell.setting, cell.metric.name): cell.spread.median for cell in cells if cell.spread is not None
+    }
     most = {(found.setting.topology, found.setting.workload, found.metric.name): found for found in free}
     return tuple(
         replace(
@@ -160,6 +163,7 @@ def _with_ceilings(
                 filled.get((cell.setting, cell.metric.name)),
                 offers[cell.setting.workload],
                 most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
+                ended_by_lab=medians.get((cell.arm, cell.setting, cell.metric.limited_by), 0.0) > 0,
             ),
         )
         for cell in cells

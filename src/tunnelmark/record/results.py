@@ -47,11 +47,15 @@ class MetricInfo:
     primary: bool
     watcher: str = ""  # who saw it; empty: the workload itself
     fills: float = 0.95
+    limited_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadInfo:
-    """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial."""
+    """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial.
+
+    `offered`: the bit/s that it offers, None where it takes all that it gets.
+    """
 
     name: str
     workload: str
@@ -60,6 +64,7 @@ class WorkloadInfo:
     metrics: tuple[MetricInfo, ...]
     window: float
     warmup: float
+    offered: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,6 +236,7 @@ def describe(
                 metrics=metrics(workload.metrics_with(options), watching(workload)),
                 window=traffic.window,
                 warmup=traffic.warmup,
+                offered=workload.offered(options),
             )
         )
     return PlanInfo(

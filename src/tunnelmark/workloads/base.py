@@ -29,7 +29,8 @@ class Metric:
     `better` says which way is good; `compare` whether two arms are compared by their ratio or by
     their difference (for metrics that are often zero); `primary` metrics are ranked and judged,
     the others are shown as explanation. `fills` is the share of a link's rate that the bare link must reach by a
-    throughput in bit/s, the rest being headers; 0 where one link's rate is not what limits it.
+    throughput in bit/s, the rest being headers; 0 where one link's rate is not what limits it. `limited_by` names a metric of
+    the same reading that is above zero where the generator ended it and not the path.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Metric:
     compare: Literal["ratio", "difference"] = "ratio"
     primary: bool = False
     fills: float = 0.95  # a full TCP segment carries 1,448 bytes of payload in a frame of 1,514
+    limited_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,8 @@ class Workload:
     `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
     options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
     recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.watch`) that a
-    trial must have: a metric that both declare is theirs to see, under the workload's title.
+    trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
+    offers with these options, None where it takes all that it gets.
     """
 
     name: str
@@ -201,6 +204,7 @@ class Workload:
     assets: Callable[[Options], tuple[Asset, ...]] | None = None
     peer: str = ""
     watch: tuple[str, ...] = ()
+    offered: Callable[[Options], float | None] = lambda _: None
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""

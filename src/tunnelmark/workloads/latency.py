@@ -124,7 +124,8 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
         metrics.append(Metric(f"offered_{_label(load)}", "bit/s", f"{at}: UDP payload offered", "higher"))
         metrics.append(Metric(f"lost_{_label(load)}", "%", f"{at}: lost of it", "lower", compare="difference"))
     if highest > 0:
-        metrics.append(Metric("capacity", "bit/s", "UDP payload that the path carried: 100 % of load", "higher"))
+        title = "UDP payload that the path carried: 100 % of load"
+        metrics.append(Metric("capacity", "bit/s", title, "higher", limited_by="limited"))
         limited = "searches for it that the sender or the receiver ended and not the path"
         metrics.append(Metric("limited", "searches", limited, "lower", compare="difference"))
     metrics.append(Metric("late_p99", "ms", "99th percentile of probes leaving late, as part of the delays", "lower"))

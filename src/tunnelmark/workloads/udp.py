@@ -178,6 +178,11 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
     return tuple(replace(metric, fills=0) if flood else metric for metric in _METRICS)
 
 
+def _offered(options: Options) -> float | None:
+    chosen = cast(UdpOptions, options)
+    return None if chosen.flood else float(chosen.rate)
+
+
 WORKLOAD = Workload(
     name="udp",
     title="UDP at a fixed rate, or a flood (iperf3)",
@@ -188,4 +193,5 @@ WORKLOAD = Workload(
     programs=(_iperf3.PROGRAM,),
     packages=(_iperf3.PACKAGE,),
     options=UdpOptions,
+    offered=_offered,
 )

@@ -6,6 +6,7 @@ practice add. `tunnelmark-probe` searches, and says only rates that a longer tri
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal, cast
 
 from pydantic import Field
@@ -81,23 +82,27 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                 "lower",
                 compare="difference",
             ),
-            Metric(
-                _name("limited", size),
-                "searches",
-                f"searches that the sender or the receiver ended and not the path, {_said(size)}",
-                "lower",
-                compare="difference",
-            ),
         )
     )
 
 
 def _of_bound(size: int | str, loss: Share, *, bits: bool, packets: bool) -> tuple[Metric, ...]:
     at = f"with at most {loss} lost, {_said(size)}"
+    name = partial(_name, size=size, loss=loss)
+    limited = name("limited")
     return (
-        Metric(_name("bits", size, loss), "bit/s", f"highest UDP payload rate {at}", "higher", primary=bits),
-        Metric(_name("packets", size, loss), "packets/s", f"highest packet rate {at}", "higher", primary=packets),
-        Metric(_name("gap", size, loss), "%", f"how far above it the lowest failing rate was, {at}", "lower"),
+        Metric(name("bits"), "bit/s", f"highest UDP payload rate {at}", "higher", primary=bits, limited_by=limited),
+        Metric(
+            name("packets"), "packets/s", f"highest packet rate {at}", "higher", primary=packets, limited_by=limited
+        ),
+        Metric(name("gap"), "%", f"how far above it the lowest failing rate was, {at}", "lower"),
+        Metric(
+            limited,
+            "searches",
+            f"searches that the sender or receiver ended and not the path, {at}",
+            "lower",
+            "difference",
+        ),
     )
 
 
@@ -149,7 +154,6 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         samples.append(Sample(_name("offered_max", size), max(one.offered_max for one in done)))
         if done[0].split is not None:
             samples.append(Sample(_name("split", size), 100 * done[0].split))
-        samples.append(Sample(_name("limited", size), float(sum(one.limit is not None for one in done))))
     return Reading(samples=tuple(samples), window=confirming, warmup=tried - confirming)
 
 
@@ -159,6 +163,7 @@ def _of_search(found: _Found, size: int | str, loss: Share) -> list[Sample]:
     samples = [
         Sample(_name("packets", size, loss), rate),
         Sample(_name("bits", size, loss), rate * found.size * 8),
+        Sample(_name("limited", size, loss), float(found.limit is not None)),
     ]
     if rate and found.failed is not None:
         samples.append(Sample(_name("gap", size, loss), 100 * (found.failed / rate - 1)))

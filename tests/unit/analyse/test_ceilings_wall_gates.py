@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.analyse import gates, judge
-from tunnelmark.analyse.ceilings import offered_load
 from tunnelmark.analyse.model import Setting
 from tunnelmark.analyse.wall import wall_time
 from tunnelmark.record.results import ProfileInfo, Results, SampleRow, Session
@@ -56,11 +55,16 @@ def test_all_that_was_offered_is_limited_by_the_load_and_less_is_not():
     assert ceilings["openvpn"] is None
 
 
-@pytest.mark.parametrize(
-    ("options", "load"), [({"rate": "200 Mbit/s"}, 2e8), ({"rate": 5}, 5.0), ({}, None), ({"rate": "fast"}, None)]
-)
-def test_the_offered_load_is_read_from_the_options(options, load):
-    assert offered_load(options) == load
+@pytest.mark.parametrize(("told", "ceiling"), [(1.0, "lab"), (0.0, None)])
+def test_a_rate_that_the_generator_ended_is_limited_by_the_lab(told, ceiling):
+    rate = replace(TCP.metrics[0], name="rate", unit="packets/s", limited_by="retransmits")
+    study = replace(Study(workloads=(replace(TCP, metrics=(rate, TCP.metrics[1])),)).results())
+    trials = tuple(
+        replace(row, samples=(SampleRow("rate", "packets/s", 1e5), SampleRow("retransmits", "1/GB", told)))
+        for row in study.trials
+    )
+    found = judge(replace(study, trials=trials)).cell("tinc", TCP_SETTING, "rate")
+    assert found.ceiling == ceiling
 
 
 @pytest.mark.parametrize(("share", "passed"), [(0.956, True), (0.93, False), (1.05, False)])

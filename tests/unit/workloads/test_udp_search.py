@@ -62,7 +62,9 @@ class TestWhatItReads:
             assert values[f"bits_{size}_loss_0"] == pytest.approx(packets * payload * 8, rel=0.01)
             assert 0 < values[f"gap_{size}_loss_0"] < 1.1
             assert values[f"offered_max_{size}"] > packets
-            assert values[f"split_{size}"] == values[f"limited_{size}"] == 0
+            assert (
+                values[f"split_{size}"] == values[f"limited_{size}_loss_0"] == values[f"limited_{size}_loss_0_1"] == 0
+            )
 
     def test_is_zero_where_no_rate_is_without_loss(self):
         values = whole(read("search-lossy", sizes=[512], loss=["0 %"]))
@@ -75,9 +77,9 @@ class TestWhatItReads:
         assert reading.warmup > 1
 
     @pytest.mark.parametrize("limit", ["sender", "receiver"])
-    def test_counts_the_searches_that_the_laboratory_ended(self, limit: str):
+    def test_marks_the_searches_that_the_laboratory_ended(self, limit: str):
         values = whole(WORKLOAD.read(changed("search-shaped", "found", limit=limit), options(**SHAPED)))
-        assert (values["limited_64"], values["limited_full"]) == (2, 2)
+        assert all(values[f"limited_{size}_loss_{bound}"] == 1 for size in ("64", "full") for bound in ("0", "0_1"))
 
     def test_leaves_out_what_the_kernel_does_not_tell(self):
         values = whole(WORKLOAD.read(changed("search-shaped", "found", split=None), options(**SHAPED)))
