@@ -212,7 +212,8 @@ async def measure(
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
         parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
-        now = environment.capture(dict.fromkeys(parts), lab=found, guest=guest)
+        used = [registry.workload_part(kit.workloads[use.workload]) for use in plan.study.workloads]
+        now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
         if resuming:

@@ -15,7 +15,7 @@ import tunnelmark
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import machine
 from tunnelmark.lab.programs import TOOLS, Part, find, part_version, peer_folder, require, sha256
-from tunnelmark.peers import record
+from tunnelmark.peers import debian, record
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -45,12 +45,13 @@ def capture(
     command: Sequence[str] = (),
     lab: Mapping[str, Any] | None = None,
     tools: Iterable[Part] = TOOLS,
+    workloads: Iterable[Part] = (),
     guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The environment now, fit to be written as JSON.
 
     `vpns` are the parts of the VPNs under test: MissingPart if one of their programs is not there. A
-    tool that is not there is left out. `lab` is what the lab says of itself, `command` the command
+    tool or a workload that is not there is left out. `lab` is what the lab says of itself, `command` the command
     line (default: this process's own). `guest` is what is known of the virtual machine that this is, if it is one.
     """
     return {
@@ -68,6 +69,11 @@ def capture(
         **({"guest": dict(guest)} if guest else {}),
         "vpns": {
             part.name: {"version": part_version(part), "programs": _programs(part), **_peer(part)} for part in vpns
+        },
+        "workloads": {
+            part.name: {"packages": debian.versions(part.packages), "programs": _programs(part), **_peer(part)}
+            for part in workloads
+            if _installed(part)
         },
         "tools": {part.name: _tool(part) for part in tools if _installed(part)},
         "host_sysctls": sysctls(),
@@ -112,8 +118,7 @@ def _tool(part: Part) -> dict[str, str]:
 
 def _installed(part: Part) -> bool:
     try:
-        for program in part.programs:
-            find(program)
+        require(part)
     except MissingPart:
         return False
     return True

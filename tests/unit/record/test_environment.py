@@ -57,6 +57,13 @@ def test_a_vpn_that_is_not_installed_is_an_error_with_a_hint() -> None:
     assert caught.value.hint == "apt-get install gone"
 
 
+def test_a_workload_has_its_packages_and_the_hash_of_every_program() -> None:
+    found = environment.capture([], tools=[], workloads=[SHELL, GONE])["workloads"]
+    assert set(found) == {"shell"}
+    assert found["shell"]["programs"]["sh"]["sha256"] == sha256(Path("/bin/sh").resolve())
+    assert set(found["shell"]["packages"]) <= {"dash"}
+
+
 def test_a_tool_that_is_not_installed_is_left_out() -> None:
     assert set(environment.capture([], tools=[GONE, SHELL])["tools"]) == {"shell"}
 
