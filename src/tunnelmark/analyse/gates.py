@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tunnelmark.analyse import proofs
 from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput
+from tunnelmark.analyse.failures import causes
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
 
@@ -22,11 +23,7 @@ def _succeeded(analysis: Analysis) -> Gate:
     attempts = len(analysis.results.trials)
     said = []
     if analysis.failures:
-        by_cause: dict[str, list[str]] = {}
-        for row in analysis.failures:
-            by_cause.setdefault(row.reason or row.outcome, []).append(row.trial)
-        causes = "; ".join(f"{cause}: {', '.join(trials)}" for cause, trials in by_cause.items())
-        said.append(f"{len(analysis.failures)} of {attempts} attempts have no result ({causes})")
+        said.append(f"{len(analysis.failures)} of {attempts} attempts have no result ({causes(analysis.failures)})")
     if analysis.missing:
         said.append(f"{len(analysis.missing)} of {len(analysis.results.plan.trials)} trials have not run yet")
     return Gate("every trial succeeded", not said, "; ".join(said) or f"all {attempts} attempts succeeded")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+import tunnelmark
 from tunnelmark import registry
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.plan.files import PATH_VARIABLE
@@ -44,7 +45,8 @@ def vpn(name: str, folder: Path | None) -> None:
         raise StoreError(f"{file} cannot be written: {error.strerror}", hint="choose a folder with --dir") from error
     click.echo(f"wrote {file}")
     click.echo("next:")
-    if str(base) not in os.environ.get(PATH_VARIABLE, "").split(os.pathsep):
+    found_anyway = {str(Path(tunnelmark.__file__).parent), *os.environ.get(PATH_VARIABLE, "").split(os.pathsep)}
+    if str(base) not in found_anyway:
         click.echo(f"  export {PATH_VARIABLE}={base}")
     click.echo(f"  fill in {file.name} (docs/add-a-vpn.md explains each field)")
     click.echo(f"  make contract VPN={name}      the suite that every driver passes")

@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.run.loop import BETWEEN, Kit
-from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.outcome import Attempt, Failure
 from tunnelmark.units import clock
 
+_MISSING = MissingPart("").kind
 _REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
 
 
@@ -56,6 +58,7 @@ class Live:
         self._ran = 0
         self._begun = 0.0
         self._outside = 0.0  # seconds beside traffic, of all trials that ran
+        self._told: set[str] = set()  # what is said of parts that are missing
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -96,13 +99,23 @@ class Live:
             self._between = self._outside / self._ran
         self._bar.update(self._task, completed=self._count, left=self._time_left())
         if attempt.failure is not None:
-            line = Text(f"{attempt.outcome}: {_name(attempt.trial)}: {attempt.failure.message}", style="red")
-            self._console.print(line, soft_wrap=True)
+            self._failed(attempt, attempt.failure)
         elif not self._console.is_terminal:
             self._console.print(
                 f"[{self._count}/{self._all}] {_name(attempt.trial)}: ok, {took:.1f} s; {self._time_left()}",
                 markup=False,
+                soft_wrap=True,
             )
+
+    def _failed(self, attempt: Attempt, failure: Failure) -> None:
+        """Say why a trial has no result; what is not installed is said once, not for every trial that needs it."""
+        if failure.message in self._told:
+            return
+        line = f"{attempt.outcome}: {_name(attempt.trial)}: {failure.message}"
+        if failure.kind == _MISSING:
+            self._told.add(failure.message)
+            line += "; said once, all trials that need it fail"
+        self._console.print(Text(line, style="red"), soft_wrap=True)
 
     def _time_left(self) -> str:
         left = self._left + (self._all - self._count) * self._between

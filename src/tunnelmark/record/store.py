@@ -99,7 +99,9 @@ def discard_unfinished(folder: Path) -> set[str]:
 def require_same(folder: Path, now: Mapping[str, Any]) -> None:
     """StoreError if the machine, a VPN or a workload's program is not what it was when the results were begun."""
     before = load_environment(folder)
-    differs = [what for what in ("machine", "vpns", "workloads") if before.get(what) != json.loads(json.dumps(now[what]))]
+    differs = [
+        what for what in ("machine", "vpns", "workloads") if before.get(what) != json.loads(json.dumps(now[what]))
+    ]
     if differs:
         raise StoreError(
             f"{folder} was begun with other programs or on another machine ({', '.join(differs)} differ)",

@@ -13,6 +13,7 @@ from jinja2 import PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tunnelmark.analyse import linkwords
+from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
@@ -88,6 +89,7 @@ def render(analysis: Analysis) -> str:
         when=datetime.fromtimestamp(started, UTC).strftime("%-d %B %Y, %H:%M UTC") if started is not None else "",
         cautions=cautions(analysis),
         gates=gates(analysis),
+        failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),
         where=view.where,

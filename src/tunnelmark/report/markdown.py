@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import MetricInfo
@@ -144,8 +145,9 @@ def _failures(analysis: Analysis) -> list[str]:
     if not analysis.failures:
         return []
     parts = ["## What failed"]
-    for row in analysis.failures:
-        cause = f"**{_safe(row.trial)}** ({row.reason or row.outcome}): {_safe(row.message or '')}"
+    for group in grouped(analysis.failures):
+        row = group.first
+        cause = f"**{_safe(group.title)}** ({row.reason or row.outcome}): {_safe(row.message or '')}"
         hint = f" Hint: {_safe(row.hint)}" if row.hint else ""
         log = (
             f"\n\n  <details><summary>end of the log</summary>\n\n{_block(row.log)}\n\n  </details>" if row.log else ""

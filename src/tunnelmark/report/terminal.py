@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +17,8 @@ from tunnelmark.report import costs, view, words
 from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
+_COLUMN = 15  # characters of a metric's column at least: `3.4× [2.9–4.4]`
+_BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
 _STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "reference": "bold"}
 
 
@@ -25,7 +30,7 @@ def render(analysis: Analysis) -> RenderableType:
     for heading, settings in view.groups(analysis):
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
-        parts.append(_table(analysis, settings))
+        parts.append(Outcome(analysis, settings))
     parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
@@ -35,20 +40,47 @@ def render(analysis: Analysis) -> RenderableType:
     return Group(*parts)
 
 
-def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> Table:
+@dataclass(frozen=True)
+class Outcome:
+    """Every arm by every primary metric of some settings, in as many tables one below the other as the width asks for."""
+
+    analysis: Analysis
+    settings: tuple[Setting, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The tables, each with about as many columns as the next."""
+        columns = [
+            (setting, metric) for setting in self.settings for metric in view.primary_metrics(self.analysis, setting)
+        ]
+        arms = max((len(summary.arm) for summary in self.analysis.arms), default=0)
+        fit = max((options.max_width - arms - _BESIDE) // _COLUMN, 1)
+        tables = -(-len(columns) // fit) or 1
+        each = -(-len(columns) // tables)
+        for begin in range(0, max(len(columns), 1), max(each, 1)):
+            if begin:
+                yield ""
+            yield _table(self.analysis, columns[begin : begin + each], beside=not begin)
+
+
+def _table(analysis: Analysis, columns: Sequence[tuple[Setting, MetricInfo]], *, beside: bool) -> Table:
+    """One table; with `beside` it also says how many trials of an arm succeeded, and how soon a packet passed."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     table.add_column("arm", no_wrap=True)
-    table.add_column("ok", no_wrap=True)
-    table.add_column("first\npacket", no_wrap=True)
-    columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
+    if beside:
+        table.add_column("ok", no_wrap=True)
+        table.add_column("first\npacket", no_wrap=True)
     for _, metric in columns:
         table.add_column(Text(metric.title), overflow="fold")
     for summary in analysis.arms:
         first = summary.first_packet
+        good = summary.success.count == summary.success.total
+        about = (
+            Text(words.share(summary.success), style="" if good else "red"),
+            words.scale("s", [first.median]).value(first.median) if first else "",
+        )
         table.add_row(
             Text(summary.arm, style="bold" if summary.arm == analysis.reference else ""),
-            Text(words.share(summary.success), style="" if summary.success.count == summary.success.total else "red"),
-            words.scale("s", [first.median]).value(first.median) if first else "",
+            *(about if beside else ()),
             *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
         )
     return table

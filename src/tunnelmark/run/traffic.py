@@ -70,7 +70,7 @@ class Stage:
             await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
         except TimeoutError:
             raise WorkloadFailed(
-                f"the client {client.name} did not end within {self._traffic.timeout:g} s",
+                f"the program {client.name} did not end within {self._traffic.timeout:g} s",
                 hint="the path may have stopped carrying packets in the middle of the trial",
             ) from None
         finally:

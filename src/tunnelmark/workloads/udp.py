@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.plan.fields import DurationText, RateText, SizeText, WholeSeconds
@@ -45,10 +45,17 @@ class UdpOptions(Options):
         return self
 
 
+def _signed(count: int) -> int:
+    """iperf3 3.12 prints a count below zero as one of 64 bits without a sign."""
+    return count - (1 << 64) if count >= 1 << 63 else count
+
+
 class _Received(_iperf3.Span):
     bytes: int
     packets: int  # by sequence number: those that arrived and those that are missing
-    lost_packets: int  # below zero when a packet that was missed arrives in a later interval
+    lost_packets: Annotated[
+        int, AfterValidator(_signed)
+    ]  # below zero when a packet that was missed arrives in a later interval
     jitter_ms: float  # RFC 1889, smoothed
 
 

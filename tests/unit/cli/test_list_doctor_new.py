@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tunnelmark
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
 from tunnelmark.lab.doctor import Check
@@ -108,6 +109,14 @@ def test_new_vpn_writes_a_driver_that_is_found(
     registry.vpns.cache_clear()
     assert registry.vpn("my-vpn").name == "my-vpn"
     registry.vpns.cache_clear()
+
+
+def test_new_vpn_asks_for_no_path_where_the_driver_is_found_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tunnelmark, "__file__", str(tmp_path / "__init__.py"))
+    assert cli.main(["new", "vpn", "my-vpn", "--dir", str(tmp_path)]) == 0
+    assert PATH_VARIABLE not in capsys.readouterr().out
 
 
 def test_new_vpn_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

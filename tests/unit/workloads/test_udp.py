@@ -51,6 +51,12 @@ class TestWhatItReads:
         # 47.5 of 80 Mbit/s arrived
         assert whole(read("udp-ipv6-loss", rate="80 Mbit/s"))["lost"] == pytest.approx(100 * (1 - 47.54 / 80), abs=0.3)
 
+    def test_is_right_where_packets_come_back_in_disorder(self):
+        # Counts below zero are printed as 2^64 less themselves. 4,441 + 5,347 datagrams came before the warm-up's end.
+        assert "18446744073709551578" in recorded("udp-reordered")["server"]
+        values = whole(read("udp-reordered", flood=True, duration="1 s"))
+        assert values["lost"] == pytest.approx(100 * (1 - (54600 - 4441 - 5347) / (301300 - 28764 - 27088)), abs=0.01)
+
     def test_counts_what_was_lost_after_the_last_arrival(self):
         client = json.loads(recorded("udp-ipv4")["client"])
         client["end"]["sum_sent"]["packets"] += 1000

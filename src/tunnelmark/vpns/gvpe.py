@@ -1,0 +1,89 @@
+"""GNU VPE: an Ethernet mesh whose nodes share one configuration file and dial each other, over UDP, TCP, or IP itself."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Interface,
+    Mesh,
+    Options,
+    Overlay,
+    TcpPort,
+    UdpPort,
+)
+
+INTERFACE = "gvpe0"
+READY = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}  # the default ports
+
+
+class GvpeOptions(Options):
+    """`transport` of all nodes: `udp` as in the makers' sample, `tcp`, or `rawip` (a protocol of its own on IP)."""
+
+    transport: Literal["udp", "tcp", "rawip"] = "udp"
+
+
+def _config(mesh: Mesh, options: GvpeOptions) -> str:
+    """The file of all nodes."""
+    lines = [f"ifname = {INTERFACE}", "if-up = if-up", "enable-udp = no", f"enable-{options.transport} = yes"]
+    for host in mesh.hosts:
+        lines += [f"node = {host.name}", f"hostname = {host.underlay}"]
+    return "\n".join(lines) + "\n"
+
+
+def _files(mesh: Mesh, host: Host, options: GvpeOptions) -> list[File]:
+    up = f"#!/bin/sh\nip address add {host.overlay} dev $IFNAME && exec ip link set $IFNAME up\n"
+    return [
+        File(host.name, host.dir / "gvpe.conf", _config(mesh, options)),
+        File(host.name, host.dir / "if-up", up, mode=0o700),
+        File(host.name, host.dir / "hostkey", from_desk=f"{host.name}.privkey"),
+        *(File(host.name, host.dir / "pubkey" / peer.name, from_desk=peer.name) for peer in mesh.hosts),
+    ]
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """One node after the other, so that whoever dials is answered: what is dialled in vain is tried again ever more seldom."""
+    assert isinstance(options, GvpeOptions)
+    argv, ready = ("gvpe", "-D", "-l", "info", "-c"), READY[options.transport]
+    daemons = (Daemon(host.name, "gvpe", (*argv, str(host.dir), host.name), ready=ready) for host in mesh.hosts)
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        desk=(("touch", "gvpe.conf"), *(("gvpectrl", "-c", ".", "-q", "-g", host.name) for host in mesh.hosts)),
+        files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
+        phases=tuple((daemon,) for daemon in daemons),
+    )
+
+
+_PROTOCOL = "gvpe.protocol(7)"
+_SEEN = "2026-11-22"  # when the facts below were looked up
+
+DRIVER = Driver(
+    name="gvpe",
+    title="GNU VPE",
+    homepage="http://software.schmorp.de/pkg/gvpe.html",
+    packages=("gvpe", "net-tools", "iproute2"),
+    programs=("gvpe", "gvpectrl", "ifconfig", "ip"),
+    peer="gvpe",
+    version=("gvpe", "--version"),
+    version_pattern=r"gvpe version (\S+)",
+    deploy=deploy,
+    options=GvpeOptions,
+    variants={"gvpe-tcp": {"transport": "tcp"}, "gvpe-rawip": {"transport": "rawip"}},
+    features=Features(
+        transport=Fact("UDP; TCP, an IP protocol, ICMP or DNS if told to", _PROTOCOL, _SEEN),
+        encryption=Fact("AES-128-CTR and an HMAC", f"{_PROTOCOL}; measured here, 3.1: imports of libcrypto", _SEEN),
+        handshake=Fact("RSA-OAEP and X25519", f"{_PROTOCOL}: The authentication/key exchange protocol", _SEEN),
+        routing=Fact("full mesh of configured nodes; routers forward or mediate if told to", "gvpe.conf(5)", _SEEN),
+        inner=Fact("Ethernet", "gvpe.osdep(5): native/linux", _SEEN),
+        mtu=Fact("1434, from an outer MTU of 1500 that is configured", "measured here, 3.1; gvpe.conf(5): mtu", _SEEN),
+        datapath=Fact("user space over TAP, one thread", "gvpe.osdep(5): native/linux; measured here, 3.1", _SEEN),
+        licence=Fact("GPL-3.0-or-later with OpenSSL exception", "/usr/share/doc/gvpe/copyright", _SEEN),
+    ),
+)
