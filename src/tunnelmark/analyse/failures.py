@@ -37,6 +37,13 @@ def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
     return tuple(FailureGroup(tuple(rows)) for rows in found.values())
 
 
+def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
+    """Arms of which no attempt has a result, in order of their first."""
+    tried = Counter(row.arm for row in trials)
+    good = Counter(row.arm for row in trials if row.outcome == "ok")
+    return tuple(arm for arm in tried if not good[arm])
+
+
 def causes(failures: Sequence[TrialRow]) -> str:
     """Every cause with its trials, or where they are many with their number by arm."""
     by_cause: dict[str, list[TrialRow]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.record.results import MetricInfo
@@ -11,6 +12,8 @@ from tunnelmark.report import words
 from tunnelmark.report.flames import recorded
 from tunnelmark.report.view import primary_metrics
 from tunnelmark.units import clock
+
+ENOUGH = 3  # blocks from which on an interval is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +49,37 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if analysis.missing:
         done = len(plan.trials) - len(analysis.missing)
         said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
-    if plan.blocks < 3:
+    if plan.blocks < ENOUGH:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
-    if analysis.failures:
-        arms = words.listed(list(dict.fromkeys(row.arm for row in analysis.failures)))
-        count = len(analysis.failures)
-        said.append(
-            f"{count} {'attempt' if count == 1 else 'attempts'} failed ({arms}); means stand beside success rates."
-        )
+    said += _failed(analysis)
     if analysis.disturbed:
         count = len(analysis.disturbed)
         said.append(f"Other work on the machine disturbed {count} {'trial' if count == 1 else 'trials'}.")
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
     return tuple(said)
+
+
+def _failed(analysis: Analysis) -> list[str]:
+    """Arms without any result, and how many attempts of the others failed."""
+    nothing = silent(analysis.results.trials)
+    others = [row for row in analysis.failures if row.arm not in nothing]
+    said = []
+    if nothing:
+        verb = "has" if len(nothing) == 1 else "have"
+        said.append(f"{words.listed([_why(analysis, arm) for arm in nothing])} {verb} no result at all.")
+    if others:
+        arms = words.listed(list(dict.fromkeys(row.arm for row in others)))
+        count = f"{len(others)} {'attempt' if len(others) == 1 else 'attempts'}"
+        said.append(f"{count} failed ({arms}); means stand beside success rates.")
+    return said
+
+
+def _why(analysis: Analysis, arm: str) -> str:
+    """The arm, with what all of its attempts said if they said the same."""
+    said = {row.message for row in analysis.failures if row.arm == arm}
+    return f"{arm} ({said.pop()})" if len(said) == 1 and None not in said else arm
 
 
 def _guest(analysis: Analysis) -> tuple[str, ...]:
@@ -96,6 +115,7 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tupl
     if not cells:
         return ("Only the bare link was measured.",)
     said = []
+    nothing = silent(analysis.results.trials)  # the cautions say so once
     judged = [cell for cell in cells if cell.verdict in ("better", "worse", "tie")]
     if analysis.same.standing != "agrees":
         said += _unranked([cell for cell in cells if cell.against_direct and cell.against_direct.estimate is not None])
@@ -103,11 +123,11 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tupl
         said += _ranked(analysis, metric, judged)
     said += _ceilings(cells)
     for verdict, text in (("failed", "failed in every attempt"), ("not run", "not run yet")):
-        arms = [cell.arm for cell in cells if cell.verdict == verdict]
+        arms = [cell.arm for cell in cells if cell.verdict == verdict and cell.arm not in nothing]
         if arms:
             said.append(f"{words.listed(arms)}: {text}.")
     few = [cell.arm for cell in cells if cell.verdict == "too few blocks"]
-    if few:
+    if few and analysis.results.plan.blocks >= ENOUGH:  # else the cautions say so for all
         said.append(f"Too few blocks to judge {words.listed(few)}.")
     return tuple(said)
 

@@ -77,6 +77,12 @@ class Group:
     insides: tuple[Figure, ...]
 
 
+def _prose(text: str) -> Markup:
+    """Text in which backticks mark what is code, as everywhere in studies."""
+    code = Markup("<code>{}</code>")
+    return Markup().join(code.format(part) if odd % 2 else part for odd, part in enumerate(text.split("`")))
+
+
 def render(analysis: Analysis) -> str:
     """The whole page; it stands in the results folder, so raw files are linked relative to that."""
     plan = analysis.results.plan
@@ -126,6 +132,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     templates.filters["raw_link"] = quote
+    templates.filters["prose"] = _prose
     return templates.get_template("report.html.j2")
 
 

@@ -100,6 +100,13 @@ def test_what_a_reader_must_know_first_stands_first_everywhere(kind, caution):
     assert caution.replace("(", "(") in markdown.render(analysis)
 
 
+def test_an_arm_without_any_result_is_told_once_and_not_beside_every_metric():
+    uses, blocks = ("tcp", "ping", "udp"), range(1, 6)
+    analysis = judge(Study(fails=tuple(("tinc", use, block) for use in uses for block in blocks)).results())
+    assert any("tinc (" in text and "has no result at all" in text for text in cautions(analysis))
+    assert not any("tinc" in finding.text for finding in findings(analysis))
+
+
 def test_results_beside_each_other_have_a_column_each_and_no_verdict_across():
     columns = {"Linux 6.1": judge(LOST.results()), "Linux 6.12": judge(replace(LOST, tcp={"nebula": 0.9}).results())}
     console = Console(width=160, record=True, force_terminal=False, color_system=None)

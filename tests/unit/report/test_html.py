@@ -129,9 +129,10 @@ def test_a_record_of_the_environment_may_lack_anything(environment):
 
 def test_names_from_a_study_file_are_text_not_markup():
     results = STUDY.results()
-    plan = replace(results.plan, title="<b>x</b>", description="a & b")
+    plan = replace(results.plan, title="<b>x</b>", description="a & b with `tc -s <x>`")
     text = html.render(judge(replace(results, plan=plan)))
     assert "<b>x</b>" not in text
+    assert "a &amp; b with <code>tc -s &lt;x&gt;</code>" in text
     Page(text)
 
 
