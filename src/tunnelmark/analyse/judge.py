@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from statistics import median
 
+from tunnelmark.analyse.arms import spread, summaries
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import (
     Analysis,
-    ArmSummary,
     Capacity,
     Cell,
     Comparison,
     LinkShare,
     SameSame,
     Setting,
-    Spread,
     Verdict,
 )
 from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
@@ -57,7 +55,7 @@ def judge(results: Results) -> Analysis:
         results=results,
         reference=reference,
         same=same,
-        arms=tuple(_summary(arm.name, results.trials) for arm in plan.arms),
+        arms=summaries((arm.name for arm in plan.arms), results.trials),
         cells=cells,
         pairs=pairs,
         rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
@@ -126,7 +124,7 @@ def _cells(
                         planned=plan.blocks,
                         success=share(good, len(tried)),
                         values=found,
-                        spread=_spread([value.value for value in found]),
+                        spread=spread([value.value for value in found]),
                         against_direct=comparison,
                         verdict=_verdict(arm.name == reference, len(tried), good, comparison, metric),
                     )
@@ -168,14 +166,3 @@ def _with_ceilings(
         )
         for cell in cells
     )
-
-
-def _summary(arm: str, trials: tuple[TrialRow, ...]) -> ArmSummary:
-    tried = [row for row in trials if row.arm == arm]
-    good = [row for row in tried if row.outcome == "ok"]
-    first = [max(row.first_packet.values()) for row in good if row.first_packet]
-    return ArmSummary(arm, share(len(good), len(tried)), _spread(first))
-
-
-def _spread(values: list[float]) -> Spread | None:
-    return Spread(median(values), min(values), max(values)) if values else None

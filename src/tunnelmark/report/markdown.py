@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
@@ -60,7 +61,7 @@ def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
     columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
     head = ["arm", "ok", "first packet", *(metric.title for _, metric in columns)]
     rows = []
-    for summary in analysis.arms:
+    for summary in in_settings(analysis, settings):
         first = summary.first_packet
         rows.append(
             [

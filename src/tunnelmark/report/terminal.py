@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.model import Analysis, ArmSummary, Cell, Setting
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import costs, view, words
 from tunnelmark.report.findings import cautions, time_spent
@@ -59,10 +60,17 @@ class Outcome:
         for begin in range(0, max(len(columns), 1), max(each, 1)):
             if begin:
                 yield ""
-            yield _table(self.analysis, columns[begin : begin + each], beside=not begin)
+            summaries = in_settings(self.analysis, self.settings) if not begin else self.analysis.arms
+            yield _table(self.analysis, summaries, columns[begin : begin + each], beside=not begin)
 
 
-def _table(analysis: Analysis, columns: Sequence[tuple[Setting, MetricInfo]], *, beside: bool) -> Table:
+def _table(
+    analysis: Analysis,
+    summaries: Sequence[ArmSummary],
+    columns: Sequence[tuple[Setting, MetricInfo]],
+    *,
+    beside: bool,
+) -> Table:
     """One table; with `beside` it also says how many trials of an arm succeeded, and how soon a packet passed."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     table.add_column("arm", no_wrap=True)
@@ -71,7 +79,7 @@ def _table(analysis: Analysis, columns: Sequence[tuple[Setting, MetricInfo]], *,
         table.add_column("first\npacket", no_wrap=True)
     for _, metric in columns:
         table.add_column(Text(metric.title), overflow="fold")
-    for summary in analysis.arms:
+    for summary in summaries:
         first = summary.first_packet
         good = summary.success.count == summary.success.total
         about = (

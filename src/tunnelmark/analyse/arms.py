@@ -1,0 +1,33 @@
+"""Arms over their trials: how many have a result, and how soon the first packet passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.model import Analysis, ArmSummary, Setting, Spread
+from tunnelmark.record.results import TrialRow
+
+
+def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSummary, ...]:
+    """One summary an arm over these trials, in the order of the arms."""
+    return tuple(_summary(arm, [row for row in trials if row.arm == arm]) for arm in arms)
+
+
+def in_settings(analysis: Analysis, settings: Iterable[Setting]) -> tuple[ArmSummary, ...]:
+    """One summary an arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
+    wanted = set(settings)
+    rows = [row for row in analysis.results.trials if Setting(row.profile, row.topology, row.workload) in wanted]
+    return summaries((arm.name for arm in analysis.results.plan.arms), rows)
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Median, least and largest; None of nothing."""
+    return Spread(median(values), min(values), max(values)) if values else None
+
+
+def _summary(arm: str, tried: Sequence[TrialRow]) -> ArmSummary:
+    good = [row for row in tried if row.outcome == "ok"]
+    first = [max(row.first_packet.values()) for row in good if row.first_packet]
+    return ArmSummary(arm, share(len(good), len(tried)), spread(first))
