@@ -100,6 +100,15 @@ def test_what_a_reader_must_know_first_stands_first_everywhere(kind, caution):
     assert caution.replace("(", "(") in markdown.render(analysis)
 
 
+def test_a_table_that_does_not_fit_is_split_and_no_word_is_broken():
+    text = on_terminal(KINDS["whole"], width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    titles = {metric.title for use in KINDS["whole"].workloads for metric in use.metrics if metric.primary}
+    assert {word for title in titles for word in title.split() if word not in text} == set()
+    assert len(re.findall(r"^arm ", text, re.MULTILINE)) > 1
+    assert len(re.findall(r"^arm ", on_terminal(KINDS["whole"], width=160), re.MULTILINE)) == 1
+
+
 def test_an_arm_without_any_result_is_told_once_and_not_beside_every_metric():
     uses, blocks = ("tcp", "ping", "udp"), range(1, 6)
     analysis = judge(Study(fails=tuple(("tinc", use, block) for use in uses for block in blocks)).results())
