@@ -27,6 +27,7 @@ FILLS = 1.1
 NETEM_LIMIT = 1000
 """netem's bound on delayed packets where a profile states none (tc-netem(8))."""
 
+_SLOTS = 10  # parts of a train
 _FEW = 20  # packets: with fewer there is no rate to tell
 _BEHIND = 0.01  # seconds that the emulator must be behind a sender; the look at it is exact to some milliseconds
 _UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
@@ -111,12 +112,23 @@ def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -
     return bool(np.min(waited) < 2 * serial + _UNQUEUED)
 
 
+def _full(records: npt.NDArray[Any]) -> float:
+    """Seconds that a packet of the train takes when the queue is full: the median over slots of their 98th percentiles.
+
+    A high percentile, because a sender that pauses lets the queue shrink. One for each slot, because a machine that stands
+    still for a millisecond makes everybody in the queue that much later: some 3 % of a train, which are all in one slot or two.
+    """
+    delays = (records["received"] - records["sent"])[np.argsort(records["sent"])] / 1e9
+    filled = delays[len(delays) // 5 :]
+    slots = np.array_split(filled, max(1, min(_SLOTS, len(filled) // _FEW)))
+    return float(np.median([np.quantile(slot, 0.98) for slot in slots]))
+
+
 def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
     if direction.queue is None or flow.train is None:
         return
     size, stated = float(direction.queue), str(direction.queue)
-    delays = (records["received"] - records["sent"]) / 1e9
-    found = (float(np.quantile(delays, 0.98)) - float(direction.delay or 0.0)) * rate / 8
+    found = (_full(records) - float(direction.delay or 0.0)) * rate / 8
     frame = flow.train.size + HEADERS
     jitter = 3 * direction.jitter.size * rate / 8 if direction.jitter else 0.0
     room = QUEUE_SHARE * size + (2 + flow.train.batch) * frame + jitter
