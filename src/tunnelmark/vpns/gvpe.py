@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.vpns.base import (
+    Condition,
     Daemon,
     Deployment,
     Driver,
@@ -21,7 +22,11 @@ from tunnelmark.vpns.base import (
 )
 
 INTERFACE = "gvpe0"
-READY = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}  # the default ports
+READY: dict[str, Condition] = {
+    "udp": UdpPort(655),
+    "tcp": TcpPort(655),
+    "rawip": Interface(INTERFACE),
+}  # the default ports
 
 
 class GvpeOptions(Options):
@@ -69,8 +74,7 @@ DRIVER = Driver(
     title="GNU VPE",
     homepage="https://software.schmorp.de/pkg/gvpe.html",
     packages=("gvpe", "net-tools", "iproute2"),
-    programs=("gvpe", "gvpectrl", "ifconfig", "ip"),
-    peer="gvpe",
+    programs=("gvpe", "gvpectrl", "touch", "ifconfig", "ip"),
     version=("gvpe", "--version"),
     version_pattern=r"gvpe version (\S+)",
     deploy=deploy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tunnelmark.analyse.failures import causes, grouped
 from tunnelmark.record.results import TrialRow
@@ -11,7 +12,7 @@ from unit.builders import Study
 ROW = replace(Study().results().trials[0], outcome="failed", reason="missing-part", message="not installed", log=None)
 
 
-def rows(count: int, **changes: str) -> list[TrialRow]:
+def rows(count: int, **changes: Any) -> list[TrialRow]:
     return [replace(ROW, trial=f"00{number}.x", **changes) for number in range(count)]
 
 

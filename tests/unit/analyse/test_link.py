@@ -131,18 +131,24 @@ def test_copies_corrupted_and_unknown_probes_are_told_apart():
     assert np.isnan(row.delay[2])  # its stamp may be what was corrupted
 
 
+def shifted(row: tuple[int, int, int, int, int], seconds: float) -> tuple[int, int, int, int, int]:
+    """A packet that was received so much later."""
+    return (*row[:4], row[4] + round(1e9 * seconds))
+
+
 def train(rate: float, queue: int, sent_rate: float, count: int = 2000, pause: float = 0.0, stall: float = 0.0) -> Flow:
     """A train through a shaper of that rate and queue, tail drop.
 
     In its middle the sender pauses for some seconds, or the shaper stalls: what waits there leaves that much later.
     """
     frame = 1472 + HEADERS
-    out, rows, inside = 0.0, [], deque[float]()
+    out, inside = 0.0, deque[float]()
+    rows: list[tuple[int, int, int, int, int]] = []
     for number in range(count):
         now = number * 8 * frame / sent_rate + (pause if number > count // 2 else 0.0)
         if stall and number > count // 2:
             inside = deque(leaves + stall for leaves in inside)
-            rows = [row if row[4] < ZERO + 1e9 * now else (*row[:4], row[4] + round(1e9 * stall)) for row in rows]
+            rows = [row if row[4] < ZERO + 1e9 * now else shifted(row, stall) for row in rows]
             out, stall = out + stall, 0.0
         while inside and inside[0] <= now:
             inside.popleft()
