@@ -22,11 +22,7 @@ from tunnelmark.vpns.base import (
 )
 
 INTERFACE = "gvpe0"
-READY: dict[str, Condition] = {
-    "udp": UdpPort(655),
-    "tcp": TcpPort(655),
-    "rawip": Interface(INTERFACE),
-}  # the default ports
+READY: dict[str, Condition] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}
 
 
 class GvpeOptions(Options):
