@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -113,7 +113,7 @@ def _cells(
         for metric in workloads[setting.workload].metrics:
             for arm in plan.arms:
                 tried = attempts.get((arm.name, setting), [])
-                good = sum(row.outcome == "ok" for row in tried)
+                outcomes = [row.outcome for row in tried]
                 found = values.get((arm.name, setting, metric.name), ())
                 comparison = to_direct.get((arm.name, setting, metric.name))
                 cells.append(
@@ -122,19 +122,19 @@ def _cells(
                         setting=setting,
                         metric=metric,
                         planned=plan.blocks,
-                        success=share(good, len(tried)),
+                        success=share(outcomes.count("ok"), len(outcomes)),
                         values=found,
                         spread=spread([value.value for value in found]),
                         against_direct=comparison,
-                        verdict=_verdict(arm.name == reference, len(tried), good, comparison, metric),
+                        verdict=_verdict(arm.name == reference, outcomes, comparison, metric),
                     )
                 )
     return tuple(cells)
 
 
-def _verdict(is_reference: bool, tried: int, good: int, comparison: Comparison | None, metric: MetricInfo) -> Verdict:
-    if not good:
-        return "failed" if tried else "not run"
+def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison | None, metric: MetricInfo) -> Verdict:
+    if "ok" not in outcomes:
+        return "not run" if not outcomes else "void" if set(outcomes) == {"void"} else "failed"
     if is_reference:
         return "reference"
     if comparison is None or comparison.q is None or comparison.estimate is None:

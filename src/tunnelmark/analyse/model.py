@@ -13,9 +13,9 @@ from typing import Literal
 
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 
-Verdict = Literal["reference", "better", "worse", "tie", "too few blocks", "failed", "not run"]
+Verdict = Literal["reference", "better", "worse", "tie", "too few blocks", "failed", "void", "not run"]
 """`reference`: this is direct. `tie`: no difference that this study could see and that matters. `failed`: attempts, but
-none succeeded. `not run`: no attempt yet."""
+none succeeded. `void`: attempts, and every one measured something else than it says. `not run`: no attempt yet."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
 """What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator

@@ -57,7 +57,7 @@ def watched(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, ...]:
 def value(analysis: Analysis, cell: Cell) -> str:
     """A cell's median as text; without one, that all attempts failed or none was made, or a dash where nothing was seen."""
     if cell.spread is None:
-        return words.VERDICTS[cell.verdict] if cell.verdict in ("failed", "not run") else "–"
+        return words.VERDICTS[cell.verdict] if cell.verdict in ("failed", "void", "not run") else "–"
     medians = [other.spread.median for other in view.cells(analysis, cell.setting, cell.metric) if other.spread]
     return words.scale(cell.metric.unit, medians).value(cell.spread.median)
 

@@ -122,7 +122,11 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tupl
     elif judged:
         said += _ranked(analysis, metric, judged)
     said += _ceilings(cells)
-    for verdict, text in (("failed", "failed in every attempt"), ("not run", "not run yet")):
+    for verdict, text in (
+        ("failed", "failed in every attempt"),
+        ("void", "void in every attempt"),
+        ("not run", "not run yet"),
+    ):
         arms = [cell.arm for cell in cells if cell.verdict == verdict and cell.arm not in nothing]
         if arms:
             said.append(f"{words.listed(arms)}: {text}.")

@@ -20,7 +20,7 @@ from tunnelmark.units import clock
 
 _COLUMN = 15  # characters of a metric's column at least: `3.4× [2.9–4.4]`
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
-_STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "reference": "bold"}
+_STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "void": "yellow", "reference": "bold"}
 
 
 def render(analysis: Analysis) -> RenderableType:

@@ -27,6 +27,7 @@ VERDICTS: dict[Verdict, str] = {
     "tie": "tie",
     "too few blocks": "too few blocks",
     "failed": "failed",
+    "void": "void",
     "not run": "not run",
 }
 

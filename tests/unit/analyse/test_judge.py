@@ -189,3 +189,16 @@ def test_a_study_without_direct_shows_values_and_compares_nothing():
     analysis = judge(Study(arms=("tinc", "nebula"), same_as={}).results())
     assert analysis.reference is None
     assert {cell.verdict for cell in analysis.cells if cell.spread} == {"too few blocks"}
+
+
+@pytest.mark.parametrize(("outcomes", "verdict"), [(["void"], "void"), (["void", "failed"], "failed")])
+def test_a_cell_whose_every_attempt_was_void_has_not_failed(outcomes, verdict):
+    results = Study().results()
+    mine = [row.trial for row in results.trials if (row.arm, row.workload) == ("tinc", "tcp")]
+    ended = {trial: outcomes[place % len(outcomes)] for place, trial in enumerate(mine)}
+    trials = tuple(
+        replace(row, outcome=ended[row.trial], samples=()) if row.trial in ended else row for row in results.trials
+    )
+    analysis = judge(replace(results, trials=trials))
+    found = next(cell for cell in analysis.cells if (cell.arm, cell.metric.name) == ("tinc", "goodput"))
+    assert found.verdict == verdict
