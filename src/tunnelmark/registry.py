@@ -132,11 +132,6 @@ def parts() -> dict[str, Part]:
     return {name: driver.part(driver.options.model_validate(options)) for name, (driver, options) in arms().items()}
 
 
-def workload_part(kind: Workload) -> Part:
-    """What is to be installed for a workload."""
-    return kind.part
-
-
 def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:
     found: dict[str, _Kind] = {}
     origins: dict[str, str] = {}

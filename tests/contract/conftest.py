@@ -72,14 +72,15 @@ def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Togeth
 
     @asynccontextmanager
     async def lab_and_tunnel(
-        driver: Driver, *, ipv6: bool = False, **options: Any
+        driver: Driver, *, ipv6: bool = False, normalised: bool = False, **options: Any
     ) -> AsyncIterator[tuple[Lab, Tunnel]]:
         logs = tmp_path_factory.mktemp(driver.name)
         chosen = driver.options(**options)
+        ready = READY + driver.starting
         try:
             async with (
                 keeper.lab(TRIO, UNSHAPED, ipv6=ipv6) as lab,
-                deploy(lab, driver, chosen, logs=logs, ready_timeout=READY + driver.starting, ipv6=ipv6) as tunnel,
+                deploy(lab, driver, chosen, logs=logs, ready_timeout=ready, normalised=normalised, ipv6=ipv6) as tunnel,
             ):
                 yield lab, tunnel
         except TrialError as error:

@@ -91,7 +91,7 @@ def test_what_a_workload_says_is_true(
     mesh: Standing, look: Look, run: Run, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     workload = registry.workload(look.workload)
-    installed(registry.workload_part(workload))
+    installed(workload.part)
     options = workload.options.model_validate(look.options)
     if look.alone:
         run(mesh.renew())

@@ -39,6 +39,7 @@ def test_an_arm_is_verified_or_skipped_with_its_reason(tmp_path: Path) -> None:
     assert code == 0
     assert found["tinc"]["passed"] >= 10
     assert found["tinc"]["version"]
+    assert 0 < found["tinc"]["first_packet"] < 30
     assert found["nebula-1.10"]["result"] == "skipped"
     assert "not installed here" in found["nebula-1.10"]["note"]
 
@@ -51,4 +52,5 @@ def test_an_arm_that_breaks_the_contract_has_failed(tmp_path: Path, seen: Path) 
     assert found["tinc"]["result"] == "failed", found
     assert found["tinc"]["failed"] > 0
     assert "verify-tinc.log" in found["tinc"]["note"]
+    assert "tincd" in found["tinc"]["note"], "the note says what went wrong"
     assert code == 1

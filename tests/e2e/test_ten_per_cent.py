@@ -32,7 +32,7 @@ def test_every_workload_ends_in_time(tmp_path: Path) -> None:
     uses = []
     for name, workload in registry.workloads().items():
         try:
-            programs.require(registry.workload_part(workload))
+            programs.require(workload.part)
         except MissingPart:
             continue
         uses.append(f'[[workload]]\nname = "w-{name}"\nworkload = "{name}"\noptions = {{ {SHORT.get(name, "")} }}\n')

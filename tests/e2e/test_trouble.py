@@ -51,14 +51,23 @@ def go_on(results: Path) -> None:
 
 def test_a_missing_binary_is_named_with_what_brings_it(tmp_path: Path):
     driver(tmp_path, "lost", programs=("no-such-vpn",))
-    study = small_study(tmp_path, arms=["lost"])
+    study = small_study(tmp_path, arms=["lost", "wireguard-go"])
     done = run("run", study, "--out", tmp_path / "results", path=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "no-such-vpn is not installed" in done.stdout
     assert "apt-get install wireguard-go" in done.stdout.replace("\n", " ")
     assert outcomes(tmp_path / "results")["lost"] == {("failed", "missing-part")}
     go_on(tmp_path / "results")
+    assert outcomes(tmp_path / "results")["wireguard-go"] == {("ok", None)}
     assert "no-such-vpn is not installed" in (tmp_path / "results" / "report.html").read_text()
+
+
+def test_where_every_vpn_is_missing_nothing_is_measured(tmp_path: Path):
+    driver(tmp_path, "lost", programs=("no-such-vpn",))
+    done = run("run", small_study(tmp_path, arms=["lost"]), "--out", tmp_path / "results", path=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "no-such-vpn is not installed" in done.stderr
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_daemon_that_never_gets_ready_is_given_up_in_time(tmp_path: Path):

@@ -35,7 +35,7 @@ READY = 10.0
 def built() -> None:
     for name in ("udp-search", "latency"):
         try:
-            programs.require(registry.workload_part(registry.workload(name)))
+            programs.require(registry.workload(name).part)
         except MissingPart as missing:
             pytest.skip(missing.hint)
 

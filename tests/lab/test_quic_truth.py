@@ -14,7 +14,6 @@ from tunnelmark.lab import programs, wire
 from tunnelmark.lab.lab import Lab
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.registry import workload_part
 from tunnelmark.run.deploy import deploy
 from tunnelmark.run.traffic import Stage
 from tunnelmark.units import Duration, Rate, Share, Size
@@ -37,7 +36,7 @@ CARRIED = DATAGRAM - (1 + 8 + 2 + 16) - (1 + 1 + 4)
 @pytest.fixture(autouse=True)
 def built():
     try:
-        programs.require(workload_part(WORKLOAD))
+        programs.require(WORKLOAD.part)
         wire.program()
     except MissingPart as missing:
         pytest.skip(f"{missing.message}; {missing.hint}")

@@ -91,7 +91,7 @@ def report(settings: Sequence[Setting], measured: Measured, rows: Sequence[Row])
     """The table, under what it rests on."""
     number = compare.comparisons(settings)
     return (
-        f"\nnetem of Linux {measured.kernel} beside the model: {settings[-1].count} probes a setting, {SEEDS} seeds of the "
-        f"model, {number} comparisons at {compare.FAMILY / number:.1e} each (together {compare.FAMILY:.0%}); "
+        f"\nnetem of Linux {measured.kernel} beside the model: {min(setting.count for setting in settings)} probes a setting or more, "
+        f"{SEEDS} seeds of the model, {number} comparisons at {compare.FAMILY / number:.1e} each (together {compare.FAMILY:.0%}); "
         f"the guest's timers are late by less than {measured.late_us:.1f} us in 999 of 1000 packets\n\n{compare.table(rows)}"
     )

@@ -7,6 +7,7 @@ from statistics import median
 
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import Analysis, ArmSummary, Setting, Spread
+from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.record.results import TrialRow
 
 
@@ -18,7 +19,7 @@ def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSumma
 def in_settings(analysis: Analysis, settings: Iterable[Setting]) -> tuple[ArmSummary, ...]:
     """One summary an arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
     wanted = set(settings)
-    rows = [row for row in analysis.results.trials if Setting(row.profile, row.topology, row.workload) in wanted]
+    rows = [row for row in analysis.results.trials if setting_of(row) in wanted]
     return summaries((arm.name for arm in analysis.results.plan.arms), rows)
 
 

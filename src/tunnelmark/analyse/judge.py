@@ -133,8 +133,10 @@ def _cells(
 
 
 def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison | None, metric: MetricInfo) -> Verdict:
+    if not outcomes:
+        return "not run"
     if "ok" not in outcomes:
-        return "not run" if not outcomes else "void" if set(outcomes) == {"void"} else "failed"
+        return "void" if set(outcomes) == {"void"} else "failed"
     if is_reference:
         return "reference"
     if comparison is None or comparison.q is None or comparison.estimate is None:

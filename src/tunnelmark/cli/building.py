@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -20,10 +21,14 @@ _WORDS = {"kept": "in place", "impossible": "cannot be built here", "missing": "
 
 
 class Live:
-    """Follows an installation; on a terminal what is being built stands at the bottom."""
+    """Follows an installation of these recipes, `jobs` at once; on a terminal what is being built stands at the bottom."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, wanted: Iterable[Recipe], jobs: int) -> None:
         self._console = console
+        self._jobs = jobs
+        self._waiting = {recipe.name: float(recipe.peer.takes) for recipe in wanted}
+        self._total = len(self._waiting)
+        self._done = 0
         self._building: dict[str, tuple[Recipe, float]] = {}
         self._ended = threading.Event()
         self._painter = Painter(get_renderable=self._show, console=console, refresh_per_second=2, transient=True)
@@ -47,16 +52,21 @@ class Live:
 
     def begin(self, recipe: Recipe) -> None:
         """Show that a build has begun."""
+        self._waiting.pop(recipe.name, None)
         self._building[recipe.name] = (recipe, time.monotonic())
         if not self._console.is_terminal:
             self._print(recipe.name, Text(f"begins, takes about {clock(float(recipe.peer.takes))} on two idle cores"))
 
     def end(self, outcome: Outcome) -> None:
         """Say how it went with a recipe."""
+        self._waiting.pop(outcome.name, None)
         self._building.pop(outcome.name, None)
+        self._done += 1
         said = Text(_WORDS.get(outcome.result, outcome.result), style=_STYLES[outcome.result])
         if outcome.result in ("ready", "failed"):
             said.append(f" after {clock(outcome.seconds)}", style="default")
+        if outcome.result == "ready":
+            said.append(f", {self._progress()}", style="dim")
         if outcome.message:
             said.append(f": {outcome.message}", style="default")
         self._print(outcome.name, said)
@@ -66,6 +76,14 @@ class Live:
     def _print(self, name: str, what: Text) -> None:
         self._console.print(Text.assemble(f"  {name:<18} ", what), soft_wrap=True)
 
+    def _progress(self) -> str:
+        """How many are dealt with, and about how long the rest takes if each takes what its recipe says."""
+        now = time.monotonic()
+        begun = [max(0.0, float(one.peer.takes) - (now - since)) for one, since in self._building.copy().values()]
+        waiting = sum(self._waiting.copy().values())
+        left = max([*begun, (sum(begun) + waiting) / self._jobs])
+        return f"{self._done} of {self._total}" + (f", about {clock(left)} left" if left >= 1 else "")
+
     def _show(self) -> RenderableType:
         now = time.monotonic()
         return Group(
@@ -73,7 +91,8 @@ class Live:
                 Text.assemble(f"  {name:<18} ", (f"building, {clock(now - since)}", "cyan"))
                 + Text(f" of about {clock(float(recipe.peer.takes))}", style="dim")
                 for name, (recipe, since) in self._building.copy().items()
-            )
+            ),
+            Text(f"  {self._progress()}", style="dim"),
         )
 
     def _tell(self) -> None:

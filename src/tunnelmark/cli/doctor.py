@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 
 import click
@@ -10,6 +12,8 @@ from rich.text import Text
 from tunnelmark import registry
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.lab.doctor import Check, examine
+from tunnelmark.lab.programs import Part
+from tunnelmark.peers.standing import from_makers
 
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "dim"}
 
@@ -22,8 +26,8 @@ def doctor(json_: bool) -> int:
     Looks at the machine, tries what a lab needs in namespaces of a child process, and changes nothing. Exit code 2
     when an essential part is missing.
     """
-    drivers = registry.vpns().values()
-    checks = examine([registry.vpn_part(driver) for driver in drivers if driver.programs])
+    parts = {name: registry.vpn_part(driver) for name, driver in registry.vpns().items() if driver.programs}
+    checks = [_advised(check, parts) for check in examine(list(parts.values()))]
     missing = [check for check in checks if check.state == "missing"]
     if json_:
         as_json({"ready": not missing, "checks": [_plain(check) for check in checks]})
@@ -34,6 +38,13 @@ def doctor(json_: bool) -> int:
         table(("need", "state", "found", "what to do"), rows)
         click.echo(_verdict(missing, [check for check in checks if check.state == "warn"]))
     return 2 if missing else 0
+
+
+def _advised(check: Check, parts: Mapping[str, Part]) -> Check:
+    """What no registry carries cannot be installed by a command of ours."""
+    if check.group != "vpns" or check.state != "warn":
+        return check
+    return replace(check, hint=from_makers(parts[check.name]) or check.hint)
 
 
 def _plain(check: Check) -> dict[str, str]:

@@ -7,8 +7,11 @@ import json
 import platform
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from statistics import median, median_low
+from typing import Any
 
 import click
 from rich.console import Console
@@ -19,6 +22,7 @@ from tunnelmark import registry
 from tunnelmark.cli import names
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
+from tunnelmark.lab import machine
 from tunnelmark.lab.programs import part_version
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.report.matrix import GROUPS, LEGEND, mark, markdown
@@ -27,6 +31,7 @@ from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
 _PIPED_WIDTH = 120  # columns
+_LOOKS = 3  # at each VPN; how many threads a Go program has, and when it first answers, varies
 _ASIDE = 3  # so many VPNs fit side by side with their values whole
 # Short heads, a word a line, so that eleven columns fit a terminal.
 _HEADS = {
@@ -155,48 +160,51 @@ def _criteria(groups: Collection[str]) -> list[Criterion]:
 
 
 def _measure(wanted: Sequence[str]) -> None:
-    """Look at each VPN at rest and keep what was seen; one that is missing or does not come up is named."""
+    """Look at each VPN at rest and keep at once what was seen; one that is missing or does not come up is named."""
     console = Console(stderr=True, highlight=False)
-    found: dict[str, dict[str, Fact]] = {}
-    for name, driver in registry.vpns().items():
-        if wanted and name not in wanted:
-            continue
-        try:
-            version = part_version(registry.vpn_part(driver))
-            console.print(f"{name} {version} ...")
-            found[name] = asyncio.run(_look(name, version))
-        except (MissingPart, TrialError, LabError) as error:
-            console.print(f"  [yellow]not measured[/]: {error.message}")
     file = registry.measured_file()
-    before: dict[str, Mapping[str, Mapping[str, str]]] = json.loads(file.read_text()) if file.is_file() else {}
-    fresh = {
-        name: {k: {"value": f.value, "source": f.source, "date": f.date} for k, f in c.items()}
-        for name, c in found.items()
-    }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(before | fresh, indent=1, ensure_ascii=False) + "\n")
+    chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name != DIRECT)]
+    for place, name in enumerate(chosen, start=1):
+        try:
+            version = part_version(registry.vpn_part(registry.vpn(name)))
+            console.print(f"{place} of {len(chosen)}: {name} {version}")
+            _keep(file, name, asyncio.run(_look(name, version)))
+        except (MissingPart, TrialError, LabError) as error:
+            console.print(f"{place} of {len(chosen)}: {name} [yellow]not measured[/]: {error.message}")
     console.print(f"kept in {file}")
 
 
+def _keep(file: Path, name: str, found: Mapping[str, Fact]) -> None:
+    """Put what was seen of one VPN in the place of what was known of it, in one step."""
+    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known[name] = {key: asdict(fact) for key, fact in found.items()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    fresh.replace(file)
+
+
 async def _look(name: str, version: str) -> dict[str, Fact]:
+    """The medians of some looks, each at daemons that have just been started on nodes of their own."""
     from tunnelmark.lab.lab import Keeper
     from tunnelmark.plan.files import Files
     from tunnelmark.plan.load import load_topology
     from tunnelmark.run.rest import look
 
     driver = registry.vpn(name)
+    trio, seen = load_topology("trio", Files.standard()), []
     with tempfile.TemporaryDirectory() as logs:
         async with Keeper() as keeper:
-            seen = await look(keeper, load_topology("trio", Files.standard()), driver, driver.options(), Path(logs))
-    source, today = (
-        f"measured here, {version}, Linux {platform.release()}: tunnelmark matrix --measure",
-        str(date.today()),
-    )
+            for number in range(_LOOKS):
+                seen.append(await look(keeper, trio, driver, driver.options(), Path(logs, str(number))))
+    where = f"Linux {platform.release()}, {machine.cores()} cores"
+    source = f"measured, {version}, {where}, median of {_LOOKS}: tunnelmark matrix --measure"
+    today = str(date.today())
     values = {
-        "measured_first_packet": f"{seen.first_packet:.2f} s",
-        "measured_mtu": str(seen.mtu),
-        "measured_threads": str(seen.threads),
-        "measured_offloads": "yes, TSO" if seen.segmentation else "no",
-        "measured_memory": f"{seen.memory / 2**20:.1f} MiB",
+        "measured_first_packet": f"{median(one.first_packet for one in seen):.2f} s",
+        "measured_mtu": str(median_low(one.mtu for one in seen)),
+        "measured_threads": str(median_low(one.threads for one in seen)),
+        "measured_offloads": "yes, TSO" if seen[0].segmentation else "no",
+        "measured_memory": f"{median(one.memory for one in seen) / 2**20:.1f} MiB",
     }
     return {key: Fact(value, source, today) for key, value in values.items()}

@@ -212,7 +212,7 @@ async def measure(
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
         parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
-        used = [registry.workload_part(kit.workloads[use.workload]) for use in plan.study.workloads]
+        used = [kit.workloads[use.workload].part for use in plan.study.workloads]
         now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
@@ -247,7 +247,7 @@ async def measure(
 
 
 def require(plan: Plan, kit: Kit, console: Console) -> None:
-    """MissingPart for what no arm could do without; a warning for each arm that cannot take part."""
+    """MissingPart for what no arm could do without, or if no VPN is there; a warning for each arm that cannot take part."""
     lacking = [missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None]
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
@@ -256,13 +256,16 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     links.require(plan.study.profiles)
     if STACKS in plan.study.watch:
         stacks.require()
-    if not _TUN.exists() and any(arm.vpn != "direct" for arm in plan.study.arms):
+    if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):
         raise MissingPart(
             f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"
         )
-    for arm in plan.study.arms:
-        if (missing := kit.missing(arm)) is not None:
-            console.print(f"[yellow]warning:[/] {arm.name} cannot take part: {missing.message} ({missing.hint})")
+    vpns = [arm for arm in plan.study.arms if arm.vpn != DIRECT]
+    gone = {arm.name: missing for arm in vpns if (missing := kit.missing(arm)) is not None}
+    if gone and len(gone) == len(vpns):
+        raise next(iter(gone.values()))
+    for arm, missing in gone.items():
+        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})")
 
 
 def prepare(plan: Plan, kit: Kit, console: Console) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +25,7 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.lab.programs import Part, part_version
 from tunnelmark.peers.install import cache
 from tunnelmark.peers.standing import absent, recipe_for
+from tunnelmark.report.words import scale
 from tunnelmark.units import clock
 
 _NAMED = 2  # failed tests that the table names; the log has all
@@ -34,7 +37,10 @@ _STYLES = {"verified": "green", "failed": "bold red", "skipped": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one arm did: how many tests passed, failed and were skipped, in how many seconds, and what to know of it."""
+    """How one arm did: how many tests passed, failed and were skipped, in how many seconds, and what to know of it.
+
+    `first_packet`: seconds from the start of its daemons until every node of a mesh of three had answered every other.
+    """
 
     arm: str
     result: Result
@@ -43,26 +49,31 @@ class Verdict:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    first_packet: float | None = None
     note: str = ""
 
 
-def verify(arms: Mapping[str, Part], console: Console, json_: bool) -> int:
-    """Run the contract suite on arms, print a table, and return the exit code."""
+def verify(arms: Mapping[str, Part], console: Console, jobs: int, json_: bool) -> int:
+    """Run the contract suite on arms, so many at once, print a table, and return the exit code."""
     suite = _suite()
     if os.geteuid() != 0:
         raise MissingPart("the contract suite makes labs and needs root", hint="run it again with sudo")
-    verdicts = []
-    for name, part in arms.items():
-        verdict = _one(name, part, suite)
-        verdicts.append(verdict)
-        style = _STYLES[verdict.result]
-        took = f" in {clock(verdict.seconds)}" if verdict.seconds else ""
-        console.print(Text.assemble(f"  {name:<24} ", (verdict.result, style), took), soft_wrap=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(_one, name, part, suite) for name, part in arms.items()]
+        try:
+            for place, done in enumerate(as_completed(running), start=1):
+                console.print(_line(done.result(), f"{place:>{len(str(len(arms)))}} of {len(arms)}"), soft_wrap=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # those that run have heard the same Ctrl-C
+            raise
+    verdicts = [one.result() for one in running]
     if json_:
         as_json([asdict(verdict) for verdict in verdicts])
     else:
         console.print()
-        table(("arm", "result", "version", "tests", "took", ""), [_row(verdict) for verdict in verdicts])
+        table(
+            ("arm", "result", "version", "tests", "took", "first packet", ""), [_row(verdict) for verdict in verdicts]
+        )
         counts = {result: sum(one.result == result for one in verdicts) for result in ("verified", "failed", "skipped")}
         console.print("\n" + ", ".join(f"{number} {result}" for result, number in counts.items()))
     return int(any(verdict.result == "failed" for verdict in verdicts))
@@ -93,7 +104,17 @@ def _one(name: str, part: Part, top: Path) -> Verdict:
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-verify-") as folder, log.open("wb") as output:
         report = Path(folder, "report.xml")
-        argv = [sys.executable, "-m", "pytest", "tests/contract", "--arm", name, f"--junitxml={report}"]
+        argv = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "tests/contract",
+            "--arm",
+            name,
+            f"--junitxml={report}",
+            "-o",
+            "junit_family=xunit1",
+        ]
         began = time.monotonic()
         code = subprocess.run(
             argv, cwd=top, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
@@ -106,11 +127,35 @@ def _one(name: str, part: Part, top: Path) -> Verdict:
     skipped = sum(one.find("skipped") is not None for one in cases)
     passed = len(cases) - len(failed) - skipped
     named = ", ".join(name.partition("[")[0] for name in failed[:_NAMED]) + (", ..." if len(failed) > _NAMED else "")
-    note = f"{named}: {log}" if failed else ""
+    note = f"{named}: {_reason(cases)}; {log}" if failed else ""
     if not failed and not passed:
         note = f"no test ran: {log}"
     return Verdict(name, "verified" if passed and not failed and code == 0 else "failed", version, passed, len(failed),
-                   skipped, seconds, note)  # fmt: skip
+                   skipped, seconds, _property(cases, "first_packet"), note)  # fmt: skip
+
+
+def _reason(cases: Sequence[ElementTree.Element]) -> str:
+    """What the first test that failed said: the error behind a fixture's failure, without its class."""
+    elements = (element for case in cases for kind in ("failure", "error") for element in case.findall(kind))
+    said = next((element.get("message", "") for element in elements), "")
+    line = said.removeprefix('failed on setup with "').split("\n")[0].rstrip('"')
+    return re.sub(r"^(\w+\.)+\w+: ", "", line)
+
+
+def _property(cases: Sequence[ElementTree.Element], name: str) -> float | None:
+    """A number that a test recorded."""
+    found = (one.get("value", "") for case in cases for one in case.iter("property") if one.get("name") == name)
+    return next((float(value) for value in found), None)
+
+
+def _first_packet(verdict: Verdict) -> str:
+    return "-" if verdict.first_packet is None else scale("s", [verdict.first_packet]).value(verdict.first_packet)
+
+
+def _line(verdict: Verdict, place: str) -> Text:
+    took = f" in {clock(verdict.seconds)}" if verdict.seconds else ""
+    first = f", first packet after {_first_packet(verdict)}" if verdict.first_packet is not None else ""
+    return Text.assemble(f"  {place}  {verdict.arm:<24} ", (verdict.result, _STYLES[verdict.result]), took, first)
 
 
 def _row(verdict: Verdict) -> tuple[str | Text, ...]:
@@ -123,5 +168,6 @@ def _row(verdict: Verdict) -> tuple[str | Text, ...]:
         verdict.version or "-",
         tests,
         clock(verdict.seconds) if verdict.seconds else "-",
+        _first_packet(verdict),
         verdict.note,
     )

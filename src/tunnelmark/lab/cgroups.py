@@ -52,7 +52,7 @@ def find() -> Hierarchies:
                 continue
             if kind == "cgroup2" and unified is None:
                 unified = Path(folder)
-            elif kind == "cgroup" and "cpu" in options.split(","):
+            elif kind == "cgroup" and cpu is None and "cpu" in options.split(","):
                 cpu = Path(folder)
     if cpu is None and unified and "cpu" in (unified / "cgroup.controllers").read_text().split():
         cpu = unified

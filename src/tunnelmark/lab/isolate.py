@@ -26,7 +26,7 @@ def leave_host() -> None:
 def become_host(name: str, sysctls: Mapping[str, str]) -> dict[str, str]:
     """Give this process's namespaces the looks of a host; returns the sysctls that were refused, and why."""
     socket.sethostname(name)
-    sys.mount("", "/", "", sys.MS_REC | sys.MS_PRIVATE)
+    sys.own_mounts()
     for folder in _PRIVATE:
         _empty(folder)
     if not os.path.islink("/var/run"):

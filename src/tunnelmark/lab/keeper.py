@@ -199,7 +199,7 @@ def main(fd: int, name: str) -> None:
 
 
 def _prepare(name: str) -> tuple[cgroups.Group, dict[str, Any]]:
-    syscalls.mount("", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.own_mounts()
     syscalls.mount("proc", "/proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
     hierarchies = cgroups.find()
     group = cgroups.Group(hierarchies, name)

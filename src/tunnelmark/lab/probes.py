@@ -132,7 +132,7 @@ def _try(probe: Callable[[], object]) -> str:
 
 
 def _private_mounts() -> None:
-    syscalls.mount("", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.own_mounts()
     syscalls.mount("proc", "/proc", "proc")
 
 

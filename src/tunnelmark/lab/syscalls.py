@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from pathlib import Path
 
@@ -57,6 +58,18 @@ def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -
         _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()),
         f"mount {kind} on {target}",
     )
+
+
+def own_mounts() -> None:
+    """Keep what this process's mount namespace mounts from now on to itself (mount_namespaces(7), private)."""
+    try:
+        mount("", "/", "", MS_REC | MS_PRIVATE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise OSError(
+            error.errno, "/ is no mount point, as in a plain chroot: bind the folder to itself first"
+        ) from None
 
 
 def die_with_parent(signal: int) -> None:

@@ -130,7 +130,7 @@ async def _one(recipe: Recipe, watcher: Watcher, apt: asyncio.Lock) -> Outcome:
             else:
                 begun = time.monotonic()
                 watcher.begin(recipe)
-                await _build(recipe, base / recipe.name, log, lock)
+                await _build(recipe, base / recipe.name, log, lock, apt)
             return Outcome(recipe.name, "ready", time.monotonic() - begun)
     except TunnelmarkError as error:
         return Outcome(recipe.name, "failed", time.monotonic() - begun, error.message, error.hint, log)
@@ -145,10 +145,13 @@ async def _one(recipe: Recipe, watcher: Watcher, apt: asyncio.Lock) -> Outcome:
         )
 
 
-async def _build(recipe: Recipe, stage: Path, log: Path, lock: IO[str]) -> None:
+async def _build(recipe: Recipe, stage: Path, log: Path, lock: IO[str], apt: asyncio.Lock) -> None:
     begun = time.monotonic()
     prepare(recipe, stage)
     with log.open("wb") as output:
+        async with apt:
+            if lacking := toolchains.lacking(recipe):
+                await _run(Step(debian.command(lacking), Path("/")), output, log, lock, low=False)
         for step in steps(recipe, stage):
             await _run(step, output, log, lock)
     check(recipe, stage, Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")))

@@ -63,6 +63,7 @@ class CrateTable(Table):
     version: str = Field(pattern=_EXACT, description="the exact version, such as '2.3.0'")
     sha256: _Hash = Field(description="the SHA-256 of the crate's archive: 64 hexadecimal digits")
     rust: str = Field(default="", description="the first Rust that builds it, such as '1.88'")
+    packages: list[Name] = Field(default_factory=list, description="Debian packages that its build needs: libraries")
 
 
 class PypiTable(Table):
@@ -128,7 +129,8 @@ class Recipe:
 
     def digest(self) -> str:
         """SHA-256 of all that decides what is installed: a title or an estimate that changes rebuilds nothing."""
-        what = self.file.model_dump(mode="json", exclude={"peer": {"title", "homepage", "takes", "memory", "ci"}})
+        beside = {"title", "homepage", "takes", "memory", "ci"}
+        what = self.file.model_dump(mode="json", exclude={"peer": beside, "crate": {"__all__": {"packages"}}})
         found = hashlib.sha256(json.dumps([self.name, what], sort_keys=True).encode())
         for file in self.files():
             found.update(b"\0" + str(file.relative_to(self.folder)).encode() + b"\0" + file.read_bytes())

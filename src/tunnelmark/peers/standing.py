@@ -64,6 +64,24 @@ def recipe_for(part: Part) -> Recipe | None:
     )
 
 
+def missing(part: Part) -> MissingPart | None:
+    """What of a part is not here, if anything, and what to do about it."""
+    try:
+        programs.require(part)
+    except MissingPart as found:
+        return MissingPart(found.message, hint=from_makers(part) or found.hint)
+    return None
+
+
+def from_makers(part: Part) -> str:
+    """How to come by a part of which no registry carries the programs; empty for others."""
+    recipe = recipe_for(part)
+    if recipe is None or recipe.file.makers is None:
+        return ""
+    packages = f", and apt-get install {' '.join(part.packages)}" if part.packages else ""
+    return f"{toolchains.obstacle(recipe)[1]}; put it on PATH, or use --bin NAME=PATH{packages}"
+
+
 def absent(part: Part, recipe: Recipe, missing: MissingPart) -> str:
     """Why a part whose recipe is known is not here, in words for whoever misses it."""
     found = standing(recipe)

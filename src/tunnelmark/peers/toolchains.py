@@ -1,4 +1,4 @@
-"""The toolchains that build peers: where go, cargo and a C compiler are, how new, and what a recipe lacks here."""
+"""What builds peers: where go, cargo and a C compiler are, how new, and what a recipe lacks here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tunnelmark.lab.programs import search_path
+from tunnelmark.peers import debian
 from tunnelmark.peers.recipe import Recipe, Source
 
+_COMPILER = ("gcc", "libc6-dev")
 _TIMEOUT = 30  # seconds that `go version` may take on a busy machine
 
 
@@ -33,6 +35,17 @@ def obstacle(recipe: Recipe) -> tuple[str, str]:
     return "", ""
 
 
+def lacking(recipe: Recipe) -> tuple[str, ...]:
+    """Debian packages that its build needs and that are not here; apt can bring them before it begins.
+
+    Libraries can only be looked for where dpkg is; elsewhere the build itself will say so.
+    """
+    libraries = [name for table in recipe.file.crate for name in table.packages] if _has("dpkg-query") else []
+    there = debian.versions(libraries) if libraries else {}
+    compiled = recipe.file.crate or any(table.cc for table in recipe.file.go)
+    return (*(name for name in libraries if name not in there), *(_COMPILER if compiled and not _has("cc") else ()))
+
+
 def toolchain(recipe: Recipe) -> str:
     """What builds it here, for the record: `go 1.26.8`."""
     tools = {"go": ("go", "version"), "crate": ("cargo", "--version")}
@@ -44,14 +57,14 @@ def _go(recipe: Recipe) -> tuple[str, str]:
     wanted = max((_go_of(recipe.folder / table.module / "go.mod") for table in recipe.file.go), key=_key)
     if why := _too_old("Go", "go", _first_version("go", "version"), wanted):
         return why, f"install Go {wanted} or later from go.dev, and put it on PATH"
-    return _compiler() if any(table.cc for table in recipe.file.go) else ("", "")
+    return _packages(recipe)
 
 
 def _crate(recipe: Recipe) -> tuple[str, str]:
     wanted = max((table.rust for table in recipe.file.crate), key=_key)
     if why := _too_old("Rust", "cargo", _first_version("cargo", "--version"), wanted):
         return why, f"install Rust{f' {wanted} or later' if wanted else ''} from rustup.rs, and put it on PATH"
-    return _compiler()
+    return _packages(recipe)
 
 
 def _too_old(title: str, program: str, found: str, wanted: str) -> str:
@@ -69,9 +82,10 @@ def _key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def _compiler() -> tuple[str, str]:
-    if shutil.which("cc", path=build_path()) is None:
-        return "needs a C compiler, and there is no cc", "apt-get install gcc libc6-dev"
+def _packages(recipe: Recipe) -> tuple[str, str]:
+    needed = lacking(recipe)
+    if needed and (refused := _debian(recipe)[0]):
+        return f"needs {', '.join(needed)} to be built, for which it {refused}", f"apt-get install {' '.join(needed)}"
     return "", ""
 
 
@@ -87,7 +101,7 @@ def _pypi(recipe: Recipe) -> tuple[str, str]:
 
 
 def _debian(_: Recipe) -> tuple[str, str]:
-    if shutil.which("apt-get", path=build_path()) is None:
+    if not _has("apt-get"):
         return "needs apt-get", "install it with this system's own package manager"
     if os.geteuid() != 0 and shutil.which("sudo") is None:
         return "needs root, and there is no sudo", "run the same command as root"
@@ -106,6 +120,10 @@ _OBSTACLES: dict[Source, Callable[[Recipe], tuple[str, str]]] = {
     "debian": _debian,
     "makers": _makers,
 }
+
+
+def _has(program: str) -> bool:
+    return shutil.which(program, path=build_path()) is not None
 
 
 @functools.cache

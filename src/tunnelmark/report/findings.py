@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tunnelmark.analyse.failures import silent
+from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.record.results import MetricInfo
@@ -12,8 +14,6 @@ from tunnelmark.report import words
 from tunnelmark.report.flames import recorded
 from tunnelmark.report.view import primary_metrics
 from tunnelmark.units import clock
-
-ENOUGH = 3  # blocks from which on an interval is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ class Finding:
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
     """The findings in the order of the plan; without superlatives where nothing may be ranked."""
+    nothing = silent(analysis.results.trials)  # the cautions say so once
     return tuple(
-        Finding(setting, metric, _sentences(analysis, setting, metric))
+        Finding(setting, metric, _sentences(analysis, setting, metric, nothing))
         for setting in analysis.settings()
         for metric in primary_metrics(analysis, setting)
     )
@@ -49,7 +50,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if analysis.missing:
         done = len(plan.trials) - len(analysis.missing)
         said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
-    if plan.blocks < ENOUGH:
+    if plan.blocks < MIN_BLOCKS:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
     said += _failed(analysis)
@@ -103,7 +104,8 @@ def time_spent(analysis: Analysis) -> str:
     return f"{clock(wall.wall)}{so_far}, {words.percent(wall.measuring)} of it inside measuring windows."
 
 
-def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tuple[str, ...]:
+def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
+    """The sentences; arms in `nothing` have no result in the whole study."""
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     cells = [
         cell
@@ -115,7 +117,6 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tupl
     if not cells:
         return ("Only the bare link was measured.",)
     said = []
-    nothing = silent(analysis.results.trials)  # the cautions say so once
     judged = [cell for cell in cells if cell.verdict in ("better", "worse", "tie")]
     if analysis.same.standing != "agrees":
         said += _unranked([cell for cell in cells if cell.against_direct and cell.against_direct.estimate is not None])
@@ -131,7 +132,7 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo) -> tupl
         if arms:
             said.append(f"{words.listed(arms)}: {text}.")
     few = [cell.arm for cell in cells if cell.verdict == "too few blocks"]
-    if few and analysis.results.plan.blocks >= ENOUGH:  # else the cautions say so for all
+    if few and analysis.results.plan.blocks >= MIN_BLOCKS:  # else the cautions say so for all
         said.append(f"Too few blocks to judge {words.listed(few)}.")
     return tuple(said)
 

@@ -62,12 +62,11 @@ def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
     head = ["arm", "ok", "first packet", *(metric.title for _, metric in columns)]
     rows = []
     for summary in in_settings(analysis, settings):
-        first = summary.first_packet
         rows.append(
             [
                 f"**{_safe(summary.arm)}**",
                 words.share(summary.success),
-                words.scale("s", [first.median]).value(first.median) if first else "",
+                words.first_packet(summary),
                 *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
             ]
         )

@@ -57,10 +57,10 @@ class Outcome:
         fit = max((options.max_width - arms - _BESIDE) // _COLUMN, 1)
         tables = -(-len(columns) // fit) or 1
         each = -(-len(columns) // tables)
+        summaries = in_settings(self.analysis, self.settings)
         for begin in range(0, max(len(columns), 1), max(each, 1)):
             if begin:
                 yield ""
-            summaries = in_settings(self.analysis, self.settings) if not begin else self.analysis.arms
             yield _table(self.analysis, summaries, columns[begin : begin + each], beside=not begin)
 
 
@@ -80,11 +80,10 @@ def _table(
     for _, metric in columns:
         table.add_column(Text(metric.title), overflow="fold")
     for summary in summaries:
-        first = summary.first_packet
         good = summary.success.count == summary.success.total
         about = (
             Text(words.share(summary.success), style="" if good else "red"),
-            words.scale("s", [first.median]).value(first.median) if first else "",
+            words.first_packet(summary),
         )
         table.add_row(
             Text(summary.arm, style="bold" if summary.arm == analysis.reference else ""),

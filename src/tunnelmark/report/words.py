@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from tunnelmark.analyse.model import Capacity, Ceiling, Cell, Comparison, Share, Spread, Verdict
+from tunnelmark.analyse.model import ArmSummary, Capacity, Ceiling, Cell, Comparison, Share, Spread, Verdict
 from tunnelmark.record.results import MetricInfo
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -114,6 +114,12 @@ def percent(value: float, places: int = 0) -> str:
 
 def rank(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
+
+
+def first_packet(arm: ArmSummary) -> str:
+    """The median time to the first packet in the unit that suits it; "" where none passed."""
+    first = arm.first_packet
+    return scale("s", [first.median]).value(first.median) if first else ""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -43,11 +43,18 @@ def prepare(
 
 @asynccontextmanager
 async def deploy(
-    lab: Lab, driver: Driver, options: Options, *, logs: Path, ready_timeout: float, ipv6: bool = False
+    lab: Lab,
+    driver: Driver,
+    options: Options,
+    *,
+    logs: Path,
+    ready_timeout: float,
+    normalised: bool = False,
+    ipv6: bool = False,
 ) -> AsyncIterator[Tunnel]:
     """A VPN on all nodes of a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
-    tunnel = prepare(lab, driver, options, logs, ipv6=ipv6)
+    tunnel = prepare(lab, driver, options, logs, normalised=normalised, ipv6=ipv6)
     await tunnel.start()
     await tunnel.answer(ready_timeout)
     yield tunnel

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.lab.lab import Keeper
-from tunnelmark.lab.programs import Part, require
+from tunnelmark.lab.programs import Part
+from tunnelmark.peers import standing
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
 from tunnelmark.run.outcome import UNPROVED, Attempt
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
@@ -80,11 +81,11 @@ class Kit:
 
     def missing(self, arm: Arm) -> MissingPart | None:
         """Which program of an arm's VPN is not there, if any."""
-        return _missing(self.part(arm))
+        return standing.missing(self.part(arm))
 
     def lacks(self, use: Use) -> MissingPart | None:
         """Which program of a workload is not there, if any."""
-        return _missing(self.workloads[use.workload].part)
+        return standing.missing(self.workloads[use.workload].part)
 
     def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
         """What the plan's workloads need beforehand, each with the recipe that brings its programs."""
@@ -101,14 +102,6 @@ class Kit:
         nowhere = Endpoints.between(source, target)
         traffic = workload.traffic(nowhere, workload.options.model_validate(trial.use.options))
         return traffic.window + traffic.warmup
-
-
-def _missing(part: Part) -> MissingPart | None:
-    try:
-        require(part)
-    except MissingPart as missing:
-        return missing
-    return None
 
 
 async def carry_out(

@@ -30,7 +30,12 @@ can have it, and the packets that a TUN device queues unless told otherwise (Lin
 
 _STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
+_ASK_EVERY, _ASK_TIMES = 10, 100_000  # milliseconds, and how often, while the first packet is waited for
 _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
+
+# Who has an address is asked once a second and three times (arp(7)), so that the first packet would come a second late
+# wherever a VPN that is not up yet loses a question. Prints what was set before.
+_ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
 # What daemons may have written: all of a node's private folders but for the workload's, and what changed in /var/lib,
 # which is a copy of the machine's (see lab.isolate). Dot files of /run are the lab's.
@@ -79,8 +84,10 @@ class Tunnel:
             self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
         nodes = list(self.address)
         pairs = [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
+        asking = {node: asyncio.create_task(self._ask_often(node, timeout)) for node in nodes}
 
         async def both_ways(later: str, earlier: str) -> None:
+            await asyncio.wait([asking[later], asking[earlier]])
             # One side first, the one that dials where somebody must: two WireGuard peers that begin their
             # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
             for source, target in ((later, earlier), (earlier, later)):
@@ -96,6 +103,10 @@ class Tunnel:
                 f"no ping was answered over the overlay within {timeout:g} s: {silent}",
                 hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
             ) from None
+        finally:
+            for task in asking.values():
+                task.cancel()
+        await together(self._ask(node, *before.result()) for node, before in asking.items() if before.result())
         if self._normalised:
             await self._normalise(nodes)
 
@@ -139,7 +150,7 @@ class Tunnel:
         if not any(isinstance(step, Daemon) and step.control for phase in self._deployment.phases for step in phase):
             raise WorkloadFailed(
                 "this VPN has no control service that could be restarted",
-                hint="only arms with one (tailscale, netbird, innernet, n2n, zerotier) can answer that question",
+                hint="only arms with one (tailscale, netbird, innernet, netmaker, n2n, zerotier) can answer that question",
             )
 
     async def _forget(self, node: str) -> None:
@@ -230,6 +241,17 @@ class Tunnel:
                 return ip_address(words[3].partition("/")[0])
             await asyncio.sleep(PAUSE)
         raise NotReady(f"{interface} on {node} got no address in time", hint="see the daemon's log")
+
+    async def _ask_often(self, node: str, timeout: float) -> list[str]:
+        """As soon as the overlay interface is there, have it ask for addresses as often as pings are sent; what was set before."""
+        # Longer than whoever waits for the answers, who can say more.
+        await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + _STEP_TIMEOUT)
+        return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))
+
+    async def _ask(self, node: str, milliseconds: str, times: str) -> list[str]:
+        family = f"ipv{self.address[node].version}"
+        argv = ("sh", "-c", _ASK, family, self.interface[node], milliseconds, times)
+        return (await self._lab.nodes[node].run(argv, timeout=_STEP_TIMEOUT)).stdout.split()
 
     async def _first_answer(self, source: str, target: str, deadline: float) -> float:
         """When (monotonic seconds) the first ping was answered; one ping every 10 ms until then."""

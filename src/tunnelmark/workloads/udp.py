@@ -53,9 +53,8 @@ def _signed(count: int) -> int:
 class _Received(_iperf3.Span):
     bytes: int
     packets: int  # by sequence number: those that arrived and those that are missing
-    lost_packets: Annotated[
-        int, AfterValidator(_signed)
-    ]  # below zero when a packet that was missed arrives in a later interval
+    # Below zero when a packet that was missed arrives in a later interval.
+    lost_packets: Annotated[int, AfterValidator(_signed)]
     jitter_ms: float  # RFC 1889, smoothed
 
 

@@ -73,7 +73,7 @@ def test_a_part_carries_what_is_to_be_installed() -> None:
     part = registry.vpn_part(registry.vpn("tinc"))
     assert part.name == "tinc"
     assert "tinc" in part.packages
-    assert "iperf3" in registry.workload_part(registry.workload("tcp")).packages
+    assert "iperf3" in registry.workload("tcp").part.packages
 
 
 def test_a_driver_in_an_extra_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

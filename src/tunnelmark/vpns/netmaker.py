@@ -1,0 +1,271 @@
+"""Netmaker with a server of its own on the hub: its API behind TLS, its broker, and sqlite."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from base64 import b64encode
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tunnelmark.vpns._certificate import self_signed
+from tunnelmark.vpns.base import (
+    OVERLAY,
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Hand,
+    Holds,
+    Host,
+    Mesh,
+    Options,
+    Overlay,
+    Says,
+    TcpPort,
+)
+
+INTERFACE = "netmaker"  # its own choice
+PORT = 51821  # likewise (config/config.go, DefaultListenPort)
+API, TLS, BROKER = 8081, 443, 8883  # the first as its sample configuration has it
+ASKED = 8082  # where the server learns its own address
+NETWORK = "lab"
+LIFE = 86400  # seconds that a key for joining is valid
+
+_SETUP = (
+    """\
+import json, os, sys, time, urllib.request
+config, nodes, *path = sys.argv[1:]
+server = json.load(open(config))["server"]
+
+def ask(what, body=None):
+    headers = {"Authorization": "Bearer " + server["masterkey"], "Content-Type": "application/json"}
+    url = "http://127.0.0.1:" + server["apiport"] + "/api/" + what
+    request = urllib.request.Request(url, headers=headers, data=body and json.dumps(body).encode())
+    return json.load(urllib.request.urlopen(request, timeout=10))
+
+if not path:  # have all joined?
+    sys.exit(len(ask("nodes/NETWORK")) < int(nodes))
+path = path[0]
+if not os.path.exists(path):
+    ask("networks", {"netid": "NETWORK", "addressrange": "OVERLAY"})
+    wanted = {"tags": ["nodes"], "networks": ["NETWORK"], "expiration": int(time.time()) + LIFE}
+    os.umask(0o077)
+    with open(path + ".new", "w") as file:
+        file.write(ask("v1/enrollment-keys", wanted)["token"])
+    os.rename(path + ".new", path)
+""".replace("NETWORK", NETWORK)
+    .replace("OVERLAY", OVERLAY)
+    .replace("LIFE", str(LIFE))
+)
+
+_NGINX = """\
+daemon off;
+user root;
+error_log stderr warn;
+pid "{folder}/nginx.pid";
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path "{folder}/body";
+    proxy_temp_path "{folder}/proxy";
+    fastcgi_temp_path "{folder}/fastcgi";
+    uwsgi_temp_path "{folder}/uwsgi";
+    scgi_temp_path "{folder}/scgi";
+    server {{
+        listen {tls} ssl;
+        ssl_certificate "{folder}/server.crt";
+        ssl_certificate_key "{folder}/server.key";
+        location / {{ proxy_pass http://127.0.0.1:{api}; }}
+    }}
+    server {{
+        listen 127.0.0.1:{asked};
+        return 200 {address};
+    }}
+}}
+"""
+
+_MOSQUITTO = """\
+user root
+persistence false
+log_dest stderr
+allow_anonymous false
+password_file {folder}/passwords
+listener {broker} {address}
+certfile {folder}/server.crt
+keyfile {folder}/server.key
+"""
+
+
+# Its only folder is /etc/netclient; the node's own hides what a netclient of the machine keeps there.
+# Kernel modules are the machine's: netclient would load WireGuard's (wireguard/modprobe_linux.go).
+_HOME = """set -e; cd "$1"; mkdir -p etc /etc/netclient; mount --bind etc /etc/netclient
+limited() { exec setpriv --bounding-set=-sys_module --inh-caps=-sys_module netclient "$@"; }
+"""
+
+# It takes its key on the command line only, and ends with 0 even if it was refused.
+_REGISTER = """export SSL_CERT_FILE="$1/server.crt"
+[ -s etc/servers.json ] || (limited register -t "$(cat key)" "$2" "$3" -p "$4" -j)
+[ -s etc/servers.json ]"""
+
+# Without a default route it ignores what it is told of peers (functions/mqhandlers.go); `throw` is one that leads nowhere.
+_DAEMON = """ip route replace throw default metric 4294967295
+! grep -q '"NETWORK": true' etc/servers.json || echo joined before
+limited daemon""".replace("NETWORK", NETWORK)
+
+# What the server has to say to a new node makes it begin again with a new interface (functions/mqhandlers.go).
+_JOINED = r"^joined before|JoinHostToNetwork(.|\n)*adding addresses"
+
+
+def _password(user: str, password: str) -> str:
+    """A line of mosquitto's password file: PBKDF2 with SHA-512 and 101 rounds, as mosquitto_passwd(1) writes it."""
+    salt = secrets.token_bytes(12)
+    made = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
+    return f"{user}:$7$101${b64encode(salt).decode()}${b64encode(made).decode()}\n"
+
+
+def _server(hub: Host, password: str) -> str:
+    """What its scripts/netmaker.default.env has; JSON is YAML."""
+    broker = f"mqtts://{hub.endpoint(BROKER)}"
+    return json.dumps(
+        {
+            "server": {
+                "server": NETWORK,
+                "apihost": hub.endpoint(TLS),  # it only ever says this in keys, and listens everywhere
+                "apiconn": hub.endpoint(TLS),
+                "apiport": str(API),
+                "broker": broker,
+                "mqusername": "netmaker",
+                "mqpassword": password,
+                "masterkey": secrets.token_hex(16),
+                "publicipservice": f"http://127.0.0.1:{ASKED}/",  # asked each time, and else the Internet
+                "telemetry": "off",
+                "netclientautoupdate": "disabled",
+            }
+        },
+        indent=1,
+    )
+
+
+def _files(mesh: Mesh) -> list[File]:
+    """The hub's, and its certificate for everybody."""
+    hub = mesh.hub
+    certificate, private = self_signed(str(hub.underlay), [hub.underlay])
+    password = secrets.token_hex(16)
+    nginx = _NGINX.format(folder=hub.dir, tls=hub.endpoint(TLS), api=API, asked=ASKED, address=hub.underlay)
+    own = {
+        "server.key": private,
+        "nginx.conf": nginx,
+        "mosquitto.conf": _MOSQUITTO.format(folder=hub.dir, broker=BROKER, address=hub.underlay),
+        "passwords": _password("netmaker", password),
+        "netmaker.json": _server(hub, password),
+        "setup.py": _SETUP,
+    }
+    pem = certificate.public_bytes(Encoding.PEM).decode()
+    return [
+        *(File(hub.name, hub.dir / name, content) for name, content in own.items()),
+        *(File(host.name, host.dir / "server.crt", pem) for host in mesh.hosts),
+    ]
+
+
+def _trust(host: Host) -> dict[str, str]:
+    return {"SSL_CERT_FILE": str(host.dir / "server.crt")}  # what Go's crypto/x509 trusts
+
+
+def _servers(hub: Host) -> tuple[tuple[Daemon, ...], ...]:
+    """TLS and broker before the server, which ends if it finds no broker."""
+    # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
+    detection = {"ENDPOINT_DETECTION": "false"} if hub.underlay.version == 6 else {}
+    nginx = ("nginx", "-e", "stderr", "-p", str(hub.dir), "-c", str(hub.dir / "nginx.conf"))
+    mosquitto = ("mosquitto", "-c", str(hub.dir / "mosquitto.conf"))
+    # Its database is in `data` of its working directory.
+    netmaker = ("env", "-C", str(hub.dir), "netmaker", "-c", str(hub.dir / "netmaker.json"))
+    return (
+        (
+            Daemon(hub.name, "nginx", nginx, ready=TcpPort(TLS), control=True),
+            Daemon(hub.name, "mosquitto", mosquitto, ready=TcpPort(BROKER), control=True),
+        ),
+        (Daemon(hub.name, "netmaker", netmaker, ready=TcpPort(API), env=_trust(hub) | detection, control=True),),
+    )
+
+
+def _netclient(host: Host, script: str, *more: str) -> tuple[str, ...]:
+    return ("unshare", "--mount", "sh", "-c", _HOME + script, "sh", str(host.dir), *more)
+
+
+def _register(host: Host) -> Command:
+    """Join the network once, at a known endpoint: it would ask the Internet for its own."""
+    static = "-E" if host.underlay.version == 6 else "-e"
+    return Command(host.name, _netclient(host, _REGISTER, static, str(host.underlay), str(PORT)), timeout=40)
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Servers first; then all nodes are registered, and their daemons ask the server for their peers."""
+    hub = mesh.hub
+    setup = ("python3", str(hub.dir / "setup.py"), str(hub.dir / "netmaker.json"), str(len(mesh.hosts)))
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        files=tuple(_files(mesh)),
+        phases=(
+            *_servers(hub),
+            (
+                Command(hub.name, (*setup, str(hub.dir / "key"))),
+                *(Hand(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
+            ),
+            tuple(_register(host) for host in mesh.hosts),
+            (Holds(hub.name, setup),),
+            tuple(
+                Daemon(host.name, "netclient", _netclient(host, _DAEMON), ready=Says(_JOINED), env=_trust(host))
+                for host in mesh.hosts
+            ),
+        ),
+    )
+
+
+_SEEN = "2026-11-22"  # when the facts below were looked up
+_PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
+
+# `netclient version` makes an interface and writes to /etc first: the version is that of the server's models in it.
+_VERSION = 'grep -a -o -m1 "github.com/gravitl/netmaker.v[0-9.]*" "$(command -v netclient)"'
+
+DRIVER = Driver(
+    name="netmaker",
+    title="Netmaker (own server and broker)",
+    homepage="https://www.netmaker.io/",
+    packages=("mosquitto", "nginx"),
+    programs=(
+        *("netmaker", "netclient", "mosquitto", "nginx", "python3"),
+        *("unshare", "mount", "setpriv", "ip", "env", "sh", "cat", "grep"),
+    ),
+    peer="netmaker",
+    version=("sh", "-c", _VERSION),
+    version_pattern=r"v(\d+\.\d+\.\d+)",
+    deploy=deploy,
+    ipv6=True,
+    features=Features(
+        transport=Fact("UDP", f"{_PAPER} section 3", _SEEN),
+        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_PAPER} section 5.4.6", _SEEN),
+        handshake=Fact(
+            "Noise IKpsk2 (WireGuard); keys told by the server",
+            f"{_PAPER} section 5; netclient 1.4.0: functions/pull.go",
+            _SEEN,
+        ),
+        routing=Fact(
+            "full mesh, told by the server; gateways between where asked for",
+            "measured here, 1.4.0; netmaker 1.4.0: logic/relay.go",
+            _SEEN,
+        ),
+        inner=Fact("IPv4 and IPv6", "measured here, 1.4.0: ip address, ping of both", _SEEN),
+        mtu=Fact("1420", "measured here, 1.4.0: ip link; the network's 1280 (models/network.go) is not taken", _SEEN),
+        datapath=Fact(
+            "the kernel's WireGuard where it has one; else user space over TUN, all cores, one packet a system call",
+            "netclient 1.4.0: wireguard/wireguard_linux.go, go.mod, wireguard-go of 2022-09-20",
+            _SEEN,
+        ),
+        licence=Fact("Apache-2.0, but for the server's folder pro", "netmaker 1.4.0: LICENSE.md", _SEEN),
+    ),
+)
