@@ -33,6 +33,9 @@ _FATAL = 207 / (8 * (SIZE + 28))
 """Share of a frame's bits (its Ethernet header apart) that lose a probe when they are inverted: those of the IP header, and
 of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
 
+_OWN = 0.0005
+"""Seconds that the path through the nodes may add to a single delay: the allowance of the 99th percentile."""
+
 _SILENT = 16 / (8 * (SIZE + 28))
 """Share of those that change nothing that a probe can tell: the UDP source."""
 
@@ -98,6 +101,12 @@ def _floor(direction: Direction) -> float:
     return delay / 2 if direction.reordering is not None and reach < delay / 2 else 0.0
 
 
+def _ceiling(rows: Sequence[Row]) -> float:
+    """The largest delay of any simulated run, in seconds, and what the instrument may add to it."""
+    largest = max((float(delay.max()) for each in rows if len(delay := each.delay[~np.isnan(each.delay)])), default=np.inf)
+    return largest + _OWN
+
+
 def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Iterator[LinkLine]:
     runs = int(np.clip(_DRAWS // max(len(row.sent), 1), *_RUNS))
     own_rate = direction.rate is not None and not (
@@ -107,6 +116,7 @@ def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Itera
     fates = simulate(direction, profile.model, row.sent, runs=runs, seed=1, serial=serial)
     rows = [_simulated(fates, run, row) for run in range(runs)]
     _lose_headers(rows)
+    row = replace(row, ceiling=_ceiling(rows))
     found, expected = statistics(row), [statistics(each) for each in rows]
     judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
     for each in PROPERTIES:

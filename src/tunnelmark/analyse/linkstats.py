@@ -45,7 +45,8 @@ PROPERTIES = (
 """What one look at probes gives.
 
 *skipped*: the share of those that arrive below the row's `floor`: netem's reordering, packets that skip the delay.
-Deviation and correlation are of the others. *reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
+Deviation and correlation are of the others; the correlation leaves out those above the row's `ceiling` too: when a
+machine stands still, all that waits is late together, which mean, deviation and distribution tell and is no jitter's. *reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
 *displaced*: the share whose place among those that arrived is not the place of its number, 1 - RD[0] of the reorder
 density of RFC 5236, 3.2 (lost packets have no place, copies are left out); *early* is the part of it with D < 0,
 which overtakes.
@@ -62,6 +63,7 @@ class Row:
     corrupted: Flags
     delay: Floats
     floor: float = 0.0  # seconds: a delay below it is that of a packet that skipped the delay
+    ceiling: float = float("inf")  # seconds: a delay above it is none that the link's profile makes
 
 
 def statistics(row: Row) -> dict[str, float]:
@@ -84,7 +86,7 @@ def statistics(row: Row) -> dict[str, float]:
             "delay_p50": float(np.quantile(delay, 0.5)),
             "delay_p99": float(np.quantile(delay, 0.99)),
             "delay_sd": float(delay[delay >= 1e3 * row.floor].std()) if (delay >= 1e3 * row.floor).any() else 0.0,
-            "delay_lag1": lag1(np.where(row.delay < row.floor, np.nan, row.delay)),
+            "delay_lag1": lag1(np.where((row.delay < row.floor) | (row.delay > row.ceiling), np.nan, row.delay)),
             "skipped": 100 * float((delay < 1e3 * row.floor).mean()),
             "reordered": 100 * reordered(order),
             "early": 100 * float((displacement < 0).mean()),

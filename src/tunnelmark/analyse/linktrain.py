@@ -58,11 +58,13 @@ def judge(
     if direction.jitter is not None:  # the first and the last packet have each their own
         room += rate * min(6 * direction.jitter.size / span, 0.5)
     ok, note = abs(found - rate) <= room, ""
-    if found < rate - room and (why := _not_the_rate(profile, direction, flow, records[skipped:], reports)):
+    why = _not_the_rate(profile, direction, flow, records[skipped:], reports) if found < rate - room else None
+    still = None if ok else _stood_still(flow, reports, span * abs(found - rate) / rate)
+    if why := why or still:
         ok, note = None, f"not judged: {why}"
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
     for line in _queue(way, direction, flow, records, found):
-        behind = _fell_behind(profile, flow, reports) if line.ok is False else None
+        behind = (_fell_behind(profile, flow, reports) or still) if line.ok is False else None
         yield replace(line, ok=None, note=f"not judged: {behind}") if behind else line
 
 
@@ -100,10 +102,21 @@ def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, An
         return f"the emulator lost {lost} packets of the trains, {asked}"
     if flow.behind > _BEHIND:
         return f"the emulator was {1e3 * flow.behind:.0f} ms behind the train, {asked}"
-    ways = (way for report in reports for way in report["directions"] if way["name"].endswith(f" to {flow.target}"))
-    if (late := max((float(way["lateness_us"]["p99"]) for way in ways), default=0.0)) > lateness.bound(profile):
+    if (late := _late(flow, reports, "p99")) > lateness.bound(profile):
         return f"packets of the train left the emulator {late / 1e3:.0f} ms late, {asked}"
     return None
+
+
+def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: float) -> str | None:
+    """What the emulator says if its latest packet alone was late enough to make a train that much longer or shorter."""
+    late = _late(flow, reports, "max")
+    return f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
+
+
+def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float:
+    """Microseconds by which packets to the flow's target left the emulator late: the 99th percentile, or at worst."""
+    ways = (way for report in reports for way in report["directions"] if way["name"].endswith(f" to {flow.target}"))
+    return max((float(way["lateness_us"][which]) for way in ways), default=0.0)
 
 
 def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:

@@ -12,11 +12,12 @@ from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.link import judge as judge_link
 from tunnelmark.analyse.link import row_of
 from tunnelmark.analyse.linkmodel import Floats, simulate
+from tunnelmark.analyse.linkstats import lag1
 from tunnelmark.analyse.proofs import unproved, voided
 from tunnelmark.lab.prober import CORRUPTED
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.results import LinkProof, Session
+from tunnelmark.record.results import LinkLine, LinkProof, Session
 from tunnelmark.run.prove import HEADERS, RECORDS, Flow, Observation, Pace, Train
 from tunnelmark.units import Duration, Rate, Share, Size
 from unit.builders import Study
@@ -101,6 +102,22 @@ def test_a_link_that_does_something_else_is_outside(truth, outside):
         assert lines(proof)[outside].ok is False
     assert proof.verdict == "outside"
     assert "a>b" in proof.reason
+
+
+def test_a_machine_that_stands_still_is_no_correlated_jitter():
+    """As it was seen on a host that took the cores away: 0.78 for a jitter without correlation, by 30 ms every 200."""
+    way = Direction(delay=Duration(0.004), jitter=Jitter(Duration(0.002), keep_order=False))
+    good = flow(way, "a", 1)
+    held = good.records.copy()
+    for begin in range(0, COUNT, 200):
+        until = ZERO + round(1e8) + round(1e9 * INTERVAL * begin) + 30_000_000
+        late = (held["number"] >= begin) & (held["received"] < until) & (held["sent"] < until)
+        held["received"][late] = until
+    proof = judge_link(profile(way), observation(replace(good, records=held), flow(way, "b", 2)), "alone")
+    found = lines(proof)
+    assert lag1((held["received"] - held["sent"]).astype(float)) > 0.7
+    assert found["delay_lag1"].ok
+    assert not found["delay_p99"].ok  # it is told by what it is
 
 
 def test_a_late_emulator_and_unplanned_drops_are_outside():
@@ -188,6 +205,22 @@ def test_a_machine_that_stands_still_for_a_moment_is_no_longer_queue():
     found = lines(judge_link(fast, observation(flow, flow), "before"))
     assert found["queue"].achieved == pytest.approx(524_288, rel=0.03)
     assert found["queue"].ok
+
+
+def test_a_packet_that_was_late_enough_to_make_the_train_longer_says_nothing_of_the_rate():
+    good = train(1e8, 100_000, 3e8)
+    longer = good.records.copy()
+    longer["received"][-1:] += 30_000_000  # the machine stood still at the end
+    seen = observation(replace(good, records=longer), replace(good, source="b", target="a"))
+
+    def rate(worst: float) -> LinkLine:
+        said = report()
+        said["directions"][0]["lateness_us"]["max"] = worst
+        return lines(judge_link(SHAPED, replace(seen, final=(said,)), "before"))["rate"]
+
+    assert rate(20_000.0).ok is False
+    assert rate(31_000.0).ok is None
+    assert "31 ms late" in rate(31_000.0).note
 
 
 def test_what_a_sender_cannot_fill_is_not_judged():
