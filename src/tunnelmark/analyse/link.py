@@ -103,7 +103,9 @@ def _floor(direction: Direction) -> float:
 
 def _ceiling(rows: Sequence[Row]) -> float:
     """The largest delay of any simulated run, in seconds, and what the instrument may add to it."""
-    largest = max((float(delay.max()) for each in rows if len(delay := each.delay[~np.isnan(each.delay)])), default=np.inf)
+    largest = max(
+        (float(delay.max()) for each in rows if len(delay := each.delay[~np.isnan(each.delay)])), default=np.inf
+    )
     return largest + _OWN
 
 

@@ -110,7 +110,9 @@ def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, An
 def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: float) -> str | None:
     """What the emulator says if its latest packet alone was late enough to make a train that much longer or shorter."""
     late = _late(flow, reports, "max")
-    return f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
+    return (
+        f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
+    )
 
 
 def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float:
