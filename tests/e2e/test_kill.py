@@ -59,7 +59,8 @@ def test_random_kills(tmp_path: Path):
     trials = journal(results)
     assert trials[: len(finished)] == finished
     assert len({trial["trial"] for trial in trials}) == len(trials), "a trial was run twice"
-    assert {trial["outcome"] for trial in trials} == {"ok"}
+    # One that the lab itself calls void, on a machine that stood still, is finished and kept like any other.
+    assert {trial["outcome"] for trial in trials if trial["reason"] != "trial-void"} == {"ok"}
     assert left_within(before, 1.0) == {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, TRIO, in_lab
+from support.stillness import while_still
 from tunnelmark.analyse.link import judge
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import wire
@@ -16,18 +17,13 @@ from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkProof
-from tunnelmark.run.prove import Observation, observe, pace_of
+from tunnelmark.run.prove import observe, pace_of
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root
 
 NOISE = ("delay_mean", "delay_p99", "delay_sd", "late", "distribution")
 """What other work on the machine moves; its own tests measure it on a quiet one."""
-
-STILL = 3000.0
-"""Microseconds by which no packet leaves late while the machine runs; a host that takes its cores away makes it tens of ms."""
-
-LOOKS = 5
 
 
 @pytest.fixture(autouse=True)
@@ -43,17 +39,11 @@ def profile(way: Direction, back: Direction | None = None, **more) -> Profile:
 
 
 def prove(made: Profile, raw: Path, count: int = 1500) -> LinkProof:
-    """What a look at it says; one at which the machine stood still, by the emulator's own clock, is followed by another."""
-
-    async def run(folder: Path) -> Observation:
+    async def run(folder: Path) -> LinkProof:
         async with Keeper() as keeper:
-            return await observe(keeper, PAIR, made, pace_of(made, count, 0.001), folder, seed=5)
+            return judge(made, await observe(keeper, PAIR, made, pace_of(made, count, 0.001), folder, seed=5), "alone")
 
-    for look in range(LOOKS):
-        seen = asyncio.run(run(raw / f"look-{look}"))
-        if max(way["lateness_us"]["max"] for report in seen.final for way in report["directions"]) < STILL:
-            break
-    return judge(made, seen, "alone")
+    return while_still(lambda folder: asyncio.run(run(folder)), raw)
 
 
 def outside(proof: LinkProof) -> list[LinkLine]:
@@ -74,7 +64,7 @@ def test_each_direction_has_its_own_delay_and_loss(tmp_path: Path):
     assert achieved(proof, "b>a", "delay_p50") == pytest.approx(5, abs=0.3)
     assert achieved(proof, "a>b", "loss") == 0
     assert 2 < achieved(proof, "b>a", "loss") < 9
-    assert (tmp_path / "look-0" / "wire.middle.out").read_text().startswith('{"ready"')
+    assert (tmp_path / "attempt-0" / "wire.middle.out").read_text().startswith('{"ready"')
 
 
 def test_jitter_bursts_copies_corruption_and_reordering(tmp_path: Path):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, shaped
+from support.stillness import while_still
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
@@ -46,21 +47,21 @@ def measured(name: str, profile: Profile, raw: Path, **options: object) -> tuple
     chosen = workload.options.model_validate(options)
     driver, none = registry.arm("direct")
 
-    async def run() -> Reading:
+    async def run(folder: Path) -> Reading:
         async with (
             Keeper() as keeper,
             keeper.lab(PAIR, profile) as lab,
-            deploy(lab, driver, none, logs=raw, ready_timeout=READY) as tunnel,
+            deploy(lab, driver, none, logs=folder, ready_timeout=READY) as tunnel,
         ):
             at = tunnel.address
             ends = Endpoints("a", "b", at["a"], at["b"], socket_buffer_limit(), at, tunnel.interface)
-            stage = Stage(lab, tunnel, workload.traffic(ends, chosen), raw)
+            stage = Stage(lab, tunnel, workload.traffic(ends, chosen), folder)
             await stage.serve()
             await stage.drive()
             await stage.finish()
             return workload.read(stage.outputs(), chosen)
 
-    reading = asyncio.run(run())
+    reading = while_still(lambda folder: asyncio.run(run(folder)), raw)
     return reading, {sample.metric: sample.value for sample in reading.samples if sample.time is None}
 
 

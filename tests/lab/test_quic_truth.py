@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, in_lab, shaped
+from support.stillness import while_still
 from tunnelmark.errors import MissingPart, WorkloadFailed
 from tunnelmark.lab import programs, wire
 from tunnelmark.lab.lab import Lab
@@ -53,17 +54,17 @@ def measured(
     """The whole-window metrics of one run from a to b over the bare link; `meanwhile` happens beside the client."""
     options = QuicOptions.model_validate(chosen)
 
-    async def run(lab: Lab) -> Reading:
-        async with deploy(lab, DRIVER, DRIVER.options(), logs=raw, ready_timeout=10) as tunnel:
+    async def run(lab: Lab, folder: Path) -> Reading:
+        async with deploy(lab, DRIVER, DRIVER.options(), logs=folder, ready_timeout=10) as tunnel:
             ends = Endpoints("a", "b", tunnel.address["a"], tunnel.address["b"], 4 << 20)
             traffic: Traffic = WORKLOAD.traffic(ends, options)
-            stage = Stage(lab, tunnel, traffic, raw)
+            stage = Stage(lab, tunnel, traffic, folder)
             await stage.serve()
             await asyncio.gather(stage.drive(), *([] if meanwhile is None else [meanwhile(lab)]))
             await stage.finish()
             return WORKLOAD.read(stage.outputs(), options)
 
-    reading = in_lab(run, PAIR, profile)
+    reading = while_still(lambda folder: in_lab(lambda lab: run(lab, folder), PAIR, profile), raw)
     assert set(reading.congestion_control) == {"cubic"}
     return {sample.metric: sample.value for sample in reading.samples if sample.time is None}
 
