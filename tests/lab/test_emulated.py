@@ -17,7 +17,8 @@ from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkProof
-from tunnelmark.run.prove import observe, pace_of
+from tunnelmark.run.probes import pace_of
+from tunnelmark.run.prove import observe
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root

@@ -32,7 +32,8 @@ from tunnelmark.plan.impairments import (
 )
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.machine import between, glance
-from tunnelmark.run.prove import Pace, observe
+from tunnelmark.run.probes import Pace
+from tunnelmark.run.prove import observe
 from tunnelmark.units import Duration, Share
 
 PERIOD = 2.0

@@ -15,7 +15,7 @@ from support.accuracy import DENSE, SPARSE, Found, Loaded, Setting, loaded, look
 from support.verdicts import LEVEL, Line, judge, summary
 from tunnelmark.cli.alone import alone
 from tunnelmark.lab.lab import Keeper
-from tunnelmark.run.prove import Pace
+from tunnelmark.run.probes import Pace
 
 SEED = 20261122
 """Chosen before the first run, and no other was tried; TUNNELMARK_SEED gives another."""

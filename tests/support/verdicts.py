@@ -19,7 +19,7 @@ from support.accuracy import Look
 from tunnelmark.analyse.linkmodel import latent_correlation, quantile
 from tunnelmark.analyse.linkstats import Flags, Floats, bursts, lag1, reordered
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter
-from tunnelmark.run.prove import SIZE
+from tunnelmark.run.probes import SIZE
 
 LEVEL = 0.01
 """Probability that a test is outside by chance; of one test alone, and of all together for the run."""

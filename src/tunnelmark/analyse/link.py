@@ -20,7 +20,8 @@ from tunnelmark.lab import lateness
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof
-from tunnelmark.run.prove import HEADERS, PROBES, SIZE, Flow, Observation
+from tunnelmark.run.probes import HEADERS, PROBES, SIZE
+from tunnelmark.run.prove import Flow, Observation
 
 SPREADS = 4.5
 """Standard deviations of simulated runs that a line may be off: of some forty lines in the proofs of a study, less

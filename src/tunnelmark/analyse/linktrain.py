@@ -13,7 +13,8 @@ from tunnelmark.lab import lateness
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine
-from tunnelmark.run.prove import HEADERS, TRAIN, Flow
+from tunnelmark.run.probes import HEADERS, TRAIN
+from tunnelmark.run.prove import Flow
 
 RATE_SHARE = 0.02
 """A rate may be off by this share: what a bucket lets through at once is that much of a short train."""

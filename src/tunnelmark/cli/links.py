@@ -20,7 +20,8 @@ from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import RAW, LinkProof
 from tunnelmark.run.loop import link_seed
-from tunnelmark.run.prove import observe, pace_of
+from tunnelmark.run.probes import pace_of
+from tunnelmark.run.prove import observe
 
 _PROBES, _INTERVAL = 1500, 0.001  # each way, and seconds between two: a short look, for `prove-link` looks longer
 

@@ -78,7 +78,8 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
     """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse import link
     from tunnelmark.lab.lab import Keeper
-    from tunnelmark.run.prove import observe, pace_of
+    from tunnelmark.run.probes import pace_of
+    from tunnelmark.run.prove import observe
 
     async with Keeper() as keeper:
         seen = await observe(keeper, topology, profile, pace_of(profile, probes, 1 / rate), raw, seed=seed)

@@ -13,6 +13,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunnelmark.lab import janitor
+
 _V2_WEIGHT = "10000"  # largest cpu.weight
 _V1_SHARES = "262144"  # largest cpu.shares
 _BUDGET = "cpu.rt_runtime_us"
@@ -57,6 +59,15 @@ def find() -> Hierarchies:
     if cpu is None and unified and "cpu" in (unified / "cgroup.controllers").read_text().split():
         cpu = unified
     return Hierarchies(unified, cpu)
+
+
+def sweep() -> None:
+    """Remove control groups of commands that died together with their janitor."""
+    found = find()
+    for mount in {found.unified, found.cpu} - {None}:
+        for folder in mount.glob("tunnelmark-*-*") if mount else ():
+            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
+                janitor.remove(str(folder))
 
 
 class Group:

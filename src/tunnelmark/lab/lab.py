@@ -22,7 +22,7 @@ from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import cgroups, channel, janitor, underlay
 from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
-from tunnelmark.lab.wire import Emulator
+from tunnelmark.lab.wire import Emulator, carry
 from tunnelmark.plan.model import Profile, Topology
 
 MIDDLE = "middle"
@@ -67,7 +67,7 @@ class Keeper:
     async def __aenter__(self) -> Keeper:
         if os.geteuid() != 0:
             raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
-        sweep()
+        cgroups.sweep()
         folders = self._group.folders
         life, self._life = os.pipe2(os.O_CLOEXEC)
         self._sock, theirs = channel.pair()
@@ -144,7 +144,7 @@ class Keeper:
                 wires=[wire.plain() for wire in wires],
             )
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            emulators = await _emulate(nodes[MIDDLE], wires, profile, seed, raw)
+            emulators = await carry(nodes[MIDDLE], wires, profile, seed, raw)
         except BaseException:
             for node in nodes.values():
                 node.close()
@@ -277,22 +277,6 @@ async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
         ) from None
 
 
-async def _emulate(
-    middle: Node, wires: Sequence[underlay.Wire], profile: Profile, seed: int, raw: Path | None
-) -> list[Emulator]:
-    """Have every emulated link carried; none is, where the kernel carries them."""
-    emulators: list[Emulator] = []
-    try:
-        for number, wire in enumerate(wires):
-            if wire.emulated:
-                emulators.append(await Emulator.start(middle, wire, number, profile, seed=seed, raw=raw))
-    except BaseException:
-        for emulator in emulators:
-            emulator.close()
-        raise
-    return emulators
-
-
 def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]]:
     """Which cores belong to which node: an equal number each, as separate hosts have; shared if there are too few.
 
@@ -305,17 +289,8 @@ def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]
     }
 
 
-def sweep() -> None:
-    """Remove control groups of commands that died together with their janitor."""
-    found = cgroups.find()
-    for mount in {found.unified, found.cpu} - {None}:
-        for folder in mount.glob("tunnelmark-*-*") if mount else ():
-            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
-                janitor.remove(str(folder))
-
-
 async def _start(arguments: list[str], fds: list[int], main: bool = False) -> asyncio.subprocess.Process:
-    """Start one of our own Python processes, in a session of its own, with open files."""
+    """Start one of our own programs in a session of its own, with open files."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,3 +142,17 @@ def _file(folder: Path | None, name: str) -> IO[bytes]:
 def _content(file: IO[bytes]) -> bytes:
     """All of a file to which the emulator writes through the same open file, so its place must not be moved."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+async def carry(middle: Node, wires: Sequence[Wire], profile: Profile, seed: int, raw: Path | None) -> list[Emulator]:
+    """Have every emulated link carried; none is, where the kernel carries them."""
+    emulators: list[Emulator] = []
+    try:
+        for number, wire in enumerate(wires):
+            if wire.emulated:
+                emulators.append(await Emulator.start(middle, wire, number, profile, seed=seed, raw=raw))
+    except BaseException:
+        for emulator in emulators:
+            emulator.close()
+        raise
+    return emulators

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, product
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -12,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
-from tunnelmark.plan.model import Arm, Link, Profile, Study, Topology, Use
-from tunnelmark.plan.problems import Location, Problems, parse
+from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
+from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
-from tunnelmark.plan.schema import ArmTable, StudyFile, TopologyFile, UseTable
+from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
+from tunnelmark.plan.topologies import parse_topology
 
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
@@ -128,45 +128,9 @@ def load_topology(name: str, files: Files) -> Topology:
     return parse_topology(read_text(path), name, str(path))
 
 
-def parse_topology(text: str, name: str, file: str) -> Topology:
-    """The topology that the text holds; `file` is what errors call it."""
-    content = parse(text, file, TopologyFile)
-    nodes, links = content.topology.nodes, content.link
-    problems = Problems(file)
-    _unique(nodes, ("topology", "nodes"), problems)
-    _unique([link.name for link in links], ("link",), problems, field="name")
-    for index, link in enumerate(links):
-        _unique(link.nodes, ("link", index, "nodes"), problems)
-        for place, node in enumerate(link.nodes):
-            if node not in nodes:
-                problems.add(
-                    ("link", index, "nodes", place),
-                    f"the topology has no node called {node!r} (in {link.name!r})",
-                    nearest(node, nodes),
-                )
-    for place, node in enumerate(nodes):
-        if not any(node in link.nodes for link in links):
-            problems.add(("topology", "nodes", place), f"no link reaches {node!r}", "name it in the nodes of a link")
-    problems.raise_if_any()
-    for one, other in combinations(nodes, 2):
-        if not any(one in link.nodes and other in link.nodes for link in links):
-            problems.add(
-                ("link",),
-                f"{one!r} and {other!r} share no link, and nodes do not route for each other",
-                "name both in the nodes of one link; a link of more than two nodes is a switch",
-            )
-    problems.raise_if_any()
-    return Topology(
-        name,
-        content.topology.title,
-        tuple(nodes),
-        tuple(Link(link.name, tuple(link.nodes), link.mtu) for link in links),
-    )
-
-
 def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> tuple[Arm, ...]:
     """The arms of a study; with problems, those that are right so far."""
-    _unique([table.name for table in tables], ("arm",), problems, field="name")
+    unique([table.name for table in tables], ("arm",), problems, field="name")
     arms: dict[str, Arm] = {}
     checked: dict[str, BaseModel] = {}
     for index, table in enumerate(tables):
@@ -250,7 +214,7 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
         options = {**table.options, **table.smoke} if smoke else table.options
         if _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
             uses.append(Use(name, table.workload, options))
-    _unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
+    unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
 
 
@@ -286,7 +250,7 @@ def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) 
     """The watchers of every trial; the light ones where the study says nothing."""
     if names is None:
         return catalogue.light
-    _unique(names, ("study", "watch"), problems)
+    unique(names, ("study", "watch"), problems)
     for place, name in enumerate(names):
         if name not in catalogue.watchers:
             problems.add(
@@ -298,19 +262,9 @@ def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) 
 def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> None:
     """Note names that no file has, and names that stand twice."""
     key: Location = ("study", FOLDERS[kind])
-    _unique(names, key, problems)
+    unique(names, key, problems)
     known = files.names(kind)
     for place, name in enumerate(names):
         for part in name.split(JOIN) if kind == "profile" else [name]:
             if part not in known:
                 problems.add((*key, place), f"there is no {kind} called {part!r}", nearest(part, known))
-
-
-def _unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
-    """Note each name that stands a second time, at its place in the list at `key`."""
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            where = (*key, place, field) if field else (*key, place)
-            problems.add(where, f"{name!r} stands here a second time", "give each a name of its own")

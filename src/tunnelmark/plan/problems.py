@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, get_args
 
@@ -140,3 +141,13 @@ def _whose(data: object, location: Location) -> str:
             name = data.get("name", data.get("workload"))
             return name if isinstance(name, str) else ""
     return ""
+
+
+def unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
+    """Note each name that stands a second time, at its place in the list at `key`."""
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            where = (*key, place, field) if field else (*key, place)
+            problems.add(where, f"{name!r} stands here a second time", "give each a name of its own")

@@ -7,7 +7,7 @@ import pytest
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.loop import link_seed
-from tunnelmark.run.prove import HEADERS, SIZE, pace_of, patience, train_of
+from tunnelmark.run.probes import HEADERS, SIZE, pace_of, patience, train_of
 from tunnelmark.units import Duration, Rate, Size
 
 
