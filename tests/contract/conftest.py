@@ -13,6 +13,7 @@ from contract.trio import READY, TRIO, UNSHAPED, Together, installed
 from tunnelmark.errors import TrialError
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.lab.programs import Part
+from tunnelmark.plan.model import Topology
 from tunnelmark.run.deploy import Tunnel, deploy, log_end
 from tunnelmark.vpns.base import Driver
 
@@ -72,14 +73,14 @@ def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Togeth
 
     @asynccontextmanager
     async def lab_and_tunnel(
-        driver: Driver, *, ipv6: bool = False, normalised: bool = False, **options: Any
+        driver: Driver, *, topology: Topology = TRIO, ipv6: bool = False, normalised: bool = False, **options: Any
     ) -> AsyncIterator[tuple[Lab, Tunnel]]:
         logs = tmp_path_factory.mktemp(driver.name)
         chosen = driver.options(**options)
         ready = READY + driver.starting
         try:
             async with (
-                keeper.lab(TRIO, UNSHAPED, ipv6=ipv6) as lab,
+                keeper.lab(topology, UNSHAPED, ipv6=ipv6) as lab,
                 deploy(lab, driver, chosen, logs=logs, ready_timeout=ready, normalised=normalised, ipv6=ipv6) as tunnel,
             ):
                 yield lab, tunnel

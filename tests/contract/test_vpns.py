@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contract import wire
-from contract.trio import NODES, READY, NamedArm, Together, installed
+from contract.trio import NODES, READY, NamedArm, Together, installed, switch
 from tunnelmark import registry
 from tunnelmark.errors import NotReady
 from tunnelmark.lab import programs
@@ -190,6 +190,28 @@ def test_a_second_mesh_stands_beside_the_first_normalised(
                 assert result["end"]["sum_received"]["bytes"] >= ARRIVED
 
     run(check())
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_two_nodes_are_a_mesh_and_so_are_nine(
+    arm: NamedArm, together: Together, run: Run, report: Report, count: int
+) -> None:
+    """With nine, all 72 paths at once: a VPN that finds its peers one by one needs longer."""
+    nodes = tuple("abcdefghi"[:count])
+
+    async def check() -> dict[str, float]:
+        async with together(arm.driver, topology=switch(nodes), **arm.options) as (lab, tunnel):
+            assert len(set(tunnel.address.values())) == count
+            for source in nodes:
+                ping = ["ping", "-n", "-c1", "-W2"]
+                others = [str(tunnel.address[target]) for target in nodes if target != source]
+                for done in await asyncio.gather(*(lab.nodes[source].run([*ping, other]) for other in others)):
+                    assert done.code == 0, f"{source}: {done.stdout}"
+            return dict(tunnel.first_packet)
+
+    first = run(check())
+    assert set(first) == {f"{source}>{target}" for source, target in permutations(nodes, 2)}
+    report(f"{arm.name}: {count} nodes: first packets after {min(first.values()):.3f} to {max(first.values()):.3f} s")
 
 
 def test_nothing_is_left_behind(arm: NamedArm, together: Together, run: Run) -> None:

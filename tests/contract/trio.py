@@ -21,7 +21,14 @@ from tunnelmark.run.deploy import Tunnel
 from tunnelmark.vpns.base import Driver
 
 NODES = ("a", "b", "c")
-TRIO = Topology("trio", "Three nodes on one switch", NODES, (Link("switch", NODES),))
+
+
+def switch(nodes: tuple[str, ...]) -> Topology:
+    """Those nodes on one switch."""
+    return Topology("switch", f"{len(nodes)} nodes on one switch", nodes, (Link("switch", nodes),))
+
+
+TRIO = switch(NODES)
 UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")
 READY = 30.0  # seconds that a mesh may take to answer everywhere, also after a restart
 
@@ -41,7 +48,7 @@ class NamedArm:
 
 
 Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, Tunnel]]]
-"""Called with a driver and options: a fresh trio on which the VPN answers everywhere, for the length of a block."""
+"""Called with a driver and options: a fresh lab, the trio unless told, on which the VPN answers everywhere, for the length of a block."""
 
 
 def installed(part: Part) -> None:
