@@ -77,7 +77,7 @@ def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Togeth
     ) -> AsyncIterator[tuple[Lab, Tunnel]]:
         logs = tmp_path_factory.mktemp(driver.name)
         chosen = driver.options(**options)
-        ready = READY + driver.starting
+        ready = READY + driver.start_of(len(topology.nodes))
         try:
             async with (
                 keeper.lab(topology, UNSHAPED, ipv6=ipv6) as lab,

@@ -53,7 +53,7 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
             started = time.monotonic()
             try:
                 await tunnel.start()
-                await tunnel.answer(READY_TIMEOUT + (driver.starting if driver else 0.0))
+                await tunnel.answer(READY_TIMEOUT + (driver.start_of(len(what[0].nodes)) if driver else 0.0))
             except TunnelmarkError as error:
                 raise type(error)(f"{error.message}\n{log_end(logs)}", hint=error.hint) from error
             timings["vpn"] = time.monotonic() - started

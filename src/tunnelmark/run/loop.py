@@ -51,7 +51,7 @@ class Kit:
             driver.options.model_validate(trial.arm.options),
             workload,
             workload.options.model_validate(trial.use.options),
-            float(plan.study.ready_timeout) + driver.starting,
+            float(plan.study.ready_timeout) + driver.start_of(len(trial.topology.nodes)),
             self.socket_buffer,
             self.watching(plan.study.watch, workload),
             link_seed(plan.study.seed, trial.block),
@@ -70,7 +70,7 @@ class Kit:
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
             driver = self.drivers[trial.arm.vpn]
-            if driver.starting + driver.settling > ahead:
+            if driver.start_of(len(trial.topology.nodes)) + driver.settling > ahead:
                 yield trial
             ahead += self.seconds(trials[place + 1])
 

@@ -262,6 +262,7 @@ class Driver:
     options: type[Options] = Options
     starting: float = 0.0
     settling: float = 0.0
+    joining: float = 0.0  # seconds more for each node beyond three, where they are let in one after the other
     recovering: float = 0.0  # seconds that peers may ignore a node that crashed and came back, where beyond a few
     lost: str = ""  # the program's own fault by which a mesh may never find its restarted hub again, where it has one
     peer: str = ""
@@ -269,6 +270,10 @@ class Driver:
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     ipv6: bool = False  # whether it can use an IPv6 underlay
     kernel: tuple[str, ...] = ()  # what the kernel must have, by the names of `lab.probes`
+
+    def start_of(self, nodes: int) -> float:
+        """`starting`, in seconds, for a mesh of so many nodes."""
+        return self.starting + self.joining * max(nodes - 3, 0)
 
     def build(self, options: Options) -> Build:
         """The build that these options ask for."""

@@ -122,6 +122,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=ZeroTierOptions,
     starting=12.0,
+    joining=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings.md)
     settling=5.0,
     variants={"zerotier-relay": {"relay": True}},
     features=Features(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import PurePosixPath
@@ -186,3 +186,10 @@ def test_the_driver_introduces_itself(driver: Driver) -> None:
     assert driver.packages or driver.peer, "say what brings its programs"
     assert re.compile(driver.version_pattern).groups == 1
     assert driver.options() == driver.options(), "all options have defaults"
+
+
+@pytest.mark.parametrize(("nodes", "seconds"), [(2, 12), (3, 12), (9, 12 + 6 * 6)])
+def test_a_start_takes_longer_where_nodes_are_let_in_one_by_one(nodes: int, seconds: float) -> None:
+    zerotier, _ = registry.arms()["zerotier"]
+    assert replace(zerotier, starting=12.0, joining=6.0).start_of(nodes) == seconds
+    assert replace(zerotier, starting=12.0, joining=0.0).start_of(nodes) == 12
