@@ -34,15 +34,18 @@ def _daemon(mesh: Mesh, host: Host) -> Daemon:
     # Its key comes in the environment, as its systemd unit has it (dist/wesher.service: EnvironmentFile).
     script = '. "$0"; mark=$1; shift; test -e "$mark" || set -- "$@" --init; : > "$mark"; exec "$@"'
     words = ("wesher", "--bind-addr", str(host.underlay), "--overlay-net", NETWORK)
-    join = () if host == mesh.hub else ("--join", str(mesh.hub.underlay))
+    earlier = mesh.hosts[: mesh.hosts.index(host)]
+    join = ("--join", ",".join(str(one.underlay) for one in earlier)) if earlier else ()
     argv = ("sh", "-c", script, str(host.dir / "wesher.env"), str(host.dir / "begun"), *words, *join)
     return Daemon(host.name, "wesher", argv, ready=TcpPort(GOSSIP))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """WireGuard first, because wesher would ask the kernel for it; then the hub; then the others, which join it.
+    """WireGuard first, because wesher would ask the kernel for it; then one after the other, each of which joins all before it.
 
-    Then they wait until they know each other: a handshake that comes too early is lost, and comes again after 5 s.
+    Who joins the hub only hears of the others by gossip, and of those that join at the same moment now and then a minute later
+    (memberlist's push and pull). At the end they wait until they know each other: a handshake that comes too early is lost,
+    and comes again after 5 s.
     """
     key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
     go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), SOCKET) for host in mesh.hosts)
@@ -51,7 +54,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     return Deployment(
         overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
         files=tuple(File(host.name, host.dir / "wesher.env", key) for host in mesh.hosts),
-        phases=(go, (_daemon(mesh, mesh.hub),), tuple(_daemon(mesh, spoke) for spoke in mesh.spokes), met),
+        phases=(go, *((_daemon(mesh, host),) for host in mesh.hosts), met),
     )
 
 
