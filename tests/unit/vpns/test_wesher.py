@@ -1,4 +1,4 @@
-"""wesher: one key for all, a hub that joins nobody, and a mesh that is whole before anybody speaks."""
+"""wesher: one key for all, nodes that join one after the other, and a mesh that is whole before anybody speaks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ def test_all_nodes_have_one_key_of_32_bytes() -> None:
     assert len(b64decode(line.strip().partition("KEY=")[2])) == 32
 
 
-def test_spokes_join_the_hub_and_the_hub_joins_nobody() -> None:
-    for step in steps(deployed("wesher", 4)):
-        if isinstance(step, Daemon) and step.name == "wesher":
-            joins = step.argv[step.argv.index("--join") + 1] if "--join" in step.argv else ""
-            assert joins == ("" if step.node == mesh(4).hub.name else str(mesh(4).hub.underlay))
+def test_each_joins_all_that_were_there_before_it() -> None:
+    there: list[str] = []
+    for phase in deployed("wesher", 4).phases:
+        for step in (step for step in phase if isinstance(step, Daemon) and step.name == "wesher"):
+            joins = step.argv[step.argv.index("--join") + 1].split(",") if "--join" in step.argv else []
+            assert joins == there, "one at a time: the next begins when the ones before it listen"
+            assert step.ready is not None
+            there.append(str(next(host.underlay for host in mesh(4).hosts if host.name == step.node)))
+    assert len(there) == 4
 
 
 def test_spokes_wait_until_they_know_everybody() -> None:
