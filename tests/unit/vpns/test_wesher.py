@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 
 from tunnelmark.vpns.base import Daemon, Holds
-from unit.vpns.test_drivers import deployed, mesh, steps
+from unit.vpns.test_drivers import deployed, mesh
 
 
 def test_all_nodes_have_one_key_of_32_bytes() -> None:
