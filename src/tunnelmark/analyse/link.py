@@ -30,12 +30,12 @@ than one in a thousand studies should be void by chance."""
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
 _POINTS = 60  # of a series over time
+_OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
+"""Seconds that the path through the nodes may add to a single delay, as to the largest ones that are judged."""
+
 _FATAL = 207 / (8 * (SIZE + 28))
 """Share of a frame's bits (its Ethernet header apart) that lose a probe when they are inverted: those of the IP header, and
 of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
-
-_OWN = 0.0005
-"""Seconds that the path through the nodes may add to a single delay: the allowance of the 99th percentile."""
 
 _SILENT = 16 / (8 * (SIZE + 28))
 """Share of those that change nothing that a probe can tell: the UDP source."""
