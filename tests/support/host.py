@@ -1,4 +1,8 @@
-"""What a lab could leave behind on the host: processes, network namespaces, interfaces, mounts, control groups."""
+"""What a lab could leave behind on the host: processes, network namespaces, interfaces, mounts, control groups.
+
+Labs of other commands may stand on the machine meanwhile, other tests' among them. A lab belongs to the command whose
+process ID is in the name of its control group, and a command is one of these tests' if it has their mark in its environment.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,17 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+PATIENCE = 30.0
+"""Seconds that the kernel may take, on a machine that has much else to do, to end what belongs to a lab."""
+
+_MARK = "TUNNELMARK_TESTS"
+_others: set[str] = set()  # names of control groups that were seen to belong to other commands
+
+
+def mark_processes() -> None:
+    """Have every process that is started from now on carry our mark."""
+    os.environ[_MARK] = str(os.getpid())
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,8 @@ class Host:
         return {name: found for name, found in left.items() if found}
 
 
-def left_within(before: Host, seconds: float) -> dict[str, object]:
-    """What is still left after at most that many seconds."""
+def left_within(before: Host, seconds: float = PATIENCE) -> dict[str, object]:
+    """What is still left after at most that many seconds; it looks until nothing is."""
     deadline = time.monotonic() + seconds
     while (left := before.left_by(Host.now())) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -56,28 +71,54 @@ def _processes() -> list[str]:
     """Processes that a lab may have started: ours, and whatever lives in another network namespace."""
     found = []
     home = os.readlink("/proc/self/ns/net")
+    others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             elsewhere = os.readlink(folder / "ns/net") != home
+            theirs = _named(command, others) or _named((folder / "cgroup").read_text(), others)
         except OSError:
             continue
-        if elsewhere or "tunnelmark.lab" in command or "janitor.py" in command:
+        if not theirs and (elsewhere or "tunnelmark.lab" in command or "janitor.py" in command):
             found.append(f"{folder.name} {command}")
     return found
 
 
 def _groups() -> list[str]:
     """Control groups of labs at the top of every hierarchy; not deeper, where folders vanish while one looks."""
+    others = _of_others()
+    return [str(group) for group in _all_groups() if group.name not in others]
+
+
+def _all_groups() -> list[Path]:
     mounts = [Path("/sys/fs/cgroup"), *(folder for folder in Path("/sys/fs/cgroup").iterdir() if folder.is_dir())]
-    return [str(group) for mount in mounts for group in mount.glob("tunnelmark-*")]
+    return [group for mount in mounts for group in mount.glob("tunnelmark-*")]
 
 
 def _links(kind: str) -> list[str]:
     found = set()
+    others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            found.add(os.readlink(folder / "ns" / kind))
+            if not _named((folder / "cgroup").read_text(), others):
+                found.add(os.readlink(folder / "ns" / kind))
         except OSError:
             continue
     return sorted(found)
+
+
+def _of_others() -> set[str]:
+    """The names of control groups of commands that are not ours; what was seen once stays known when its command has ended."""
+    ours = f"{_MARK}={os.getpid()}".encode()
+    for group in _all_groups():
+        try:
+            pid = group.name.split("-")[1]
+            if pid != str(os.getpid()) and ours not in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
+                _others.add(group.name)
+        except (OSError, IndexError):
+            continue
+    return _others
+
+
+def _named(text: str, names: set[str]) -> bool:
+    return any(name in text for name in names)
