@@ -1,4 +1,4 @@
-"""What the contract suites share: one keeper a module, labs with a VPN, and a table of what was measured."""
+"""What the contract suites share: one keeper a module, labs with a VPN, and which of the tests every change must pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.trio import READY, TRIO, UNSHAPED, Together, installed
+from contract.trio import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
 from tunnelmark.errors import TrialError
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.lab.programs import Part
@@ -17,18 +17,16 @@ from tunnelmark.plan.model import Topology
 from tunnelmark.run.deploy import Tunnel, deploy, log_end
 from tunnelmark.vpns.base import Driver
 
-_MEASURED = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_MEASURED] = []
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--arm", action="append", default=[], help="test this arm of the VPNs only; repeatable")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        arm = getattr(getattr(item, "callspec", None), "params", {}).get("arm")
+        if isinstance(arm, NamedArm) and (arm.name != arm.driver.name or not promised(arm.part)):
+            item.add_marker(pytest.mark.proof(CONTRACT), append=False)
     wanted = config.getoption("--arm", default=[])
     if not wanted:
         return
@@ -36,19 +34,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item, arm in zip(items, arms, strict=True) if getattr(arm, "name", None) in wanted]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if lines := config.stash[_MEASURED]:
-        terminalreporter.section("measured by the contract suite")
-        for line in lines:
-            terminalreporter.write_line(line)
-
-
-@pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Says something that was measured; all of it stands together at the end of the run."""
-    return request.config.stash[_MEASURED].append
 
 
 @pytest.fixture(scope="module")

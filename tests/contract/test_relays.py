@@ -20,7 +20,12 @@ from tunnelmark.lab.node import Process
 from tunnelmark.run.deploy import mesh_of
 from unit.vpns.test_drivers import deployed
 
-pytestmark = pytest.mark.root
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.proof(
+        "arms that say they are relayed send everything through the relay, and their VPN's others nothing"
+    ),
+]
 
 Run = Callable[[Any], Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contract import wire
-from contract.trio import NODES, READY, NamedArm, Together, installed, switch
+from contract.trio import CONTRACT, NODES, READY, NamedArm, Together, installed, switch
 from tunnelmark import registry
 from tunnelmark.errors import NotReady
 from tunnelmark.lab import programs
@@ -93,6 +93,7 @@ def test_tcp_passes_both_ways(up: tuple[Lab, Tunnel], run: Run) -> None:
         assert result["end"]["sum_received"]["bytes"] >= ARRIVED
 
 
+@pytest.mark.proof(CONTRACT)
 def test_it_settles_in_the_time_that_its_driver_says(
     arm: NamedArm, up: tuple[Lab, Tunnel], run: Run, report: Report
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_crashed_node_comes_back(arm: NamedArm, together: Together, run: Run, 
 
 
 @pytest.mark.slow
+@pytest.mark.proof(CONTRACT)
 def test_a_crashed_hub_comes_back(arm: NamedArm, together: Together, run: Run, report: Report) -> None:
     its_vpn_stands_for_it_in_ci(arm)
     try:
@@ -165,6 +167,7 @@ def test_a_crashed_hub_comes_back(arm: NamedArm, together: Together, run: Run, r
     report(f"{arm.name}: answers everywhere {seconds:.2f} s after the first node's crash")
 
 
+@pytest.mark.proof(CONTRACT)
 def test_a_second_mesh_stands_beside_the_first_normalised(
     arm: NamedArm, up: tuple[Lab, Tunnel], together: Together, run: Run
 ) -> None:
@@ -192,6 +195,7 @@ def test_a_second_mesh_stands_beside_the_first_normalised(
     run(check())
 
 
+@pytest.mark.proof(CONTRACT)
 @pytest.mark.parametrize("count", [2, 9])
 def test_two_nodes_are_a_mesh_and_so_are_nine(
     arm: NamedArm, together: Together, run: Run, report: Report, count: int

@@ -30,6 +30,7 @@ def switch(nodes: tuple[str, ...]) -> Topology:
 
 TRIO = switch(NODES)
 UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")
+CONTRACT = "every VPN keeps the contract in each of its arms: on three nodes, two and nine, normalised, through crashes"
 READY = 30.0  # seconds that a mesh may take to answer everywhere, also after a restart
 
 
@@ -51,15 +52,20 @@ Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, Tunnel]]]
 """Called with a driver and options: a fresh lab, the trio unless told, on which the VPN answers everywhere, for the length of a block."""
 
 
+def promised(part: Part) -> bool:
+    """Whether `make test` sees to it that this part is installed: its recipe is a quick one, or it needs none."""
+    recipe = recipe_for(part)
+    return recipe is None or (recipe.peer.ci and not obstacle(recipe)[0])
+
+
 def installed(part: Part) -> None:
-    """Skip the test where something is missing, with the reason; in CI fail it if CI should have installed it."""
+    """Skip the test where something is missing, with the reason; in CI fail it if `make test` should have installed it."""
     try:
         programs.require(replace(part, kernel=()))
     except MissingPart as missing:
         recipe = recipe_for(part)
         text = absent(part, recipe, missing) if recipe else f"{part.name}: {missing.message}; {missing.hint}"
-        promised = recipe is None or (recipe.peer.ci and not obstacle(recipe)[0])
-        if os.environ.get("CI") == "true" and promised:
+        if os.environ.get("CI") == "true" and promised(part):
             pytest.fail(text)
         pytest.skip(text)
     try:

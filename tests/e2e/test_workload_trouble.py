@@ -101,7 +101,9 @@ def test_each_kind_of_trouble_has_its_reason_and_the_study_goes_on(tmp_path: Pat
     assert "within 2 s" in trials["hangs"]["message"]
     assert "other did not end" in trials["beside-hangs"]["message"]
     for name in names:
-        assert sum(trials[name]["phases"].values()) < 6, name
+        assert sum(trials[name]["phases"].values()) < 45, (
+            name
+        )  # of 1 or 2 s that it may take; what hangs does so for 60 s
         if name not in ("missing", "healthy"):
             assert trials[name]["hint"], name
             assert any("client" in file or "server" in file for file in trials[name]["raw"]), name

@@ -134,7 +134,7 @@ def test_orphans_of_a_daemon_are_reaped_and_end_with_their_node():
         assert "sleep 300" in await shell(lab, "a", "ps ax")
 
     in_lab(body)
-    assert left_within(before, 1.0) == {}
+    assert left_within(before) == {}
 
 
 def test_two_labs_stand_side_by_side_with_the_same_addresses():
@@ -152,7 +152,7 @@ def test_two_labs_stand_side_by_side_with_the_same_addresses():
 def test_a_lab_leaves_nothing_behind():
     before = Host.now()
     in_lab(lambda lab: shell(lab, "a", "true"), TRIO)
-    assert left_within(before, 1.0) == {}
+    assert left_within(before) == {}
 
 
 def test_a_node_that_ended_says_so():

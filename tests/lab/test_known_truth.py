@@ -26,7 +26,10 @@ from tunnelmark.run.traffic import Stage
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.workloads.base import Endpoints, Reading
 
-pytestmark = pytest.mark.root
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.proof("the workloads udp-search and latency measure what the link was made to do"),
+]
 
 HEADERS = 8 + 20 + 14
 READY = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from support.labs import UNSHAPED, in_lab, shaped
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.underlay import Shaper
 
 pytestmark = pytest.mark.root
+
+AS_STATED = pytest.mark.proof("a shaped link carries its rate and holds its queue")
 
 
 async def iperf3(lab: Lab, *options: str) -> dict:
@@ -26,6 +30,27 @@ async def iperf3(lab: Lab, *options: str) -> dict:
     return report
 
 
+def test_a_link_carries_no_more_than_its_rate():
+    """However late the shaper is served, what it lets through in a second is the rate and what its bucket holds."""
+    profile = shaped("100 Mbit/s", "64 KiB")
+
+    async def body(lab: Lab) -> tuple[float, dict]:
+        before, begun = (await lab.counters())["b"], time.monotonic()
+        await iperf3(lab, "-t1")
+        return time.monotonic() - begun, {
+            key: value - before[key]
+            for key, value in (await lab.counters())["b"].items()
+            if key in ("bytes", "packets")
+        }
+
+    seconds, sent = in_lab(body, profile=profile)
+    rate, queue = profile.forward.rate, profile.forward.queue
+    assert rate is not None and queue is not None
+    assert sent["packets"] > 100
+    assert 8 * (sent["bytes"] - Shaper(rate, queue).burst) <= rate * seconds
+
+
+@AS_STATED
 @pytest.mark.parametrize("rate", ["10 Mbit/s", "100 Mbit/s"])
 def test_tcp_gets_the_shaped_rate_less_its_headers(rate: str):
     profile = shaped(rate, "64 KiB")
@@ -35,6 +60,7 @@ def test_tcp_gets_the_shaped_rate_less_its_headers(rate: str):
     assert 0.90 < report["end"]["sum_received"]["bits_per_second"] / profile.rate < 0.97
 
 
+@AS_STATED
 def test_the_queue_is_as_long_as_stated():
     """UDP at twice the rate keeps the queue full: 125,000 bytes at 10 Mbit/s are 100 ms."""
 

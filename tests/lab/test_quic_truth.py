@@ -24,6 +24,8 @@ from tunnelmark.workloads.quic import WORKLOAD, QuicOptions
 
 pytestmark = pytest.mark.root
 
+TRUE = pytest.mark.proof("the workload quic gives back what a link is known to do")
+
 DATAGRAM = 1452
 """Bytes of UDP payload in a full datagram on a link with an MTU of 1500: as far as quinn's MTU discovery goes."""
 
@@ -69,6 +71,7 @@ def measured(
     return {sample.metric: sample.value for sample in reading.samples if sample.time is None}
 
 
+@TRUE
 @pytest.mark.parametrize("gso", [True, False])
 def test_goodput_is_the_rate_less_its_headers(tmp_path: Path, gso: bool):
     values = measured(shaped("50 Mbit/s"), tmp_path, duration="3 s", warmup="1 s", gso=gso)
@@ -77,11 +80,13 @@ def test_goodput_is_the_rate_less_its_headers(tmp_path: Path, gso: bool):
     assert (values["datagrams_per_call"] == 1) is not gso
 
 
+@TRUE
 def test_several_connections_share_the_rate(tmp_path: Path):
     values = measured(shaped("50 Mbit/s"), tmp_path, duration="3 s", warmup="1 s", connections=4)
     assert values["goodput"] == pytest.approx(50e6 * CARRIED / FRAME, rel=0.015)
 
 
+@TRUE
 def test_a_connection_takes_one_round_trip_and_its_first_byte_two(tmp_path: Path):
     values = measured(emulated(delay=Duration(0.02)), tmp_path, duration="1 s", handshakes=7)
     assert 40 <= values["handshake"] < 80  # and the CPU time of TLS at both ends
@@ -90,6 +95,7 @@ def test_a_connection_takes_one_round_trip_and_its_first_byte_two(tmp_path: Path
     assert values["rtt"] >= 40
 
 
+@TRUE
 def test_lost_packets_are_a_share_of_those_sent(tmp_path: Path):
     profile = emulated(loss=Chance(Share(0.02)), rate=Rate(20_000_000), queue=Size(65536))
     values = measured(profile, tmp_path, duration="3 s")

@@ -88,7 +88,7 @@ def test_both_sides_with_the_names_of_the_kernel_and_of_a_stripped_go_program(tm
         *stacks.FILES.values(),
         "watch.stacks.json",
     }
-    assert left_within(before, 1.0) == {}
+    assert left_within(before) == {}
 
 
 def test_a_program_without_frame_pointers_shows_who_called(tmp_path: Path):
@@ -152,4 +152,4 @@ def test_perf_dies_with_the_command(tmp_path: Path):
     while Path(f"/proc/{perf}").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not Path(f"/proc/{perf}").exists()
-    assert left_within(before, 1.0) == {}
+    assert left_within(before) == {}

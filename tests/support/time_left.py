@@ -26,8 +26,16 @@ class TimeLeft:
         self._began = self._said = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._waiting = dict.fromkeys(item.nodeid for item in session.items)
-        self._began = self._said = time.monotonic()
+        self._wait_for([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._wait_for(ids)  # each worker collects the same tests; with `--dist loadgroup` an id ends in its group
+
+    def _wait_for(self, ids: Sequence[str]) -> None:
+        if not self._now:
+            self._waiting = dict.fromkeys(ids)
+            self._began = self._said = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._now[report.nodeid] = self._now.get(report.nodeid, 0.0) + report.duration

@@ -20,7 +20,13 @@ from tunnelmark.record import store
 from vm.agreement import needs_qemu
 from vm.test_machine import guests, in_guest
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(1800), needs_qemu]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    needs_qemu,
+    pytest.mark.proof("a study runs in a virtual machine, with the kernel's own WireGuard and netem"),
+]
 
 TUNNELMARK = Path(sys.executable).with_name("tunnelmark")
 

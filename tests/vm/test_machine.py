@@ -19,7 +19,12 @@ from tunnelmark.lab.node import Completed
 from tunnelmark.lab.vm import Hardware, Machine
 from vm.agreement import needs_qemu
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, needs_qemu]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    needs_qemu,
+    pytest.mark.proof("a study runs in a virtual machine, with the kernel's own WireGuard and netem"),
+]
 
 _Result = TypeVar("_Result")
 

@@ -13,7 +13,14 @@ from vm.agreement import Measured, judge, judge_one, measure, needs_cargo, needs
 from vm.compare import Row
 from vm.settings import SETTINGS
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(1800), needs_qemu, needs_cargo]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    needs_qemu,
+    needs_cargo,
+    pytest.mark.proof("the emulator's model `netem` does what the kernel's netem does"),
+]
 
 
 @pytest.fixture(scope="module")
