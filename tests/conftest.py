@@ -25,6 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Claims(), "tunnelmark-claims")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         tell_claim(item)

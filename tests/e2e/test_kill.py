@@ -69,6 +69,12 @@ def killed_again_and_again(tmp_path: Path, kills: int, within: float) -> None:
     assert left_within(before, within) == {}
 
 
+def keepers_of(pid: int) -> list[int]:
+    """The keepers among a process's children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(each) for each in children if "tunnelmark.lab.keeper" in Path(f"/proc/{each}/cmdline").read_text()]
+
+
 def going_on(study: str | Path, results: Path) -> list[str | Path]:
     """The command that goes on from what there is, or begins where nothing had begun."""
     if (results / "plan.json").exists() and (results / "journal.jsonl").exists():
@@ -99,10 +105,10 @@ def test_the_keeper_killed_is_an_error_that_says_so(tmp_path: Path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        time.sleep(3)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        keepers = [pid for pid in children if "tunnelmark.lab.keeper" in Path(f"/proc/{pid}/cmdline").read_text()]
-        os.kill(int(keepers[0]), signal.SIGKILL)
+        while not (tmp_path / "results" / "journal.jsonl").exists() or not (keepers := keepers_of(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(keepers[0], signal.SIGKILL)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"keeper" in said

@@ -74,9 +74,9 @@ def _processes() -> list[str]:
     others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            command = _command(folder)
             elsewhere = os.readlink(folder / "ns/net") != home
-            theirs = _named(command, others) or _named((folder / "cgroup").read_text(), others)
+            theirs = _is_of(folder, others)
         except OSError:
             continue
         if not theirs and (elsewhere or "tunnelmark.lab" in command or "janitor.py" in command):
@@ -100,7 +100,7 @@ def _links(kind: str) -> list[str]:
     others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if not _named((folder / "cgroup").read_text(), others):
+            if not _is_of(folder, others):
                 found.add(os.readlink(folder / "ns" / kind))
         except OSError:
             continue
@@ -120,5 +120,11 @@ def _of_others() -> set[str]:
     return _others
 
 
-def _named(text: str, names: set[str]) -> bool:
-    return any(name in text for name in names)
+def _is_of(process: Path, groups: set[str]) -> bool:
+    """Whether a process is in one of these groups, or names it (a keeper before it has joined, a janitor)."""
+    known = _command(process) + (process / "cgroup").read_text()
+    return any(group in known for group in groups)
+
+
+def _command(process: Path) -> str:
+    return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

@@ -33,6 +33,7 @@ class Seen:
     header: Mapping[str, int]  # bytes of link header that each packet counts there, by node: 14 on Ethernet, else 0
     mtu: int  # of the source's overlay interface, in bytes
     lossy: bool
+    quiet: bool  # whether this is a proof, for which the machine does nothing else
     raw: Path  # the folder of what the programs printed
 
     def value(self, metric: str) -> float:
