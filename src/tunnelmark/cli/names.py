@@ -6,11 +6,14 @@ A name is not checked here: whoever looks it up raises UnknownName with the near
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from tunnelmark.errors import TunnelmarkError
+from tunnelmark.errors import TunnelmarkError, UsageError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Name(click.ParamType[str]):
@@ -33,6 +36,19 @@ class Name(click.ParamType[str]):
         if self._path and not items:
             return [CompletionItem(incomplete, type="file")]
         return items
+
+
+def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
+    """An option of which a second one is an error: click itself would silently take the last."""
+
+    def single(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str:
+        if len(values) > 1:
+            raise UsageError(f"{flag} is given {len(values)} times", hint=f"give it once, not {' and '.join(values)}")
+        return values[0]
+
+    return click.option(
+        flag, multiple=True, default=(default,), callback=single, help=f"{help}  [default: {default}]", **settings
+    )
 
 
 def _vpns() -> Iterable[str]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from tunnelmark.cli import names, output, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.load import link_inputs, load_profile, load_topology
 from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.record.results import LinkLine, LinkProof
 
@@ -26,7 +26,7 @@ _WORDS = {True: "ok", False: "outside", None: "-"}
 
 @click.command("prove-link")
 @click.argument("profile", type=names.PROFILE)
-@click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Whose first link is proved.")
+@names.once("--topology", default="pair", type=names.TOPOLOGY, help="Whose first link is proved.")
 @click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
 @click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
@@ -52,7 +52,8 @@ def prove_link(
     """
     if probes < 100 or rate <= 0:
         raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
-    files = Files.standard()
+    files, profile = Files.standard().with_paths("profile", profile)
+    files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
     guests = vm.chosen(backend, kernels)
     console = Console(highlight=False, stderr=as_json)
@@ -62,7 +63,7 @@ def prove_link(
         if guests:
             request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}
             for place, release in vm.places(folder, guests).items():
-                proofs.append(vm.proof(request, place, release, console))
+                proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
         else:
             proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
     if as_json:

@@ -116,8 +116,14 @@ def run(
 
 @click.command()
 @click.argument("vpns", nargs=-1, required=True, type=names.VPN)
-@click.option("--profile", type=names.PROFILE, help=f"What the link does [{PROFILE}; with --backend vm: {vm.PROFILE}].")
-@click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Which nodes there are.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=names.PROFILE,
+    help=f"What the link does, a name or a file; each of several is a condition [{PROFILE}; with --backend vm: {vm.PROFILE}].",
+)
+@names.once("--topology", default="pair", type=names.TOPOLOGY, help="Which nodes there are, a name or a file.")
 @click.option("--workload", "workloads", multiple=True, type=names.WORKLOAD, help="Repeatable [ping, tcp, udp].")
 @click.option("--blocks", type=int, default=5, show_default=True, help="Number of randomised blocks.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
@@ -129,7 +135,7 @@ def run(
 @_dry
 def compare(
     vpns: tuple[str, ...],
-    profile: str | None,
+    profiles: tuple[str, ...],
     topology: str,
     workloads: tuple[str, ...],
     blocks: int,
@@ -145,11 +151,16 @@ def compare(
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
     chosen, guests = workloads or ("ping", "tcp", "udp"), vm.chosen(backend, kernels)
+    links_of = []
+    for profile in profiles or (vm.PROFILE if guests else PROFILE,):
+        files, name = files.with_paths("profile", profile)
+        links_of.append(name)
+    files, topology = files.with_paths("topology", topology)
     text = comparison(
         vpns,
         files,
         catalogue,
-        profile=profile or (vm.PROFILE if guests else PROFILE),
+        profiles=links_of,
         topology=topology,
         workloads=chosen,
         blocks=blocks,
