@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from tunnelmark import registry
+from tunnelmark.cli import output
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.vm import awake
 from tunnelmark.plan.files import Files
@@ -55,7 +54,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
-    plan, console = order(study), Console(highlight=False)
+    plan, console = order(study), output.console()
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     require(plan, kit, console)
     prepare(plan, kit, console)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from tunnelmark.cli import names, output, vm
@@ -56,7 +55,7 @@ def prove_link(
     files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
     guests = vm.chosen(backend, kernels)
-    console = Console(highlight=False, stderr=as_json)
+    console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary:
         folder = out or Path(temporary)
@@ -91,7 +90,7 @@ def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = N
     """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
     from tunnelmark.lab.backends import describe
 
-    console = Console(highlight=False)
+    console = output.console()
     console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
     console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
     if guest is not None:

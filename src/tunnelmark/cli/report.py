@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tunnelmark.cli import output
+
 
 @click.command()
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False))
@@ -24,7 +26,7 @@ def report(results: Path, as_json: bool) -> int:
 
         click.echo(json.render(analyse.judge(store.load(results))))
         return 0
-    return show(results, Console(highlight=False))
+    return show(results, output.console())
 
 
 def show_beside(folders: Mapping[str, Path], console: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import bins, links, names, output, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
@@ -175,7 +176,7 @@ def compare(
 def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    console = Console(highlight=False)
+    console = output.console()
     if dry_run:
         progress.dry_run(console, plan, kit)
         return 0
@@ -193,12 +194,19 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
                 else:
                     asyncio.run(measure(plan, kit, folder, resuming, console))
         except KeyboardInterrupt:
-            console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
+            console.print(
+                f"\nstopped; every finished trial is kept. Go on with: {go_on(folder)}", markup=False, soft_wrap=True
+            )
             return _STOPPED
         code = max(code, show(folder, console))
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
     return code
+
+
+def go_on(folder: Path) -> str:
+    """The command that goes on with these results, as it can be copied into a shell."""
+    return f"tunnelmark run --resume {shlex.quote(str(folder))}"
 
 
 async def measure(
@@ -263,7 +271,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
     for missing in lacking:
-        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})")
+        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
     links.require(plan.study.profiles)
     if STACKS in plan.study.watch:
         stacks.require()
@@ -276,7 +284,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     if gone and len(gone) == len(vpns):
         raise next(iter(gone.values()))
     for arm, missing in gone.items():
-        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})")
+        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
 def prepare(plan: Plan, kit: Kit, console: Console) -> None:

@@ -19,6 +19,7 @@ from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
 _COLUMN = 15  # characters of a metric's column at least: `3.4× [2.9–4.4]`
+_WIDEST = 160  # characters that one table may have: through a pipe there is no width, and still somebody reads it
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
 _STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "void": "yellow", "reference": "bold"}
 
@@ -54,7 +55,7 @@ class Outcome:
             (setting, metric) for setting in self.settings for metric in view.primary_metrics(self.analysis, setting)
         ]
         arms = max((len(summary.arm) for summary in self.analysis.arms), default=0)
-        fit = max((options.max_width - arms - _BESIDE) // _COLUMN, 1)
+        fit = max((min(options.max_width, _WIDEST) - arms - _BESIDE) // _COLUMN, 1)
         tables = -(-len(columns) // fit) or 1
         each = -(-len(columns) // tables)
         summaries = in_settings(self.analysis, self.settings)
