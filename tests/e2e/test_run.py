@@ -22,10 +22,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("run")
     study = small_study(folder, arms=["wireguard-go"], blocks=3, tcp=True)
     before = Host.now()
-    done = run("run", study, "--out", folder / "results")
+    done = run("run", study, "--out", folder / "results", "--json")
     assert done.returncode in (0, 1), done.stderr + done.stdout  # 1: a gate may fail on a busy machine
     assert left_within(before, 1.0) == {}
-    return folder / "results", done.stdout
+    (folder / "said.json").write_text(done.stdout)
+    return folder / "results", done.stderr
+
+
+def test_the_json_is_that_of_the_report(finished: tuple[Path, str]):
+    said = (finished[0].parent / "said.json").read_text()
+    assert json.loads(said)["study"] == "small"
+    assert said == run("report", finished[0], "--json").stdout
 
 
 def test_every_trial_succeeds_in_every_block(finished: tuple[Path, str]):

@@ -1,4 +1,4 @@
-"""Names on the command line that the shell completes: VPNs, peers, workloads, profiles, topologies, studies.
+"""Names on the command line that the shell completes: VPNs, profiles, studies, labs and their nodes, results ...
 
 A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
 """
@@ -6,6 +6,7 @@ A name is not checked here: whoever looks it up raises UnknownName with the near
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,25 +18,69 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Name(click.ParamType[str]):
-    """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well."""
+    """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well.
 
-    def __init__(self, name: str, known: Callable[[], Iterable[str]], *, path: bool = False) -> None:
+    With `joined` several names may stand together, and the last one is completed.
+    """
+
+    def __init__(
+        self, name: str, known: Callable[[], Iterable[str]], *, path: bool = False, joined: str | None = None
+    ) -> None:
         self.name = name
         self._known = known
         self._path = path
+        self._joined = joined
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
 
+    def known(self, ctx: click.Context) -> Iterable[str]:
+        """All names, after what stands on the command line so far."""
+        return self._known()
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that begin like that; a path is completed by the shell itself."""
+        before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
-            items = [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
-        except TunnelmarkError:  # a broken extra file: the command itself will say so
+            items = [CompletionItem(before + join + name) for name in self.known(ctx) if name.startswith(begun)]
+        except (TunnelmarkError, OSError):  # a broken extra file: the command itself will say so
             items = []
         if self._path and not items:
             return [CompletionItem(incomplete, type="file")]
         return items
+
+
+class Node(Name):
+    """A node of the lab that `--name` names."""
+
+    def known(self, ctx: click.Context) -> Iterable[str]:
+        """The nodes of that lab, if it stands."""
+        from tunnelmark.cli.lab import nodes_of
+
+        return nodes_of(ctx.params.get("name") or "lab")
+
+
+class Results(click.Path):
+    """A results folder: those below `results/` are offered, the newest first; another is completed by the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The folders with a journal whose path or own name begins like that."""
+        from tunnelmark.record.results import JOURNAL
+
+        found = sorted(Path("results").glob(f"*/{JOURNAL}"), key=_changed, reverse=True)
+        folders = [journal.parent for journal in found]
+        items = [
+            CompletionItem(str(each)) for each in folders if f"{each}".startswith(incomplete.removeprefix("./"))
+        ] or [CompletionItem(str(each)) for each in folders if each.name.startswith(incomplete)]
+        return items or [CompletionItem(incomplete, type="dir")]
+
+
+def _changed(path: Path) -> float:
+    """When a file was written last; 0 if it has just gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
@@ -81,6 +126,12 @@ def _topologies() -> Iterable[str]:
     return Files.standard().names("topology")
 
 
+def _labs() -> Iterable[str]:
+    from tunnelmark.cli.lab import labs
+
+    return labs()
+
+
 def _peers() -> Iterable[str]:
     from tunnelmark.peers.recipe import recipes
 
@@ -91,5 +142,8 @@ VPN = Name("vpn", _vpns)
 PEER = Name("peer", _peers)
 WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)
-PROFILE = Name("profile", _profiles)
-TOPOLOGY = Name("topology", _topologies)
+PROFILE = Name("profile", _profiles, path=True, joined="+")
+TOPOLOGY = Name("topology", _topologies, path=True)
+LAB = Name("lab", _labs)
+NODE = Node("node", tuple)
+RESULTS = Results(path_type=Path, file_okay=False)

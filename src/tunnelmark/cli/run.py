@@ -19,7 +19,7 @@ from tunnelmark.analyse.proofs import unproved
 from tunnelmark.cli import bins, links, names, output, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
-from tunnelmark.cli.report import show, show_beside
+from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
@@ -45,6 +45,7 @@ PROFILE = "gigabit"
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
 _seed = click.option("--seed", type=int, help="Seed of the order, instead of the study's own.")
+_json = click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and all else on stderr.")
 _dry = click.option(
     "--dry-run", is_flag=True, help="Print the trials in their order and the time they take; run nothing."
 )
@@ -56,10 +57,11 @@ _dry = click.option(
 @_seed
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
+@click.option("--resume", type=names.RESULTS, help="Go on with a run that was stopped, from its results.")
 @watchers.option
 @bins.option
 @vm.options
+@_json
 @_dry
 def run(
     study: str | None,
@@ -70,6 +72,7 @@ def run(
     resume: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    json_: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -99,7 +102,7 @@ def run(
             smoke=info.smoke,
             watch=info.watch,
         )
-        return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
+        return _run(loaded, resume, resuming=True, dry_run=dry_run, json=json_, guests=vm.of_results(resume))
     assert study is not None
     catalogue = registry.catalogue()
     loaded = load_study(
@@ -112,7 +115,7 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
+    return _run(loaded, out, resuming=False, dry_run=dry_run, json=json_, guests=vm.chosen(backend, kernels))
 
 
 @click.command()
@@ -133,6 +136,7 @@ def run(
 @watchers.option
 @bins.option
 @vm.options
+@_json
 @_dry
 def compare(
     vpns: tuple[str, ...],
@@ -145,6 +149,7 @@ def compare(
     out: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    json_: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -170,13 +175,15 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
-    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests)
+    return _run(study, out, resuming=False, dry_run=dry_run, json=json_, guests=guests)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
+def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json: bool, guests: tuple[str, ...]) -> int:
+    if json and dry_run:
+        raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    console = output.console()
+    console = output.console(stderr=json)
     if dry_run:
         progress.dry_run(console, plan, kit)
         return 0
@@ -201,6 +208,8 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
         code = max(code, show(folder, console))
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
+    if json:
+        click.echo(analysis(*places))
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -152,6 +153,46 @@ def test_a_study_may_be_a_path() -> None:
     command = click.Command("x", params=[click.Argument(["name"], type=STUDY)])
     completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
     assert [item.type for item in completer.get_completions([], "./mine")] == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [["compare", "tinc", "--profile"], ["lab", "up", "--profile"], ["prove-link"]])
+def test_the_last_of_joined_profiles_completes_and_a_file_is_one_too(arguments: list[str]) -> None:
+    assert complete(arguments, "wifi-good+giga") == ["wifi-good+gigabit"]
+    completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
+    assert [item.type for item in completer.get_completions(arguments, "./pro")] == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [["report"], ["run", "--resume"]])
+def test_results_complete_the_newest_first_by_path_and_by_name(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(("compare-2", "compare-1", "quick-1")):
+        journal = tmp_path / "results" / name / "journal.jsonl"
+        journal.parent.mkdir(parents=True)
+        journal.touch()
+        os.utime(journal, (1000 - age, 1000 - age))
+    (tmp_path / "results" / "compare-none").mkdir()
+    assert complete(arguments, "") == ["results/compare-2", "results/compare-1", "results/quick-1"]
+    assert complete(arguments, "results/com") == ["results/compare-2", "results/compare-1"]
+    assert complete(arguments, "qu") == ["results/quick-1"]
+    completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
+    assert [item.type for item in completer.get_completions(arguments, "elsewhere/")] == ["dir"]
+
+
+def test_labs_and_their_nodes_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()", "tunnelmark.cli.hold"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as holder:
+        monkeypatch.setattr("tunnelmark.cli.hold.STATES", tmp_path)
+        for name, nodes in (("lab", ("a", "b")), ("other", ("hub", "leaf"))):
+            (tmp_path / f"{name}.json").write_text(json.dumps({"pid": holder.pid, "nodes": dict.fromkeys(nodes)}))
+        (tmp_path / "gone.json").write_text(json.dumps({"pid": 2**22 + 1, "nodes": {"x": None}}))
+        assert complete(["lab", "shell"], "") == ["a", "b"]
+        assert complete(["lab", "exec", "--name", "other"], "h") == ["hub"]
+        assert complete(["lab", "down", "--name"], "") == ["lab", "other"]
+        holder.communicate(b"\n")
+    assert complete(["lab", "shell"], "") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
