@@ -31,6 +31,13 @@ DIFFERENCE_MARGINS = {"%": 0.1, "s": 1e-5, "ms": 0.01, "us": 10.0}
 OTHER_MARGIN = 0.1
 
 
+EQUAL_RATIO = 1.10
+"""Two arms are equal, a tie, only if the whole interval of their ratio is within ten per cent of 1."""
+
+EQUAL_MARGINS = 10
+"""And of their difference, within ten times what is negligible: 1 percentage point, 0.1 ms; as ten per cent is of one."""
+
+
 def values_by_block(trials: Iterable[TrialRow]) -> Values:
     """The value of each metric over the whole window, by block, from the trials that succeeded."""
     found: dict[tuple[str, Setting, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -114,6 +121,14 @@ def effect(metric: MetricInfo, additive: float) -> float:
 def additive(metric: MetricInfo, effect: float) -> float:
     """An effect on the scale on which effects add up: the log of a ratio, or a difference."""
     return log(effect) if metric.compare == "ratio" else effect
+
+
+def equal(metric: MetricInfo, interval: Interval | None) -> bool:
+    """Whether an interval shows that two arms are equal, and not only that no difference was seen."""
+    if interval is None:
+        return False
+    bound = additive(metric, EQUAL_RATIO) if metric.compare == "ratio" else EQUAL_MARGINS * margin(metric)
+    return max(abs(additive(metric, end)) for end in (interval.low, interval.high)) <= bound
 
 
 def favours(metric: MetricInfo, estimate: float) -> bool:

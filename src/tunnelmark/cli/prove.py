@@ -88,6 +88,7 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
 
 def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
     """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+    from tunnelmark.analyse import linkwords
     from tunnelmark.lab.backends import describe
 
     console = output.console()
@@ -99,7 +100,15 @@ def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = N
         rows = [_row(line) for line in proof.lines if line.way == way]
         output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
     if proof.verdict == "proved":
-        console.print("\n[green]proved[/]: every line is inside of its tolerance")
+        unseen = linkwords.unseen([proof])
+        but = f"; not seen, and so not proved: {unseen}" if unseen else ""
+        judged = "every line that could be judged" if unseen else "every line"
+        if any(line.ok for line in proof.lines):
+            console.print(
+                Text.assemble(("\nproved", "green"), f": {judged} is inside of its tolerance{but}"), soft_wrap=True
+            )
+        else:
+            console.print(Text.assemble(("\nnot seen", "yellow"), f": {unseen or 'nothing is stated'}"), soft_wrap=True)
     else:
         console.print(Text.assemble(("\noutside", "bold red"), f": {proof.reason}"), soft_wrap=True)
 

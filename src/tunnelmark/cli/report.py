@@ -58,7 +58,7 @@ def show(folder: Path, console: Console) -> int:
     (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
     (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
     console.print(terminal.render(analysis))
-    failed = [gate for gate in analyse.gates(analysis) if not gate.passed]
+    failed = [gate for gate in analyse.gates(analysis) if gate.passed is False]
     for gate in failed:
         console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
