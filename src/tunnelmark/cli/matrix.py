@@ -24,9 +24,9 @@ from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.lab import machine
 from tunnelmark.lab.programs import part_version
 from tunnelmark.plan.load import DIRECT
-from tunnelmark.report.matrix import GROUPS, LEGEND, mark, markdown
+from tunnelmark.report.matrix import GROUPS, LEGEND, UNKNOWN, mark, markdown
 from tunnelmark.vpns.features import Fact
-from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row
+from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row, gaps
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
 _LOOKS = 3  # at each VPN; how many threads a Go program has, and when it first answers, varies
@@ -84,9 +84,21 @@ def _by_group(rows: Sequence[Row], groups: Collection[str]) -> None:
             _by_criterion(rows, criteria, title)
         else:
             _marks(rows, criteria, title)
+    _unstated(rows, groups)
     for row in rows:
         if row.reason:
             console().print(Text(f"\n{row.title} has no driver: {row.reason}."))
+
+
+def _unstated(rows: Sequence[Row], groups: Collection[str]) -> None:
+    """Say where the cells go that nobody has filled, if only a few VPNs are shown: all of theirs may be empty."""
+    asked = [criterion for criterion in _criteria(groups) if criterion.group != "measured"]
+    for row in rows if len(rows) <= _ASIDE else ():
+        if missing := gaps(row, asked):
+            click.echo(
+                f"\n{row.name}: {len(missing)} of {len(asked)} facts are not stated; those that its driver does not say go into "
+                f"matrix/{row.name}.toml, see docs/matrix.md"
+            )
 
 
 def _marks(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> None:
@@ -124,7 +136,7 @@ def _by_criterion(rows: Sequence[Row], criteria: Sequence[Criterion], title: str
 
 def _whole(row: Row, criterion: Criterion) -> Text:
     fact = row.cells.get(criterion.key)
-    return Text(fact.value) if fact else Text("?", "dim")
+    return Text(fact.value) if fact else Text("not measured" if criterion.group == "measured" else UNKNOWN, "dim")
 
 
 def _with_sources(rows: Sequence[Row], groups: Collection[str]) -> None:
