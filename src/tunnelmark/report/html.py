@@ -116,7 +116,7 @@ def render(analysis: Analysis) -> str:
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
         words=words,
-        explained=costs.EXPLAINED,
+        explained=costs.explained(analysis),
         option=_option,
         first=_first_packets(analysis),
     )

@@ -133,7 +133,7 @@ def _costs(analysis: Analysis) -> list[str]:
         if cost.absent:
             lines = "\n".join(f"- {_safe(reason)}" for reason in cost.absent)
             parts.append(f"<details><summary>What was not seen, and why</summary>\n\n{lines}\n\n</details>")
-    return ["## What it cost", costs.EXPLAINED, *parts] if parts else []
+    return ["## What it cost", _safe(costs.explained(analysis)), *parts] if parts else []
 
 
 def _priced(analysis: Analysis, cell: Cell) -> str:

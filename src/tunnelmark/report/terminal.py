@@ -151,7 +151,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
             cells = [analysis.cell(arm.arm, cost.setting, metric.name) for metric, _ in cost.columns]
             table.add_row(arm.arm, *(costs.value(analysis, cell) for cell in cells))
         parts.append(table)
-    return [*parts, Padding(Text(costs.EXPLAINED, style="dim"), (0, 0, 1, 0))] if parts else []
+    return [*parts, Padding(Text(costs.explained(analysis), style="dim"), (0, 0, 1, 0))] if parts else []
 
 
 def _capacities(analysis: Analysis) -> list[RenderableType]:
