@@ -21,9 +21,7 @@ from tunnelmark.cli import bins, names, output
 from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
-_name = click.option(
-    "--name", type=names.LAB, default="lab", show_default=True, help="Name of the lab, for several side by side."
-)
+_name = click.option("--name", default="lab", show_default=True, help="Name of the lab, for several side by side.")
 
 
 @click.group()
@@ -90,7 +88,7 @@ def list_(as_json: bool) -> None:
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("node", type=names.NODE)
+@click.argument("node")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_name
 def exec_(node: str, command: tuple[str, ...], name: str) -> None:
@@ -99,7 +97,7 @@ def exec_(node: str, command: tuple[str, ...], name: str) -> None:
 
 
 @lab.command()
-@click.argument("node", type=names.NODE)
+@click.argument("node")
 @_name
 def shell(node: str, name: str) -> None:
     """Open a shell on NODE of a lab."""
@@ -138,19 +136,6 @@ def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes]) -> dict
         )
     state: dict[str, Any] = json.loads(line)
     return state
-
-
-def labs() -> list[str]:
-    """The names of the labs that are up."""
-    from tunnelmark.cli.hold import STATES
-
-    return [path.stem for path in sorted(STATES.glob("*.json")) if _standing(path.stem) is not None]
-
-
-def nodes_of(name: str) -> list[str]:
-    """The nodes of a lab; none if it is not up."""
-    state = _standing(name)
-    return list(state["nodes"]) if state else []
 
 
 def _standing(name: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Names on the command line that the shell completes: VPNs, profiles, studies, labs and their nodes, results ...
+"""Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies, results.
 
 A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
 """
@@ -34,30 +34,16 @@ class Name(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
 
-    def known(self, ctx: click.Context) -> Iterable[str]:
-        """All names, after what stands on the command line so far."""
-        return self._known()
-
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that begin like that; a path is completed by the shell itself."""
         before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
-            items = [CompletionItem(before + join + name) for name in self.known(ctx) if name.startswith(begun)]
+            items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]
         except (TunnelmarkError, OSError):  # a broken extra file: the command itself will say so
             items = []
         if self._path and not items:
             return [CompletionItem(incomplete, type="file")]
         return items
-
-
-class Node(Name):
-    """A node of the lab that `--name` names."""
-
-    def known(self, ctx: click.Context) -> Iterable[str]:
-        """The nodes of that lab, if it stands."""
-        from tunnelmark.cli.lab import nodes_of
-
-        return nodes_of(ctx.params.get("name") or "lab")
 
 
 class Results(click.Path):
@@ -126,12 +112,6 @@ def _topologies() -> Iterable[str]:
     return Files.standard().names("topology")
 
 
-def _labs() -> Iterable[str]:
-    from tunnelmark.cli.lab import labs
-
-    return labs()
-
-
 def _peers() -> Iterable[str]:
     from tunnelmark.peers.recipe import recipes
 
@@ -144,6 +124,4 @@ WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)
 PROFILE = Name("profile", _profiles, path=True, joined="+")
 TOPOLOGY = Name("topology", _topologies, path=True)
-LAB = Name("lab", _labs)
-NODE = Node("node", tuple)
 RESULTS = Results(path_type=Path, file_okay=False)

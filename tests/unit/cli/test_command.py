@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -178,21 +177,6 @@ def test_results_complete_the_newest_first_by_path_and_by_name(
     assert complete(arguments, "qu") == ["results/quick-1"]
     completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
     assert [item.type for item in completer.get_completions(arguments, "elsewhere/")] == ["dir"]
-
-
-def test_labs_and_their_nodes_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", "input()", "tunnelmark.cli.hold"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    ) as holder:
-        monkeypatch.setattr("tunnelmark.cli.hold.STATES", tmp_path)
-        for name, nodes in (("lab", ("a", "b")), ("other", ("hub", "leaf"))):
-            (tmp_path / f"{name}.json").write_text(json.dumps({"pid": holder.pid, "nodes": dict.fromkeys(nodes)}))
-        (tmp_path / "gone.json").write_text(json.dumps({"pid": 2**22 + 1, "nodes": {"x": None}}))
-        assert complete(["lab", "shell"], "") == ["a", "b"]
-        assert complete(["lab", "exec", "--name", "other"], "h") == ["hub"]
-        assert complete(["lab", "down", "--name"], "") == ["lab", "other"]
-        holder.communicate(b"\n")
-    assert complete(["lab", "shell"], "") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
