@@ -7,7 +7,7 @@ import pytest
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.files import PACKAGED, Files
-from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.load import link_inputs, load_profile, load_topology, write_inputs
 from unit.plan.studies import FILES, write
 
 PROFILE = '[profile]\ntitle = "T"\nsource = "S"\n'
@@ -83,6 +83,14 @@ class TestAPath:
         with pytest.raises(UsageError, match="is not the profile gigabit") as caught:
             FILES.with_paths("profile", path)
         assert "rename" in caught.value.hint
+
+    def test_can_be_handed_on_with_all_that_it_is_joined_with(self, tmp_path):
+        path = write(tmp_path, PROFILE + 'delay = "5 ms"\n', "mine.toml")
+        files, name = FILES.with_paths("profile", f"{path}+gigabit")
+        write_inputs(link_inputs(name, "pair", files), tmp_path / "there")
+        there = Files((tmp_path / "there",))
+        assert load_profile(name, there) == load_profile(name, files)
+        assert load_topology("pair", there) == load_topology("pair", FILES)
 
     def test_whose_name_cannot_stand_in_results_is_refused(self, tmp_path):
         with pytest.raises(UsageError, match="no profile's file"):
