@@ -12,7 +12,13 @@ import pytest
 
 from support.command import command, environment
 from tunnelmark.analyse import judge
+from tunnelmark.cli import command as cli
 from tunnelmark.cli import output
+from tunnelmark.cli.prove import show
+from tunnelmark.lab.doctor import Check
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile
+from tunnelmark.record.results import LinkLine, LinkProof
 from tunnelmark.report import terminal
 from unit.builders import TCP, UDP, Study
 
@@ -86,3 +92,24 @@ def test_a_results_folder_with_a_blank_in_its_name_can_be_copied(tmp_path: Path)
     from tunnelmark.cli.run import go_on
 
     assert go_on(tmp_path / "my results") == f"tunnelmark run --resume '{tmp_path}/my results'"
+
+
+def test_a_proof_and_the_doctor_have_no_padding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = [
+        Check("machine", "system", "ok", "Linux"),
+        Check("vpns", "tinc", "warn", "the program tincd is not installed", f"apt-get install {LONG.rstrip()}"),
+    ]
+    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: checks)
+    assert cli.main(["doctor"]) == 0
+    lines = (
+        LinkLine("a>b", "delay_mean", "ms", "20 ms", 20.0, 19.8, 20.2, 20.05, ok=True),
+        LinkLine("a>b", "late", "us", "", 0.0, 0.0, 1000.0, 44.0, ok=True, note=LONG.rstrip()),
+    )
+    show(
+        LinkProof("gigabit", "pair", "alone", 0.0, 1.0, "proved", "", lines), load_profile("gigabit", Files.standard())
+    )
+    said = capsys.readouterr().out.splitlines()
+    assert len([line for line in said if line.endswith(LONG.rstrip())]) == 2
+    assert [line for line in said if line != line.rstrip()] == []
