@@ -16,7 +16,6 @@ from tunnelmark.lab.programs import Part
 from tunnelmark.peers.standing import from_makers
 
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "dim"}
-_VPNS = "vpns"  # the group of checks on what is installed
 
 
 @click.command()
@@ -43,7 +42,7 @@ def doctor(json_: bool) -> int:
 
 def _advised(check: Check, parts: Mapping[str, Part]) -> Check:
     """What no registry carries cannot be installed by a command of ours."""
-    if check.group != _VPNS or check.state != "warn":
+    if check.group != "vpns" or check.state != "warn":
         return check
     return replace(check, hint=from_makers(parts[check.name]) or check.hint)
 
@@ -65,8 +64,6 @@ def _row(check: Check) -> tuple[str | Text, ...]:
 def _verdict(missing: list[Check], warnings: list[Check]) -> str:
     if missing:
         return "not ready: no lab can run without " + ", ".join(check.name for check in missing)
-    # Apart: a VPN that is not installed says nothing against the machine.
-    machine = ", ".join(check.name for check in warnings if check.group != _VPNS)
-    absent = ", ".join(check.name for check in warnings if check.group == _VPNS)
-    said = f"ready, with reservations: {machine}" if machine else "ready"
-    return f"{said}; VPNs that are not installed: {absent}" if absent else said
+    if warnings:
+        return "ready, with reservations: " + ", ".join(check.name for check in warnings)
+    return "ready"

@@ -60,7 +60,6 @@ def test_profiles_are_in_bits_and_bytes_for_programs(capsys: pytest.CaptureFixtu
 
 OK = Check("machine", "system", "ok", "Linux")
 WARN = Check("machine", "load", "warn", "3 cores busy", "wait")
-ABSENT = Check("vpns", "tinc", "warn", "the program tincd is not installed", "apt-get install tinc")
 MISSING = Check("kernel", "tun", "missing", "No such file", "modprobe tun")
 
 
@@ -69,8 +68,6 @@ MISSING = Check("kernel", "tun", "missing", "No such file", "modprobe tun")
     [
         ((OK,), 0, "ready"),
         ((OK, WARN), 0, "ready, with reservations: load"),
-        ((OK, ABSENT), 0, "ready; VPNs that are not installed: tinc"),
-        ((OK, WARN, ABSENT), 0, "ready, with reservations: load; VPNs that are not installed: tinc"),
         ((OK, WARN, MISSING), 2, "not ready: no lab can run without tun"),
     ],
 )
