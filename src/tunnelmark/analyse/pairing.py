@@ -21,6 +21,12 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 Values = Mapping[tuple[str, Setting, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
 
+EQUAL_RATIO = 1.10
+"""Two arms are equal, a tie, only if the whole interval of their ratio is within ten per cent of 1."""
+
+EQUAL_MARGINS = 10
+"""And of their difference, within ten times what is negligible: 1 percentage point, 0.1 ms; as ten per cent is of one."""
+
 RATIO_MARGIN = 1.01
 """A ratio within one per cent of 1 is negligible, however sure it is."""
 
@@ -29,13 +35,6 @@ DIFFERENCE_MARGINS = {"%": 0.1, "s": 1e-5, "ms": 0.01, "us": 10.0}
 (0.1 packets). Differences are used for metrics that are often zero, where a relative margin would be zero as well."""
 
 OTHER_MARGIN = 0.1
-
-
-EQUAL_RATIO = 1.10
-"""Two arms are equal, a tie, only if the whole interval of their ratio is within ten per cent of 1."""
-
-EQUAL_MARGINS = 10
-"""And of their difference, within ten times what is negligible: 1 percentage point, 0.1 ms; as ten per cent is of one."""
 
 
 def values_by_block(trials: Iterable[TrialRow]) -> Values:

@@ -16,8 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from tunnelmark import registry
-from tunnelmark.cli import output
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.vm import awake
 from tunnelmark.plan.files import Files
@@ -54,7 +55,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
-    plan, console = order(study), output.console()
+    plan, console = order(study), Console(highlight=False)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     require(plan, kit, console)
     prepare(plan, kit, console)

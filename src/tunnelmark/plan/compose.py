@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.files import JOIN, Files
+from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import DIRECT
+from tunnelmark.plan.profiles import JOIN
 
 
 def comparison(

@@ -15,6 +15,7 @@ from typing import Literal
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan.fields import NAME_PATTERN
+from tunnelmark.plan.profiles import JOIN
 
 Kind = Literal["study", "profile", "topology"]
 
@@ -23,9 +24,6 @@ FOLDERS: Mapping[Kind, str] = {"study": "studies", "profile": "profiles", "topol
 PACKAGED = Path(__file__).resolve().parent.parent / "data"
 
 PATH_VARIABLE = "TUNNELMARK_PATH"
-
-JOIN = "+"
-"""Stands between the names of profiles that are one together."""
 
 SUFFIX = ".toml"
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.files import FOLDERS, JOIN, Files, Kind, elsewhere, read_text
+from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
-from tunnelmark.plan.profiles import Source, parse_profile
+from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
 from tunnelmark.plan.topologies import parse_topology
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tunnelmark.errors import PlanError
-from tunnelmark.plan.files import JOIN
 from tunnelmark.plan.impairments import (
     Blackout,
     Chance,
@@ -34,6 +33,9 @@ from tunnelmark.plan.link_schema import (
 )
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import Location, Problems, dotted, parse
+
+JOIN = "+"
+"""Stands between the names of profiles that are one together."""
 
 _WHOLE = ("model", "unit", "backend", "place")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
