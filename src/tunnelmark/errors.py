@@ -46,10 +46,11 @@ class UsageError(TunnelmarkError):
 
 
 class UnknownName(UsageError):
-    """A name that is in no list; the hint holds the nearest known ones, unless the caller knows a better one."""
+    """A name that is in no list; the hint holds the nearest known ones."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
-        super().__init__(f"there is no {what} called {name!r}", hint=hint or nearest(name, sorted(known)))
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        super().__init__(f"there is no {what} called {name!r}", hint=nearest(name, known))
 
 
 class PlanError(UsageError):

@@ -51,7 +51,9 @@ class Files:
         # Membership first: a name with a slash in it must not lead out of the folders.
         known = self.names(kind)
         if name not in known:
-            raise UnknownName(kind, name, known, hint=elsewhere(kind, name, known))
+            unknown = UnknownName(kind, name, known)
+            unknown.hint = elsewhere(kind, name, known)  # it may be a file near by
+            raise unknown
         given = (path for each, other, path in self.by_path if (each, other) == (kind, name))
         candidates = (folder / FOLDERS[kind] / f"{name}{SUFFIX}" for folder in self.folders)
         return next(given, None) or next(file for file in candidates if file.is_file())
