@@ -122,9 +122,34 @@ def test_a_dry_run_prints_the_same_order_every_time(tmp_path: Path):
 
 
 def test_compare_needs_no_study_file(tmp_path: Path):
-    done = run("compare", "tinc", "--workload", "ping", "--blocks", "1", "--out", tmp_path / "results")
+    done = run("compare", "tinc", "--workload", "ping", "--blocks", "1", "--out", tmp_path / "results", "--json")
     assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["study"] == "compare"
+    assert done.stdout == run("report", tmp_path / "results", "--json").stdout
+    assert "report.html" in done.stderr
     assert {trial["arm"] for trial in journal(tmp_path / "results")} == {"direct", "direct-again", "tinc"}
+
+
+def test_what_new_writes_works_together_as_it_is(tmp_path: Path):
+    for kind, name, *more in (
+        ("profile", "my-dsl"),
+        ("topology", "site"),
+        ("workload", "stream"),
+        ("vpn", "meshy"),
+        ("vpn", "hubby", "--like", "openvpn"),
+    ):
+        assert run("new", kind, name, *more, "--dir", tmp_path).returncode == 0
+    files = ("--profile", tmp_path / "profiles/my-dsl.toml", "--topology", tmp_path / "topologies/site.toml")
+    chosen = ("--workload", "stream", "--blocks", "1", "--profile", "gigabit", "--out", tmp_path / "results")
+    done = run("compare", "meshy", "hubby", *files, *chosen, path=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    trials = journal(tmp_path / "results")
+    assert {(trial["profile"], trial["topology"]) for trial in trials} == {("my-dsl", "site"), ("gigabit", "site")}
+    assert {trial["arm"]: trial["outcome"] for trial in trials if trial["arm"] in ("meshy", "hubby")} == {
+        "meshy": "ok",
+        "hubby": "ok",
+    }, [trial["message"] for trial in trials]
+    assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
 
 
 def test_two_runs_do_not_measure_each_other(tmp_path: Path):

@@ -20,7 +20,7 @@ NEAR_LAB = 0.90
 """From this share of what the generator reaches on the bare, unshaped link on, generator and lab are near their limit."""
 
 AT_LOAD = 0.99
-"""From this share of the offered load on, nothing that was offered is missing."""
+"""From this share of the offered load on, the load is the limit; what is said of it names the share, for 1 % may be lost."""
 
 
 def ceiling_of(

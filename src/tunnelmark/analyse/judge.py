@@ -19,7 +19,7 @@ from tunnelmark.analyse.model import (
     Setting,
     Verdict,
 )
-from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
+from tunnelmark.analyse.pairing import Values, compare, decide, equal, favours, setting_of, values_by_block
 from tunnelmark.analyse.proofs import voided
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.same import judge_twins, noise
@@ -142,7 +142,7 @@ def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison
     if comparison is None or comparison.q is None or comparison.estimate is None:
         return "too few blocks"
     if not comparison.differs:
-        return "tie"
+        return "tie" if equal(metric, comparison.interval) else "cannot tell"
     return "better" if favours(metric, comparison.estimate) else "worse"
 
 

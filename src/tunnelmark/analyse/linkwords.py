@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tunnelmark.analyse.linkstats import PROPERTIES
 from tunnelmark.plan.impairments import Chance, Direction, FourState, GilbertElliott, Pattern
-from tunnelmark.record.results import LinkLine
+from tunnelmark.record.results import LinkLine, LinkProof
 from tunnelmark.units import Rate, Size
 
 TITLES = {each.name: each.title for each in PROPERTIES} | {
@@ -78,3 +80,22 @@ def outside(line: LinkLine) -> str:
     if line.achieved is None:
         return f"{title} {line.way}: {line.note}"
     return f"{title} {line.way}: {value(line, line.achieved)}, not {value(line, line.low)} to {value(line, line.high)}"
+
+
+def unseen(proofs: Iterable[LinkProof]) -> str:
+    """What profiles state and no look at their links could judge, with the reason of the last look; nothing if all was seen."""
+    shown: set[tuple[str, str, str, str]] = set()
+    reasons: dict[tuple[str, str, str, str], str] = {}
+    for proof in proofs:
+        for line in proof.lines:
+            key = proof.profile, proof.topology, line.way, line.name
+            if line.ok is not None:
+                shown.add(key)
+            elif line.stated:
+                reasons[key] = line.note.removeprefix("not judged: ")
+    said: dict[tuple[str, str], list[str]] = {}
+    for key, reason in reasons.items():
+        if key not in shown:
+            profile, _, way, name = key
+            said.setdefault((profile, reason), []).append(f"{TITLES[name]} {way}")
+    return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())

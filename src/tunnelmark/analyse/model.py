@@ -13,9 +13,9 @@ from typing import Literal
 
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 
-Verdict = Literal["reference", "better", "worse", "tie", "too few blocks", "failed", "void", "not run"]
-"""`reference`: this is direct. `tie`: no difference that this study could see and that matters. `failed`: attempts, but
-none succeeded. `void`: attempts, and every one measured something else than it says. `not run`: no attempt yet."""
+Verdict = Literal["reference", "better", "worse", "tie", "cannot tell", "too few blocks", "failed", "void", "not run"]
+"""`reference`: this is direct. `tie`: equal within a stated margin (`pairing.equal`). `cannot tell`: neither different nor
+equal, because the interval is too wide to say. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something else than it says. `not run`: no attempt yet."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
 """What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator
@@ -210,10 +210,10 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition that the whole study must meet, and how it stands to it."""
+    """A condition that the whole study must meet, and how it stands to it; `passed` None: nothing could show it."""
 
     name: str
-    passed: bool
+    passed: bool | None
     explanation: str
 
 

@@ -21,6 +21,12 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 Values = Mapping[tuple[str, Setting, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
 
+EQUAL_RATIO = 1.10
+"""Two arms are equal, a tie, only if the whole interval of their ratio is within ten per cent of 1."""
+
+EQUAL_MARGINS = 10
+"""And of their difference, within ten times what is negligible: 1 percentage point, 0.1 ms; as ten per cent is of one."""
+
 RATIO_MARGIN = 1.01
 """A ratio within one per cent of 1 is negligible, however sure it is."""
 
@@ -114,6 +120,14 @@ def effect(metric: MetricInfo, additive: float) -> float:
 def additive(metric: MetricInfo, effect: float) -> float:
     """An effect on the scale on which effects add up: the log of a ratio, or a difference."""
     return log(effect) if metric.compare == "ratio" else effect
+
+
+def equal(metric: MetricInfo, interval: Interval | None) -> bool:
+    """Whether an interval shows that two arms are equal, and not only that no difference was seen."""
+    if interval is None:
+        return False
+    bound = additive(metric, EQUAL_RATIO) if metric.compare == "ratio" else EQUAL_MARGINS * margin(metric)
+    return max(abs(additive(metric, end)) for end in (interval.low, interval.high)) <= bound
 
 
 def favours(metric: MetricInfo, estimate: float) -> bool:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
 from tunnelmark.record.results import LinkProof, Results, TrialRow
@@ -48,7 +49,11 @@ def gate(results: Results) -> Gate | None:
         f"{proof.profile} ({proof.when}): {proof.reason}" for proof in results.proofs if proof.verdict != "proved"
     ]
     lines = sum(line.ok is not None for proof in results.proofs for line in proof.lines)
+    unseen = linkwords.unseen(results.proofs)
     said = f"{lines} properties in {len(results.proofs)} looks at the link are inside of their tolerance"
     if not lines:
         said = "its profiles state nothing that probes could meet: the link is as fast as the machine"
-    return Gate("the link is what it says", not outside, "; ".join(outside) or said)
+    if unseen:
+        said = f"{said}; not seen: {unseen}" if lines else f"not seen: {unseen}"
+    passed = False if outside else None if unseen and not lines else True
+    return Gate("the link is what it says", passed, "; ".join(outside) or said)

@@ -16,7 +16,7 @@ def rank(
     judged: dict[tuple[Setting, str], dict[str, float]] = {}
     for cell in cells:
         comparison = cell.against_direct
-        if cell.metric.primary and cell.arm in contenders and cell.verdict in ("better", "worse", "tie"):
+        if cell.metric.primary and cell.arm in contenders and cell.verdict in ("better", "worse", "tie", "cannot tell"):
             assert comparison is not None and comparison.estimate is not None
             size = additive(cell.metric, comparison.estimate)
             key = (cell.setting, cell.metric.name)

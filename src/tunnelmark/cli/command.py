@@ -27,7 +27,7 @@ _COMMANDS = {
     "prove-link": ("tunnelmark.cli.prove", "prove_link", "Measure what a link does, beside what its profile asks."),
     "doctor": ("tunnelmark.cli.doctor", "doctor", "Say whether this machine can run a lab, and what is missing."),
     "lab": ("tunnelmark.cli.lab", "lab", "Bring a lab up to play in by hand."),
-    "new": ("tunnelmark.cli.new", "new", "Start a new VPN driver."),
+    "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload or VPN driver."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""

@@ -17,7 +17,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     zsh    tunnelmark completion zsh >"${fpath[1]}/_tunnelmark"
     fish   tunnelmark completion fish >~/.config/fish/completions/tunnelmark.fish
 
-    Then start a new shell. The names of VPNs, studies, profiles and workloads complete as well.
+    Then start a new shell. The names of VPNs, studies, profiles, workloads, results, labs and their nodes complete as well.
     """  # noqa: D301 (click's mark for lines that stay as they are)
     kind = get_completion_class(shell)
     assert kind is not None  # the choices above are click's own shells

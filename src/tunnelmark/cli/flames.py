@@ -22,7 +22,9 @@ def draw(results: Results, console: Console) -> None:
     try:
         program = find("tunnelmark-flame")
     except MissingPart as missing:
-        console.print(f"[yellow]warning:[/] no flame graph is drawn: {missing.message} ({missing.hint})")
+        console.print(
+            f"[yellow]warning:[/] no flame graph is drawn: {missing.message} ({missing.hint})", soft_wrap=True
+        )
         return
     (results.path / FOLDER).mkdir(exist_ok=True)
     for graph in graphs:

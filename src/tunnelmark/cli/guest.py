@@ -69,7 +69,7 @@ def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli.prove import prove
     from tunnelmark.record.store import move
 
-    files = Files.standard()
+    files = Files((place / "inputs",))
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
     links.require([profile])
     raw = _SCRATCH / "proof"

@@ -36,7 +36,9 @@ def state_file(name: str) -> Path:
 
 async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     """Bring the lab up, say so, and wait for SIGTERM or SIGINT."""
-    files, state = Files.standard(), state_file(name)
+    files, profile = Files.standard().with_paths("profile", profile)
+    files, topology = files.with_paths("topology", topology)
+    state = state_file(name)
     driver, options = registry.arm(vpn) if vpn else (None, None)
     what = load_topology(topology, files), load_profile(profile, files)
     logs = STATES / f"{name}.logs"  # under /run: gone with the lab

@@ -34,7 +34,7 @@ def lab() -> None:
 
 @lab.command()
 @click.argument("topology", default="pair", type=names.TOPOLOGY)
-@click.option("--profile", default="gigabit", show_default=True, type=names.PROFILE, help="What its links do.")
+@names.once("--profile", default="gigabit", type=names.PROFILE, help="What its links do; several are joined by +.")
 @click.option("--vpn", type=names.VPN, help="Deploy this VPN on all nodes.")
 @click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
 @bins.option

@@ -135,7 +135,7 @@ def profiles(json_: bool) -> None:
         )
         return
     table(("profile", "title", "carried by"), [(p.name, p.title, _CARRIERS[backend_of(p)]) for p in loaded])
-    click.echo("\nseveral are joined by +, such as wifi-good+gigabit")
+    click.echo("\nseveral are joined by +, such as wifi-good+gigabit; one of your own: tunnelmark new profile NAME")
 
 
 @list_.command()
@@ -221,4 +221,5 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def _judged(metrics: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{metric['name']} ({metric['unit']})" for metric in metrics if metric["primary"])
+    primary = (metric for metric in metrics if metric["primary"])
+    return ", ".join(f"{each['name']} ({each['unit']})" if each["unit"] else str(each["name"]) for each in primary)

@@ -14,23 +14,21 @@ from statistics import median, median_low
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tunnelmark import registry
 from tunnelmark.cli import names
-from tunnelmark.cli.output import as_json, table
+from tunnelmark.cli.output import as_json, console, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.lab import machine
 from tunnelmark.lab.programs import part_version
 from tunnelmark.plan.load import DIRECT
-from tunnelmark.report.matrix import GROUPS, LEGEND, mark, markdown
+from tunnelmark.report.matrix import GROUPS, LEGEND, UNKNOWN, mark, markdown
 from tunnelmark.vpns.features import Fact
-from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row
+from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row, gaps
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
-_PIPED_WIDTH = 120  # columns
 _LOOKS = 3  # at each VPN; how many threads a Go program has, and when it first answers, varies
 _ASIDE = 3  # so many VPNs fit side by side with their values whole
 # Short heads, a word a line, so that eleven columns fit a terminal.
@@ -86,9 +84,21 @@ def _by_group(rows: Sequence[Row], groups: Collection[str]) -> None:
             _by_criterion(rows, criteria, title)
         else:
             _marks(rows, criteria, title)
+    _unstated(rows, groups)
     for row in rows:
         if row.reason:
-            _console().print(Text(f"\n{row.title} has no driver: {row.reason}."))
+            console().print(Text(f"\n{row.title} has no driver: {row.reason}."))
+
+
+def _unstated(rows: Sequence[Row], groups: Collection[str]) -> None:
+    """Say where the cells go that nobody has filled, if only a few VPNs are shown: all of theirs may be empty."""
+    asked = [criterion for criterion in _criteria(groups) if criterion.group != "measured"]
+    for row in rows if len(rows) <= _ASIDE else ():
+        if missing := gaps(row, asked):
+            click.echo(
+                f"\n{row.name}: {len(missing)} of {len(asked)} facts are not stated; those that its driver does not say go into "
+                f"matrix/{row.name}.toml, see docs/matrix.md"
+            )
 
 
 def _marks(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> None:
@@ -103,17 +113,17 @@ def _marks(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> No
     for row in rows:
         cells = [mark(criterion, row.cells.get(criterion.key)) for criterion in criteria]
         shown.add_row(row.name, *(Text(cell, _COLOURS.get(cell, "")) for cell in cells))
-    _console().print(shown)
+    console().print(shown)
     if "choosing" in {criterion.group for criterion in criteria}:
         click.echo(LEGEND)
 
 
 def _by_criterion(rows: Sequence[Row], criteria: Sequence[Criterion], title: str) -> None:
     """A block a criterion, so that what is compared stands one below another; what all share is said once."""
-    console = _console()
-    console.print(Text(title, "italic"))
+    out = console()
+    out.print(Text(title, "italic"))
     for criterion in criteria:
-        console.print(Text(f"\n{criterion.title}", "bold").append(f"  {criterion.question}", "dim not bold"))
+        out.print(Text(f"\n{criterion.title}", "bold").append(f"  {criterion.question}", "dim not bold"))
         same: dict[str, list[str]] = {}
         for row in rows:
             if fact := row.cells.get(criterion.key):
@@ -121,30 +131,24 @@ def _by_criterion(rows: Sequence[Row], criteria: Sequence[Criterion], title: str
         block = _block(32)
         for value, named in same.items():
             block.add_row(", ".join(named), Text(value))
-        console.print(block)
+        out.print(block)
 
 
 def _whole(row: Row, criterion: Criterion) -> Text:
     fact = row.cells.get(criterion.key)
-    return Text(fact.value) if fact else Text("?", "dim")
+    return Text(fact.value) if fact else Text("not measured" if criterion.group == "measured" else UNKNOWN, "dim")
 
 
 def _with_sources(rows: Sequence[Row], groups: Collection[str]) -> None:
-    console = _console()
+    out = console()
     for row in rows:
-        console.print(Text(f"\n{row.title}: {row.homepage}", "italic"))
+        out.print(Text(f"\n{row.title}: {row.homepage}", "italic"))
         for criterion in _criteria(groups):
             if fact := row.cells.get(criterion.key):
                 block = _block(15)
                 block.add_row(Text(criterion.title, "bold"), Text(fact.value))
                 block.add_row("", Text(f"{fact.source} ({fact.date})", "dim"))
-                console.print(block)
-
-
-def _console() -> Console:
-    """Lines as wide as the terminal; through a pipe as wide as can be read."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPED_WIDTH)
+                out.print(block)
 
 
 def _block(first: int) -> Table:
@@ -161,17 +165,17 @@ def _criteria(groups: Collection[str]) -> list[Criterion]:
 
 def _measure(wanted: Sequence[str]) -> None:
     """Look at each VPN at rest and keep at once what was seen; one that is missing or does not come up is named."""
-    console = Console(stderr=True, highlight=False)
+    out = console(stderr=True)
     file = registry.measured_file()
     chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name != DIRECT)]
     for place, name in enumerate(chosen, start=1):
         try:
             version = part_version(registry.vpn_part(registry.vpn(name)))
-            console.print(f"{place} of {len(chosen)}: {name} {version}")
+            out.print(f"{place} of {len(chosen)}: {name} {version}")
             _keep(file, name, asyncio.run(_look(name, version)))
         except (MissingPart, TrialError, LabError) as error:
-            console.print(f"{place} of {len(chosen)}: {name} [yellow]not measured[/]: {error.message}")
-    console.print(f"kept in {file}")
+            out.print(f"{place} of {len(chosen)}: {name} [yellow]not measured[/]: {error.message}")
+    out.print(f"kept in {file}", soft_wrap=True)
 
 
 def _keep(file: Path, name: str, found: Mapping[str, Fact]) -> None:

@@ -1,28 +1,54 @@
-"""Shows the same rows as a table for people or as JSON for programs."""
+"""Where a command prints to: a table for people, JSON for programs; through a pipe every line whole and without padding."""
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_PIPED_WIDTH = 200  # columns when there is no terminal to ask, so that no cell is cut for a reader or grep
+_PIPED_WIDTH = 100_000  # columns where there is no terminal: a line of a table, or a command to copy, is never broken
+_BLANKS = re.compile(r"[ \t]+(?=\n)")
+
+
+class _Unpadded(io.TextIOBase):
+    """A stream that gets every line without the blanks at its end, which pad a table on a terminal and nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text; rich hands over whole lines."""
+        self._stream.write(_BLANKS.sub("", text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what the stream below has kept."""
+        self._stream.flush()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """What prints to a terminal in its width, and to a pipe or file in lines as long as they are."""
+    found = Console(highlight=False, stderr=stderr)
+    if found.is_terminal:
+        return found
+    unpadded = cast("IO[str]", _Unpadded(sys.stderr if stderr else sys.stdout))
+    return Console(highlight=False, width=_PIPED_WIDTH, file=unpadded)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> None:
     """Print rows under columns; a cell that is too long goes on below, and nothing is read as markup."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_PIPED_WIDTH)
     shown = Table(*columns, title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for row in rows:
         shown.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console.print(shown)
+    console().print(shown)
 
 
 def as_json(value: Mapping[str, Any] | Sequence[Any]) -> None:

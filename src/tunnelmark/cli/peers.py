@@ -8,11 +8,10 @@ import subprocess
 from collections.abc import Iterable
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from tunnelmark import registry
-from tunnelmark.cli import bins, names
+from tunnelmark.cli import bins, names, output
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab import machine
@@ -84,7 +83,7 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None) 
     ]
     if os.geteuid() != 0 and any((one.packages or lacking(one)) and standing(one).state != "ready" for one in wanted):
         _ask_sudo()
-    console = Console(highlight=False)
+    console = output.console()
     jobs = jobs or machine.cores()
     console.print(f"{len(wanted)} peers, up to {jobs} at once, at low priority; stop at any moment, and go on later")
     with Live(console, wanted, jobs) as live:
@@ -112,7 +111,7 @@ def verify(chosen: tuple[str, ...], jobs: int, json_: bool) -> int:
     """
     from tunnelmark.cli import verifying
 
-    console = Console(highlight=False, stderr=json_)
+    console = output.console(stderr=json_)
     return verifying.verify(_chosen_arms(chosen), console, jobs, json_)
 
 

@@ -37,11 +37,11 @@ def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
     study = plan.study
     console.print(f"[bold]{study.title}[/]")
     console.print(f"  arms       {', '.join(arm.name for arm in study.arms)}", soft_wrap=True)
-    console.print(f"  workloads  {', '.join(use.name for use in study.workloads)}")
+    console.print(f"  workloads  {', '.join(use.name for use in study.workloads)}", soft_wrap=True)
     for profile in study.profiles:
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
-    console.print(f"  results    {folder}")
+    console.print(f"  results    {folder}", soft_wrap=True)
     console.print(f"  time       about {_estimate(plan, kit)}")
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from tunnelmark.cli import names, output, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.load import link_inputs, load_profile, load_topology
 from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.record.results import LinkLine, LinkProof
 
@@ -26,7 +25,7 @@ _WORDS = {True: "ok", False: "outside", None: "-"}
 
 @click.command("prove-link")
 @click.argument("profile", type=names.PROFILE)
-@click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Whose first link is proved.")
+@names.once("--topology", default="pair", type=names.TOPOLOGY, help="Whose first link is proved.")
 @click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
 @click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
@@ -52,17 +51,18 @@ def prove_link(
     """
     if probes < 100 or rate <= 0:
         raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
-    files = Files.standard()
+    files, profile = Files.standard().with_paths("profile", profile)
+    files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
     guests = vm.chosen(backend, kernels)
-    console = Console(highlight=False, stderr=as_json)
+    console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary:
         folder = out or Path(temporary)
         if guests:
             request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}
             for place, release in vm.places(folder, guests).items():
-                proofs.append(vm.proof(request, place, release, console))
+                proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
         else:
             proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
     if as_json:
@@ -88,9 +88,10 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
 
 def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
     """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+    from tunnelmark.analyse import linkwords
     from tunnelmark.lab.backends import describe
 
-    console = Console(highlight=False)
+    console = output.console()
     console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
     console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
     if guest is not None:
@@ -99,7 +100,15 @@ def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = N
         rows = [_row(line) for line in proof.lines if line.way == way]
         output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
     if proof.verdict == "proved":
-        console.print("\n[green]proved[/]: every line is inside of its tolerance")
+        unseen = linkwords.unseen([proof])
+        but = f"; not seen, and so not proved: {unseen}" if unseen else ""
+        judged = "every line that could be judged" if unseen else "every line"
+        if any(line.ok for line in proof.lines):
+            console.print(
+                Text.assemble(("\nproved", "green"), f": {judged} is inside of its tolerance{but}"), soft_wrap=True
+            )
+        else:
+            console.print(Text.assemble(("\nnot seen", "yellow"), f": {unseen or 'nothing is stated'}"), soft_wrap=True)
     else:
         console.print(Text.assemble(("\noutside", "bold red"), f": {proof.reason}"), soft_wrap=True)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tunnelmark.cli import names, output
+
 
 @click.command()
-@click.argument("results", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("results", type=names.RESULTS)
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON and write nothing.")
 def report(results: Path, as_json: bool) -> int:
     """Show RESULTS (a folder that a run has written), and write report.html, report.md and the Parquet tables anew.
@@ -18,13 +20,19 @@ def report(results: Path, as_json: bool) -> int:
     Nothing is measured and no root is needed: every figure comes from the journal.
     """
     if as_json:
-        from tunnelmark import analyse
-        from tunnelmark.record import store
-        from tunnelmark.report import json
-
-        click.echo(json.render(analyse.judge(store.load(results))))
+        click.echo(analysis(results))
         return 0
-    return show(results, Console(highlight=False))
+    return show(results, output.console())
+
+
+def analysis(*folders: Path) -> str:
+    """The analysis of a results folder as JSON; of several, which differ in the kernel, as a list."""
+    from tunnelmark import analyse
+    from tunnelmark.record import store
+    from tunnelmark.report import json
+
+    each = [json.render(analyse.judge(store.load(folder))).rstrip() for folder in folders]
+    return each[0] if len(each) == 1 else "[\n" + ",\n".join(each) + "\n]"
 
 
 def show_beside(folders: Mapping[str, Path], console: Console) -> None:
@@ -50,7 +58,7 @@ def show(folder: Path, console: Console) -> int:
     (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
     (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
     console.print(terminal.render(analysis))
-    failed = [gate for gate in analyse.gates(analysis) if not gate.passed]
+    failed = [gate for gate in analyse.gates(analysis) if gate.passed is False]
     for gate in failed:
         console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)

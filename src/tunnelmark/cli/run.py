@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,10 +16,10 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import bins, links, names, output, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
-from tunnelmark.cli.report import show, show_beside
+from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
@@ -44,6 +45,7 @@ PROFILE = "gigabit"
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
 _seed = click.option("--seed", type=int, help="Seed of the order, instead of the study's own.")
+_json = click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and all else on stderr.")
 _dry = click.option(
     "--dry-run", is_flag=True, help="Print the trials in their order and the time they take; run nothing."
 )
@@ -55,10 +57,11 @@ _dry = click.option(
 @_seed
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
+@click.option("--resume", type=names.RESULTS, help="Go on with a run that was stopped, from its results.")
 @watchers.option
 @bins.option
 @vm.options
+@_json
 @_dry
 def run(
     study: str | None,
@@ -69,6 +72,7 @@ def run(
     resume: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    json_: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -98,7 +102,7 @@ def run(
             smoke=info.smoke,
             watch=info.watch,
         )
-        return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
+        return _run(loaded, resume, resuming=True, dry_run=dry_run, json=json_, guests=vm.of_results(resume))
     assert study is not None
     catalogue = registry.catalogue()
     loaded = load_study(
@@ -111,13 +115,19 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
+    return _run(loaded, out, resuming=False, dry_run=dry_run, json=json_, guests=vm.chosen(backend, kernels))
 
 
 @click.command()
 @click.argument("vpns", nargs=-1, required=True, type=names.VPN)
-@click.option("--profile", type=names.PROFILE, help=f"What the link does [{PROFILE}; with --backend vm: {vm.PROFILE}].")
-@click.option("--topology", default="pair", show_default=True, type=names.TOPOLOGY, help="Which nodes there are.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=names.PROFILE,
+    help=f"What the link does, a name or a file; each of several is a condition [{PROFILE}; with --backend vm: {vm.PROFILE}].",
+)
+@names.once("--topology", default="pair", type=names.TOPOLOGY, help="Which nodes there are, a name or a file.")
 @click.option("--workload", "workloads", multiple=True, type=names.WORKLOAD, help="Repeatable [ping, tcp, udp].")
 @click.option("--blocks", type=int, default=5, show_default=True, help="Number of randomised blocks.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
@@ -126,10 +136,11 @@ def run(
 @watchers.option
 @bins.option
 @vm.options
+@_json
 @_dry
 def compare(
     vpns: tuple[str, ...],
-    profile: str | None,
+    profiles: tuple[str, ...],
     topology: str,
     workloads: tuple[str, ...],
     blocks: int,
@@ -138,6 +149,7 @@ def compare(
     out: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    json_: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -145,11 +157,16 @@ def compare(
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
     chosen, guests = workloads or ("ping", "tcp", "udp"), vm.chosen(backend, kernels)
+    links_of = []
+    for profile in profiles or (vm.PROFILE if guests else PROFILE,):
+        files, name = files.with_paths("profile", profile)
+        links_of.append(name)
+    files, topology = files.with_paths("topology", topology)
     text = comparison(
         vpns,
         files,
         catalogue,
-        profile=profile or (vm.PROFILE if guests else PROFILE),
+        profiles=links_of,
         topology=topology,
         workloads=chosen,
         blocks=blocks,
@@ -158,13 +175,15 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
-    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests)
+    return _run(study, out, resuming=False, dry_run=dry_run, json=json_, guests=guests)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
+def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json: bool, guests: tuple[str, ...]) -> int:
+    if json and dry_run:
+        raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    console = Console(highlight=False)
+    console = output.console(stderr=json)
     if dry_run:
         progress.dry_run(console, plan, kit)
         return 0
@@ -182,12 +201,21 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
                 else:
                     asyncio.run(measure(plan, kit, folder, resuming, console))
         except KeyboardInterrupt:
-            console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
+            console.print(
+                f"\nstopped; every finished trial is kept. Go on with: {go_on(folder)}", markup=False, soft_wrap=True
+            )
             return _STOPPED
         code = max(code, show(folder, console))
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
+    if json:
+        click.echo(analysis(*places))
     return code
+
+
+def go_on(folder: Path) -> str:
+    """The command that goes on with these results, as it can be copied into a shell."""
+    return f"tunnelmark run --resume {shlex.quote(str(folder))}"
 
 
 async def measure(
@@ -252,7 +280,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
     for missing in lacking:
-        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})")
+        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
     links.require(plan.study.profiles)
     if STACKS in plan.study.watch:
         stacks.require()
@@ -265,7 +293,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     if gone and len(gone) == len(vpns):
         raise next(iter(gone.values()))
     for arm, missing in gone.items():
-        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})")
+        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
 def prepare(plan: Plan, kit: Kit, console: Console) -> None:

@@ -27,7 +27,7 @@ from tunnelmark.errors import LabError, TunnelmarkError, UsageError
 from tunnelmark.lab import machine as host
 from tunnelmark.lab.programs import version
 from tunnelmark.lab.vm import Hardware, Machine, accelerate, kernel, qemu
-from tunnelmark.plan.load import save_inputs
+from tunnelmark.plan.load import save_inputs, write_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
 from tunnelmark.record.results import VM, LinkProof
@@ -103,9 +103,15 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
     asyncio.run(_ask(request, folder, release, console, files))
 
 
-def proof(request: Mapping[str, Any], folder: Path, release: str, console: Console) -> tuple[LinkProof, dict[str, Any]]:
+def proof(
+    request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
+) -> tuple[LinkProof, dict[str, Any]]:
     """Prove a link in a guest with that kernel: the proof, and what the guest was; raw output goes to the folder."""
-    answer = asyncio.run(_ask({"kind": "proof", **request}, folder, release, console))
+
+    def files(place: Path) -> None:
+        write_inputs(inputs, place / "inputs")
+
+    answer = asyncio.run(_ask({"kind": "proof", **request}, folder, release, console, files))
     return TypeAdapter(LinkProof).validate_python(answer["proof"]), answer["guest"]
 
 

@@ -17,14 +17,16 @@ def comparison(
     files: Files,
     catalogue: Catalogue,
     *,
-    profile: str = "gigabit",
+    profiles: Sequence[str] = ("gigabit",),
     topology: str = "pair",
     workloads: Sequence[str] = ("ping", "tcp", "udp"),
     blocks: int = 5,
     seed: int = 1,
     normalised: bool = False,
 ) -> str:
-    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another; `normalised`: each with the same inner MTU.
+    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another, over each profile.
+
+    `normalised`: each with the same inner MTU.
 
     UnknownName for a name that does not exist, UsageError when there is nothing to compare.
     """
@@ -35,8 +37,9 @@ def comparison(
         raise UsageError("there is no workload to compare with", hint="see `tunnelmark list workloads`")
     _check("VPN", arms, catalogue.arms)
     _check("workload", workloads, catalogue.workloads)
-    _check("profile", profile.split(JOIN), files.names("profile"))
-    _check("topology", [topology], files.names("topology"))
+    for part in (part for profile in profiles for part in profile.split(JOIN)):
+        files.find("profile", part)
+    files.find("topology", topology)
     same: dict[str, bool] = {"normalised": True} if normalised else {}
     tables = [
         _table(
@@ -46,7 +49,7 @@ def comparison(
             description="Written by `tunnelmark compare`.",
             seed=seed,
             blocks=blocks,
-            profiles=[profile],
+            profiles=list(dict.fromkeys(profiles)),
             topologies=[topology],
         ),
         _table("[[arm]]", name=DIRECT, **same),

@@ -1,17 +1,21 @@
 """Where study, profile and topology files are found: an ordered list of folders, and a search by name.
 
-Each folder holds `studies/`, `profiles/` and `topologies/`; the first folder that has a name wins.
+Each folder holds `studies/`, `profiles/` and `topologies/`; the first folder that has a name wins. On the command line a
+file can also be named by its path; it is then known by its own name for the length of that command.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tunnelmark.errors import PlanError, UnknownName, nearest
+from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
+from tunnelmark.plan.fields import NAME_PATTERN
+from tunnelmark.plan.profiles import JOIN
 
 Kind = Literal["study", "profile", "topology"]
 
@@ -21,12 +25,15 @@ PACKAGED = Path(__file__).resolve().parent.parent / "data"
 
 PATH_VARIABLE = "TUNNELMARK_PATH"
 
+SUFFIX = ".toml"
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The folders to search, in order."""
+    """The folders to search, in order, and the files that were named by their paths, which go before them."""
 
     folders: tuple[Path, ...]
+    by_path: tuple[tuple[Kind, str, Path], ...] = ()
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Files:
@@ -36,16 +43,54 @@ class Files:
 
     def names(self, kind: Kind) -> tuple[str, ...]:
         """The names of that kind, sorted."""
-        return tuple(sorted({file.stem for folder in self.folders for file in folder.glob(f"{FOLDERS[kind]}/*.toml")}))
+        found = {file.stem for folder in self.folders for file in folder.glob(f"{FOLDERS[kind]}/*{SUFFIX}")}
+        return tuple(sorted(found | {name for each, name, _ in self.by_path if each == kind}))
 
     def find(self, kind: Kind, name: str) -> Path:
-        """The file of that name; UnknownName with the nearest names if no folder has it."""
+        """The file of that name; UnknownName with the nearest names, and a file near by, if no folder has it."""
         # Membership first: a name with a slash in it must not lead out of the folders.
         known = self.names(kind)
         if name not in known:
-            raise UnknownName(kind, name, known)
-        candidates = (folder / FOLDERS[kind] / f"{name}.toml" for folder in self.folders)
-        return next(file for file in candidates if file.is_file())
+            unknown = UnknownName(kind, name, known)
+            unknown.hint = elsewhere(kind, name, known)  # it may be a file near by
+            raise unknown
+        given = (path for each, other, path in self.by_path if (each, other) == (kind, name))
+        candidates = (folder / FOLDERS[kind] / f"{name}{SUFFIX}" for folder in self.folders)
+        return next(given, None) or next(file for file in candidates if file.is_file())
+
+    def with_paths(self, kind: Kind, text: str) -> tuple[Files, str]:
+        """These files with those that `text` names by path, and `text` with their names instead of the paths.
+
+        `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
+        there is no such file, UsageError if its name is none, or is that of another file.
+        """
+        whole = kind != "profile" or Path(text).is_file()  # a folder may have a + in its name
+        parts = [text] if whole else text.split(JOIN)
+        files, names = self, []
+        for part in parts:
+            if _is_path(part):
+                files, part = files._with_path(kind, part)
+            names.append(part)
+        return files, JOIN.join(names)
+
+    def _with_path(self, kind: Kind, text: str) -> tuple[Files, str]:
+        path = Path(text).expanduser()
+        if not os.path.isfile(path):
+            beside = [str(file) for file in sorted(path.parent.glob(f"*{SUFFIX}"))]
+            hint = nearest(str(path), beside) if beside else nearest(path.stem, self.names(kind))
+            raise PlanError(text, "", "there is no such file", hint=hint)
+        name = path.stem
+        if path.suffix != SUFFIX or not re.fullmatch(NAME_PATTERN, name):
+            raise UsageError(
+                f"{text} is no {kind}'s file: its name would stand in results",
+                hint="rename it: lower-case letters, digits, dots and dashes, then .toml, such as my-dsl.toml",
+            )
+        if name in self.names(kind) and read_text(other := self.find(kind, name)) != read_text(path):
+            raise UsageError(
+                f"{text} is not the {kind} {name} that is known already ({other})",
+                hint="results would call both by one name: rename the file",
+            )
+        return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
 
     def find_study(self, name_or_path: str) -> Path:
         """The study file behind a name (`quick`) or a path (`./my.toml`).
@@ -63,6 +108,22 @@ class Files:
         if path.parts == (FOLDERS["study"], path.name) and path.stem in known:
             return self.find("study", path.stem)
         raise PlanError(name_or_path, "", "there is no such file", hint=nearest(path.stem, known))
+
+
+def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
+    """The hint for a name that no folder has: a file of that name near by, the nearest names, or where more may stand."""
+    near = (place / f"{name}{SUFFIX}" for place in (Path(FOLDERS[kind]), Path()))
+    if not _is_path(name) and (file := next(filter(Path.is_file, near), None)):
+        return f"did you mean the file ./{file}? Name it by its path, or make its folder known by {PATH_VARIABLE}"
+    hint = nearest(name, known)
+    if hint.startswith("did you"):
+        return hint
+    return f"{hint}; a file of your own is named by its path (./mine{SUFFIX}), or its folder by {PATH_VARIABLE}"
+
+
+def _is_path(text: str) -> bool:
+    """Whether it cannot be a name."""
+    return "/" in text or text.endswith(SUFFIX)
 
 
 def read_text(file: Path) -> str:

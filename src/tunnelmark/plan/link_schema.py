@@ -149,7 +149,9 @@ class ProfileTable(DirectionTable):
     """`[profile]`: what stands here itself holds for both directions."""
 
     title: str = Field(description="one line of text for people", min_length=1)
-    source: str = Field(description="where the figures come from, in a line", min_length=1)
+    source: str = Field(
+        description='a line on where the figures come from, such as "measured at home in May 2026"', min_length=1
+    )
     model: Literal["stated", "netem"] | None = Field(default=None, description="'stated' or 'netem'")
     unit: Literal["wire", "gso"] | None = Field(default=None, description="'wire' or 'gso'")
     backend: Literal["auto", "wire", "shaper", "netem"] | None = Field(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
+from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
@@ -106,7 +106,12 @@ def save_inputs(study: Study, folder: Path) -> None:
     Loaded from there (`Files((folder,))`, with the same `blocks` and `seed` where they were given), the
     study is equal, whatever became of the files since. OSError if they cannot be written.
     """
-    for place, text in study.inputs.items():
+    write_inputs(study.inputs, folder)
+
+
+def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
+    """Write plan files, place to text, below `folder`; OSError if they cannot be written."""
+    for place, text in inputs.items():
         file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -115,6 +120,12 @@ def save_inputs(study: Study, folder: Path) -> None:
 def load_profile(name: str, files: Files) -> Profile:
     """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used."""
     return parse_profile(_sources(name, files))
+
+
+def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
+    """The files of a profile and a topology: place in a folder to text, as `Study.inputs` has them."""
+    inputs = {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in _sources(profile, files)}
+    return inputs | {f"{FOLDERS['topology']}/{topology}.toml": read_text(files.find("topology", topology))}
 
 
 def _sources(name: str, files: Files) -> list[Source]:
@@ -267,4 +278,4 @@ def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> No
     for place, name in enumerate(names):
         for part in name.split(JOIN) if kind == "profile" else [name]:
             if part not in known:
-                problems.add((*key, place), f"there is no {kind} called {part!r}", nearest(part, known))
+                problems.add((*key, place), f"there is no {kind} called {part!r}", elsewhere(kind, part, known))

@@ -50,11 +50,14 @@ class Problems:
         if not self._found:
             return
         (key, problem, hint), *others = self._found
-        more = "".join(f"\n  {key}: {problem}" + (f" ({hint})" if hint else "") for key, problem, hint in others)
-        if more:
-            more = f"\nand {len(others)} more:{more}"
+        if others:  # each with its own hint, so that none stands twice or at the wrong problem
             problem += f" ({hint})" if hint else ""
-        raise PlanError(self._file, key, problem + more, hint=hint)
+            problem += f"\nand {len(others)} more:"
+            problem += "".join(
+                f"\n  {key}: {problem}" + (f" ({hint})" if hint else "") for key, problem, hint in others
+            )
+            hint = "correct all of them; in brackets stands what would be right"
+        raise PlanError(self._file, key, problem, hint=hint)
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:

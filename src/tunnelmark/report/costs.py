@@ -25,6 +25,10 @@ EXPLAINED = (
 )
 
 
+_OVERHEAD = "wire_bytes_per_byte"
+_WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be said of less
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """A table of costs: a setting, its metrics that have a value with their headings, and what has none, in sentences."""
@@ -43,6 +47,21 @@ def costs(analysis: Analysis) -> tuple[Cost, ...]:
         if columns:
             found.append(Cost(setting, columns, _absent(analysis, setting)))
     return tuple(found)
+
+
+def explained(analysis: Analysis) -> str:
+    """What the columns mean, and how less can be outside than inside, where that is shown."""
+    less = dict.fromkeys(
+        cell.arm
+        for cell in analysis.cells
+        if cell.metric.name == _OVERHEAD and cell.spread is not None and cell.spread.median < _WHOLE
+    )
+    if not less:
+        return EXPLAINED
+    return (
+        f"{EXPLAINED} Less outside than inside ({words.listed(list(less))}): the VPN took bytes from its interface that at the "
+        "end were still in a queue of its own, or that it dropped or compressed."
+    )
 
 
 def watched(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tunnelmark.analyse.ceilings import AT_LOAD
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
@@ -14,6 +15,8 @@ from tunnelmark.report import words
 from tunnelmark.report.flames import recorded
 from tunnelmark.report.view import primary_metrics
 from tunnelmark.units import clock
+
+_DIFFER = {True: "differs", False: "differ"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing
     if not cells:
         return ("Only the bare link was measured.",)
     said = []
-    judged = [cell for cell in cells if cell.verdict in ("better", "worse", "tie")]
+    judged = [cell for cell in cells if cell.verdict in ("better", "worse", "tie", "cannot tell")]
     if analysis.same.standing != "agrees":
         said += _unranked([cell for cell in cells if cell.against_direct and cell.against_direct.estimate is not None])
     elif judged:
@@ -147,13 +150,14 @@ def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[
             said.append(f"{cell.arm} does better than the bare link: {words.effect(metric, _against(cell))}.")
     if worse:
         said.append(_each(metric, worse))
-    ties = [cell for cell in judged if cell.verdict == "tie"]
+    ties = [cell.arm for cell in judged if cell.verdict == "tie"]
+    open_ = [cell.arm for cell in judged if cell.verdict == "cannot tell"]
     if ties:
-        threshold = words.size(metric, max(_against(cell).threshold for cell in ties))
-        if len(ties) == len(judged):
-            said.append(f"No arm can be told from the bare link; a difference up to {threshold} counts as a tie.")
-        else:
-            said.append(f"{words.listed([cell.arm for cell in ties])} cannot be told from the bare link.")
+        every = len(ties) == len(judged) > 1
+        arms, verb = ("Every arm", "is") if every else (words.listed(ties), "is" if len(ties) == 1 else "are")
+        said.append(f"{arms} {verb} equal to the bare link within {words.equal_within(metric)}.")
+    if open_:
+        said.append(f"Whether {words.listed(open_)} {_DIFFER[len(open_) == 1]} from the bare link cannot be told.")
     return said + _among(analysis, worse)
 
 
@@ -184,7 +188,7 @@ def _among(analysis: Analysis, cells: list[Cell]) -> list[str]:
             tied[pair.against].add(pair.arm)
     groups = list(dict.fromkeys(frozenset(arms) for arms in tied.values() if len(arms) > 1))
     apart = [group for group in groups if all(tied[arm] == group for arm in group)]
-    said = [f"{words.listed([arm for arm in tied if arm in group])} are a tie." for group in apart]
+    said = [f"{words.listed([arm for arm in tied if arm in group])} cannot be told from each other." for group in apart]
     if len(apart) < len(groups):
         said.append("Not all of them can be told from each other; the ranks say which.")
     return said
@@ -199,7 +203,8 @@ def _ceilings(cells: list[Cell]) -> list[str]:
     if at_load:
         arms = "Every arm" if len(at_load) == len(cells) else words.listed(at_load)
         verb = "delivers" if len(at_load) in (1, len(cells)) else "deliver"
-        said.append(f"{arms} {verb} all that is offered, so the offered load is the limit here.")
+        offered = f"at least {words.percent(AT_LOAD)} of what is offered"
+        said.append(f"{arms} {verb} {offered}, so the offered load and not the arm is the limit here.")
     if at_link:
         said.append(f"{words.listed(at_link)}: limited by the link itself; a faster link might tell more.")
     if near:

@@ -116,7 +116,7 @@ def render(analysis: Analysis) -> str:
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
         words=words,
-        explained=costs.EXPLAINED,
+        explained=costs.explained(analysis),
         option=_option,
         first=_first_packets(analysis),
     )
@@ -187,7 +187,7 @@ def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
     notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
     if cell.verdict == "tie":
         notes.append(f"tie with {analysis.reference}")
-    if cell.verdict == "too few blocks":
+    if cell.verdict in ("cannot tell", "too few blocks"):
         notes.append(words.VERDICTS[cell.verdict])
     if cell.success.count < cell.success.total:
         notes.append(f"{words.share(cell.success)} ok")

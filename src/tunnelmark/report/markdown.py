@@ -17,6 +17,8 @@ from tunnelmark.report.flames import KINDS, SIDES, flames
 from tunnelmark.report.matrix import features
 from tunnelmark.units import clock
 
+_MARKS = {True: "✅", False: "❌", None: "❔"}
+
 
 def render(analysis: Analysis) -> str:
     """The whole report; long parts are folded."""
@@ -26,9 +28,7 @@ def render(analysis: Analysis) -> str:
         parts.append(_safe(plan.description))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
     parts.append("## Can these numbers be believed?")
-    parts.append(
-        "\n".join(f"- {'✅' if g.passed else '❌'} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis))
-    )
+    parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(
@@ -42,8 +42,8 @@ def render(analysis: Analysis) -> str:
         parts.append(_table(analysis, settings))
     parts.append(
         f"Values are medians over {plan.blocks} randomised blocks; beneath stands the effect against "
-        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. *Tie*: no difference that this "
-        "study can see and that matters."
+        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. *Tie*: equal, the whole "
+        "interval being within 10 % (1 point, 0.1 ms). *Cannot tell*: it is too wide for that, and holds no sure difference."
     )
     parts += _stacks(analysis)
     parts.append(_safe(words.capacities(analysis.capacities)))
@@ -87,7 +87,7 @@ def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) ->
 def _notes(analysis: Analysis, cell: Cell) -> list[str]:
     found = view.place(analysis, cell.setting, cell.metric, cell.arm)
     notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
-    if cell.verdict in ("tie", "too few blocks"):
+    if cell.verdict in ("tie", "cannot tell", "too few blocks"):
         notes.append(words.VERDICTS[cell.verdict])
     if cell.ceiling:
         notes.append(words.CEILINGS[cell.ceiling])
@@ -133,7 +133,7 @@ def _costs(analysis: Analysis) -> list[str]:
         if cost.absent:
             lines = "\n".join(f"- {_safe(reason)}" for reason in cost.absent)
             parts.append(f"<details><summary>What was not seen, and why</summary>\n\n{lines}\n\n</details>")
-    return ["## What it cost", costs.EXPLAINED, *parts] if parts else []
+    return ["## What it cost", _safe(costs.explained(analysis)), *parts] if parts else []
 
 
 def _priced(analysis: Analysis, cell: Cell) -> str:

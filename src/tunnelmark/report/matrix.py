@@ -9,9 +9,9 @@ from typing import Any
 from tunnelmark.vpns.features import Fact
 from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row, brief, verdict
 
-UNKNOWN = "not looked up"
+UNKNOWN = "not stated"
 MARKS = {"yes": "✓", "partly": "~", "no": "✗"}
-LEGEND = "✓ yes, ~ partly, ✗ no, ? not looked up"
+LEGEND = "✓ yes, ~ partly, ✗ no, ? not stated"
 GROUPS = {
     "choosing": "What to choose by",
     "design": "How it is built",
@@ -77,7 +77,7 @@ def markdown(rows: Sequence[Row], groups: Iterable[str] = GROUPS) -> str:
 
 
 def _value(fact: Fact | None) -> str:
-    return fact.value if fact else "?"
+    return fact.value if fact else UNKNOWN
 
 
 def _pipes(lines: Iterable[Sequence[str]]) -> str:

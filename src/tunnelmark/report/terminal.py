@@ -19,8 +19,18 @@ from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
 _COLUMN = 15  # characters of a metric's column at least: `3.4× [2.9–4.4]`
+_WIDEST = 160  # characters that one table may have: through a pipe there is no width, and still somebody reads it
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
-_STYLES = {"better": "green", "worse": "default", "tie": "dim", "failed": "red", "void": "yellow", "reference": "bold"}
+_MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+_STYLES = {
+    "better": "green",
+    "worse": "default",
+    "tie": "dim",
+    "cannot tell": "dim",
+    "failed": "red",
+    "void": "yellow",
+    "reference": "bold",
+}
 
 
 def render(analysis: Analysis) -> RenderableType:
@@ -54,7 +64,7 @@ class Outcome:
             (setting, metric) for setting in self.settings for metric in view.primary_metrics(self.analysis, setting)
         ]
         arms = max((len(summary.arm) for summary in self.analysis.arms), default=0)
-        fit = max((options.max_width - arms - _BESIDE) // _COLUMN, 1)
+        fit = max((min(options.max_width, _WIDEST) - arms - _BESIDE) // _COLUMN, 1)
         tables = -(-len(columns) // fit) or 1
         each = -(-len(columns) // tables)
         summaries = in_settings(self.analysis, self.settings)
@@ -100,7 +110,7 @@ def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) ->
     medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
     lines = words.scale(metric.unit, medians).value(cell.spread.median) + _marks(cell)
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        mark = {"tie": "≈ ", "too few blocks": "? "}.get(cell.verdict, "")
+        mark = {"tie": "≈ ", "cannot tell": "? ", "too few blocks": "? "}.get(cell.verdict, "")
         lines += f"\n{mark}{words.effect(metric, cell.against_direct)}"
     return Text(lines, style=_STYLES.get(cell.verdict, "default"))
 
@@ -114,7 +124,11 @@ def _legend(analysis: Analysis) -> Text:
     reference = analysis.reference or "direct"
     said = [f"First line: the median over blocks. Second: against {reference} in the same block, with 95 % interval."]
     if any(cell.verdict == "tie" for cell in cells):
-        said.append("≈ a tie: no difference that this study can see and that matters.")
+        said.append("≈ a tie: equal, the whole interval being within 10 % (1 point, 0.1 ms).")
+    if any(cell.verdict == "cannot tell" for cell in cells):
+        said.append(
+            "? cannot tell: the interval is too wide for a tie and holds no sure difference; more blocks narrow it."
+        )
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("? too few blocks to judge.")
     if any(cell.ceiling for cell in cells):
@@ -137,7 +151,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
             cells = [analysis.cell(arm.arm, cost.setting, metric.name) for metric, _ in cost.columns]
             table.add_row(arm.arm, *(costs.value(analysis, cell) for cell in cells))
         parts.append(table)
-    return [*parts, Padding(Text(costs.EXPLAINED, style="dim"), (0, 0, 1, 0))] if parts else []
+    return [*parts, Padding(Text(costs.explained(analysis), style="dim"), (0, 0, 1, 0))] if parts else []
 
 
 def _capacities(analysis: Analysis) -> list[RenderableType]:
@@ -148,7 +162,7 @@ def _capacities(analysis: Analysis) -> list[RenderableType]:
 def _gates(analysis: Analysis) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for gate in gates(analysis):
-        mark = Text("✓", style="green") if gate.passed else Text("✗", style="red")
+        mark = Text(*_MARKS[gate.passed])
         table.add_row(mark, Text(gate.name, style="bold"), Text(gate.explanation))
     return table
 

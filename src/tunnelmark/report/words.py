@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from tunnelmark.analyse.model import ArmSummary, Capacity, Ceiling, Cell, Comparison, Share, Spread, Verdict
+from tunnelmark.analyse.pairing import EQUAL_MARGINS, EQUAL_RATIO, margin
 from tunnelmark.record.results import MetricInfo
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -25,6 +26,7 @@ VERDICTS: dict[Verdict, str] = {
     "better": "better",
     "worse": "worse",
     "tie": "tie",
+    "cannot tell": "cannot tell",
     "too few blocks": "too few blocks",
     "failed": "failed",
     "void": "void",
@@ -93,6 +95,15 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
     if set(ends) <= {middle.lstrip("+")}:
         return text
     return f"{text} [{(' to ' if signed else '–').join(ends)}]"
+
+
+def equal_within(metric: MetricInfo) -> str:
+    """The margin inside of which two arms are a tie: `10 %`, `1 percentage point`."""
+    if metric.compare == "ratio":
+        return size(metric, EQUAL_RATIO)
+    amount = _two(EQUAL_MARGINS * margin(metric))
+    unit = f"percentage {'point' if amount == '1' else 'points'}" if metric.unit == "%" else metric.unit
+    return with_unit(amount, unit)
 
 
 def size(metric: MetricInfo, amount: float) -> str:

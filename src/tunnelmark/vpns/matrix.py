@@ -102,7 +102,8 @@ def rows(
         cells = {key: Fact(*cell) for key, cell in (file.cells if file else {}).items()}
         driver = drivers.get(name)
         if driver is not None:
-            said = {key: getattr(driver.features, key) for key in driver.features.__slots__}
+            known = {key: getattr(driver.features, key) for key in driver.features.__slots__}
+            said = {key: fact for key, fact in known.items() if fact.value}  # a new driver's are empty
             found.append(Row(name, driver.title, driver.homepage, "", cells | said | dict(measured.get(name, {}))))
         elif file is not None:
             found.append(Row(name, file.title, file.homepage, file.reason, cells))

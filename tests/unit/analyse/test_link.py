@@ -14,7 +14,7 @@ from tunnelmark.analyse.linkstats import lag1
 from tunnelmark.analyse.proofs import unproved, voided
 from tunnelmark.lab.prober import CORRUPTED
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
-from tunnelmark.record.results import LinkProof, Session
+from tunnelmark.record.results import LinkLine, LinkProof, Session
 from tunnelmark.run.prove import RECORDS
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
@@ -134,6 +134,30 @@ class TestAStudy:
         gate = gates(judge(results))[-1]
         assert (gate.name, gate.passed) == ("the link is what it says", True)
         assert unproved(results.proofs) == {}
+
+    def test_whose_link_showed_nothing_that_its_profile_states_is_not_seen(self):
+        slow = "not judged: the sender reached 772 Mbit/s"
+        rate, queue = (
+            LinkLine("a>b", name, "", stated, 1.0, 0.9, 1.1, 0.5, None, f"{slow} and filled no queue")
+            for name, stated in (("rate", "1 Gbit/s"), ("queue", "512 KiB"))
+        )
+        proved = self.results("proved", -5)
+        proof = replace(proved.proofs[0], lines=(rate, queue))
+        gate = gates(judge(replace(proved, proofs=(proof,))))[-1]
+        assert gate.passed is None
+        assert gate.explanation == (
+            "not seen: rate a>b, queue a>b of gigabit (the sender reached 772 Mbit/s and filled no queue)"
+        )
+        later = replace(proof, when="after", lines=(replace(rate, ok=True), queue))
+        gate = gates(judge(replace(proved, proofs=(proof, later))))[-1]
+        assert gate.passed
+        assert "1 properties in 2 looks" in gate.explanation
+        assert "not seen: queue a>b of gigabit" in gate.explanation
+
+    def test_whose_profile_states_nothing_has_nothing_to_see(self):
+        gate = gates(judge(self.results("proved", -5)))[-1]
+        assert gate.passed
+        assert "state nothing" in gate.explanation
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
         assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))

@@ -125,6 +125,8 @@ def test_commands_complete() -> None:
 
 def test_subcommands_and_choices_complete() -> None:
     assert complete(["list"], "p") == ["profiles"]
+    assert sorted(complete(["new"], "")) == ["profile", "topology", "vpn", "workload"]
+    assert complete(["new", "vpn", "--like"], "") == ["wireguard-go", "openvpn"]
     assert complete(["completion"], "") == ["bash", "zsh", "fish"]
 
 
@@ -152,6 +154,31 @@ def test_a_study_may_be_a_path() -> None:
     command = click.Command("x", params=[click.Argument(["name"], type=STUDY)])
     completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
     assert [item.type for item in completer.get_completions([], "./mine")] == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [["compare", "tinc", "--profile"], ["lab", "up", "--profile"], ["prove-link"]])
+def test_the_last_of_joined_profiles_completes_and_a_file_is_one_too(arguments: list[str]) -> None:
+    assert complete(arguments, "wifi-good+giga") == ["wifi-good+gigabit"]
+    completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
+    assert [item.type for item in completer.get_completions(arguments, "./pro")] == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [["report"], ["run", "--resume"]])
+def test_results_complete_the_newest_first_by_path_and_by_name(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(("compare-2", "compare-1", "quick-1")):
+        journal = tmp_path / "results" / name / "journal.jsonl"
+        journal.parent.mkdir(parents=True)
+        journal.touch()
+        os.utime(journal, (1000 - age, 1000 - age))
+    (tmp_path / "results" / "compare-none").mkdir()
+    assert complete(arguments, "") == ["results/compare-2", "results/compare-1", "results/quick-1"]
+    assert complete(arguments, "results/com") == ["results/compare-2", "results/compare-1"]
+    assert complete(arguments, "qu") == ["results/quick-1"]
+    completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")
+    assert [item.type for item in completer.get_completions(arguments, "elsewhere/")] == ["dir"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

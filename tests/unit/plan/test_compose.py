@@ -10,7 +10,7 @@ from unit.plan.studies import CATALOGUE, FILES
 
 
 def test_it_holds_the_bare_link_twice_and_then_the_vpns():
-    text = comparison(["tinc", "nebula"], FILES, CATALOGUE, profile="vdsl", workloads=["tcp"], blocks=3, seed=9)
+    text = comparison(["tinc", "nebula"], FILES, CATALOGUE, profiles=["vdsl"], workloads=["tcp"], blocks=3, seed=9)
     study = parse_study(text, "compare", FILES, CATALOGUE)
     assert study.arms == (
         Arm("direct", "direct"),
@@ -21,6 +21,12 @@ def test_it_holds_the_bare_link_twice_and_then_the_vpns():
     assert [profile.name for profile in study.profiles] == ["vdsl"]
     assert [use.name for use in study.workloads] == ["tcp"]
     assert (study.blocks, study.seed) == (3, 9)
+
+
+def test_each_profile_is_a_condition_and_stands_once():
+    profiles = ["wifi-good+gigabit", "vdsl", "wifi-good+gigabit"]
+    study = parse_study(comparison(["tinc"], FILES, CATALOGUE, profiles=profiles), "compare", FILES, CATALOGUE)
+    assert [profile.name for profile in study.profiles] == ["wifi-good+gigabit", "vdsl"]
 
 
 def test_names_that_stand_twice_count_once():
@@ -34,7 +40,7 @@ def test_names_that_stand_twice_count_once():
     ("vpns", "others", "hint"),
     [
         (["tink"], {}, "did you mean tinc?"),
-        (["tinc"], {"profile": "gigabyte"}, "did you mean gigabit?"),
+        (["tinc"], {"profiles": ["gigabyte"]}, "did you mean gigabit?"),
         (["tinc"], {"topology": "pear"}, "did you mean pair?"),
         (["tinc"], {"workloads": ["tpc"]}, "did you mean tcp?"),
     ],

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.errors import UnknownName
+from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.files import PACKAGED, Files
-from unit.plan.studies import write
+from tunnelmark.plan.load import link_inputs, load_profile, load_topology, write_inputs
+from unit.plan.studies import FILES, write
+
+PROFILE = '[profile]\ntitle = "T"\nsource = "S"\n'
 
 
 def test_our_own_come_first_then_the_folders_of_the_environment(tmp_path):
@@ -44,3 +47,80 @@ def test_an_unknown_name_says_what_it_should_be_the_name_of(tmp_path):
 def test_they_are_in_plain_sight_at_the_root_of_the_checkout(folder):
     root = Path(__file__).parents[3]
     assert (root / folder).resolve() == PACKAGED / folder
+
+
+class TestAPath:
+    def test_names_a_file_that_stands_anywhere(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        write(tmp_path, PROFILE + 'delay = "5 ms"\n', "profiles/my-dsl.toml")
+        files, name = FILES.with_paths("profile", "./profiles/my-dsl.toml")
+        assert name == "my-dsl"
+        monkeypatch.chdir("/")
+        assert load_profile(name, files).forward.delay == 0.005
+        assert "my-dsl" in files.names("profile")
+
+    def test_may_be_joined_with_names_and_other_paths(self, tmp_path):
+        one, other = (write(tmp_path, PROFILE, name) for name in ("one.toml", "other.toml"))
+        files, name = FILES.with_paths("profile", f"{one}+gigabit+{other}")
+        assert name == "one+gigabit+other"
+        assert load_profile(name, files).rate == 10**9
+
+    def test_may_have_a_plus_in_it(self, tmp_path):
+        path = write(tmp_path, PROFILE, "c++/mine.toml")
+        assert FILES.with_paths("profile", path)[1] == "mine"
+
+    def test_of_a_topology_is_one_as_well(self, tmp_path):
+        text = '[topology]\ntitle = "T"\nnodes = ["x", "y"]\n[[link]]\nname = "wire"\nnodes = ["x", "y"]\n'
+        files, name = FILES.with_paths("topology", write(tmp_path, text, "mine.toml"))
+        assert load_topology(name, files).nodes == ("x", "y")
+
+    def test_to_a_file_that_is_known_by_its_name_is_that_name(self):
+        path = PACKAGED / "profiles" / "gigabit.toml"
+        assert FILES.with_paths("profile", str(path))[1] == "gigabit"
+
+    def test_to_another_file_of_a_known_name_is_refused(self, tmp_path):
+        path = write(tmp_path, PROFILE, "gigabit.toml")
+        with pytest.raises(UsageError, match="is not the profile gigabit") as caught:
+            FILES.with_paths("profile", path)
+        assert "rename" in caught.value.hint
+
+    def test_can_be_handed_on_with_all_that_it_is_joined_with(self, tmp_path):
+        path = write(tmp_path, PROFILE + 'delay = "5 ms"\n', "mine.toml")
+        files, name = FILES.with_paths("profile", f"{path}+gigabit")
+        write_inputs(link_inputs(name, "pair", files), tmp_path / "there")
+        there = Files((tmp_path / "there",))
+        assert load_profile(name, there) == load_profile(name, files)
+        assert load_topology("pair", there) == load_topology("pair", FILES)
+
+    def test_whose_name_cannot_stand_in_results_is_refused(self, tmp_path):
+        with pytest.raises(UsageError, match="no profile's file"):
+            FILES.with_paths("profile", write(tmp_path, PROFILE, "My DSL.toml"))
+
+    def test_that_leads_nowhere_names_the_files_beside_it(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        write(tmp_path, PROFILE, "profiles/my-dsl.toml")
+        with pytest.raises(PlanError, match="no such file") as caught:
+            FILES.with_paths("profile", "./profiles/my-dls.toml")
+        assert caught.value.hint == "did you mean profiles/my-dsl.toml?"
+
+    def test_that_leads_nowhere_at_all_names_the_nearest_profile(self):
+        with pytest.raises(PlanError) as caught:
+            FILES.with_paths("profile", "./nowhere/gigbit.toml")
+        assert caught.value.hint == "did you mean gigabit?"
+
+
+@pytest.mark.parametrize("place", ["profiles/my-dsl.toml", "my-dsl.toml"])
+def test_a_name_that_is_a_file_near_by_is_told(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, PROFILE, place)
+    with pytest.raises(UnknownName) as caught:
+        load_profile("my-dsl", FILES)
+    assert f"./{place}" in caught.value.hint
+    assert "TUNNELMARK_PATH" in caught.value.hint
+
+
+def test_a_name_that_is_near_to_none_says_where_more_may_stand():
+    with pytest.raises(UnknownName) as caught:
+        load_profile("zzzzz", FILES)
+    assert "gigabit" in caught.value.hint
+    assert "TUNNELMARK_PATH" in caught.value.hint

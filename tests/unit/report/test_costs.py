@@ -90,6 +90,17 @@ def test_the_page_has_it_with_everything_that_was_watched():
     assert "too few blocks" not in cost
 
 
+def test_less_outside_than_inside_is_explained_where_it_is_shown():
+    found = analysis()
+    assert costs.explained(found) == costs.EXPLAINED
+    tinc = next(cell for cell in found.cells if (cell.arm, cell.metric.name) == ("tinc", "wire_bytes_per_byte"))
+    assert tinc.spread is not None
+    less = replace(tinc, spread=replace(tinc.spread, median=0.891))
+    shown = replace(found, cells=tuple(less if cell is tinc else cell for cell in found.cells))
+    for text in (markdown.render(shown), html.render(shown), " ".join(on_a_terminal(shown).split())):
+        assert "Less outside than inside (tinc): the VPN took bytes" in text
+
+
 def test_programs_get_who_saw_what():
     cells = json.loads(as_json.render(analysis()))["cells"]
     assert {cell["watcher"] for cell in cells} == {None, "cpu", "memory", "switches", "wire"}

@@ -76,7 +76,9 @@ def _said(cell: Cell) -> str:
     if cell.against_direct is None or cell.against_direct.estimate is None:
         return words.VERDICTS[cell.verdict]
     said = words.effect(cell.metric, cell.against_direct)
-    return f"{said}, {words.VERDICTS[cell.verdict]}" if cell.verdict in ("tie", "too few blocks") else said
+    return (
+        f"{said}, {words.VERDICTS[cell.verdict]}" if cell.verdict in ("tie", "cannot tell", "too few blocks") else said
+    )
 
 
 def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:

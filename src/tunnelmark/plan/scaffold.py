@@ -1,0 +1,51 @@
+"""Files to start from: the text of a new profile or topology, and what a new thing may be called."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection
+from importlib import resources
+from typing import Literal
+
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.fields import NAME_PATTERN
+
+LONGEST = 40  # characters; a name is a column's head in every table
+
+
+def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
+    """The text of a new profile or topology, which loads as it is; `path` is how commands may name its file.
+
+    UsageError if the name is no good for a study file, a table or the name of a folder.
+    """
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise UsageError(
+            f"{name!r} is no name for a {kind}",
+            hint="take lower-case letters, digits, dots and dashes, a letter or digit first, such as `my-dsl`",
+        )
+    _require_short(name)
+    template = resources.files("tunnelmark.plan").joinpath(f"{kind}.toml.txt").read_text(encoding="utf-8")
+    return template.replace("@NAME@", name).replace("@PATH@", path)
+
+
+def module_name(what: str, name: str, taken: Collection[str]) -> str:
+    """The name of the module of a new VPN or workload; UsageError if the name is no good for it, a study file or a table.
+
+    `what` is what errors call it; `taken` are modules of its package that are something else.
+    """
+    module = name.replace("-", "_").replace(".", "_")
+    if not re.fullmatch(NAME_PATTERN, name) or not module.isidentifier() or keyword.iskeyword(module):
+        raise UsageError(
+            f"{name!r} is no name for a {what}",
+            hint=f"take lower-case letters, digits and dashes, a letter first, such as `my-{what.lower()}`",
+        )
+    _require_short(name)
+    if module in taken:
+        raise UsageError(f"{name!r} names a part of tunnelmark itself", hint="choose another name")
+    return module
+
+
+def _require_short(name: str) -> None:
+    if len(name) > LONGEST:
+        raise UsageError(f"{name!r} has {len(name)} characters", hint=f"take at most {LONGEST}")

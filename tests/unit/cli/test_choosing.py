@@ -1,0 +1,70 @@
+"""Profiles and topologies on the command line: several conditions, files by their path, and nothing taken in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.cli import command as cli
+
+PROFILE = '[profile]\ntitle = "T"\nsource = "S"\nrate = "20 Mbit/s"\nqueue = "64 KiB"\n'
+DRY = ("--workload", "ping", "--blocks", "1", "--dry-run")
+
+
+def links(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The links of the trials that a comparison would run, without repetition, sorted."""
+    assert cli.main(["compare", "tinc", *arguments, *DRY]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return sorted({line.split(" · ")[1] for line in lines if " · " in line})
+
+
+def test_a_profile_that_is_given_twice_is_two_conditions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert links(["--profile", "vdsl", "--profile", "wifi-good+gigabit"], capsys) == ["vdsl", "wifi-good+gigabit"]
+
+
+def test_without_one_the_link_is_a_gigabit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert links([], capsys) == ["gigabit"]
+
+
+def test_a_profile_may_be_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("profiles").mkdir()
+    Path("profiles/my-dsl.toml").write_text(PROFILE)
+    assert links(["--profile", "./profiles/my-dsl.toml"], capsys) == ["my-dsl"]
+    assert cli.main(["compare", "tinc", "--profile", "my-dsl", *DRY]) == 2
+    assert "./profiles/my-dsl.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["lab", "up", "--profile", "vdsl", "--profile", "lan"],
+        ["compare", "tinc", "--topology", "pair", "--topology", "trio"],
+        ["prove-link", "lan", "--topology", "pair", "--topology", "trio"],
+    ],
+)
+def test_what_there_is_one_of_is_refused_twice(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    assert "is given 2 times" in capsys.readouterr().err
+
+
+def test_a_profile_without_a_source_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[profile]\ntitle = "T"\n')
+    assert cli.main(["compare", "tinc", "--profile", str(file), *DRY]) == 2
+    said = capsys.readouterr().err
+    assert said.count("where the figures come from") == 1
+
+
+def test_of_several_mistakes_each_is_told_once_with_what_would_be_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[profile]\ntitle = "T"\ndelay = 5\n')
+    assert cli.main(["compare", "tinc", "--profile", str(file), *DRY]) == 2
+    said = capsys.readouterr().err
+    assert said.count("where the figures come from") == 1
+    assert said.count("'10 ms'") == 1
