@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import bins, cores, links, names, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
@@ -57,6 +57,7 @@ _dry = click.option(
 @_out
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
 @watchers.option
+@cores.option
 @bins.option
 @vm.options
 @_dry
@@ -124,6 +125,7 @@ def run(
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @_out
 @watchers.option
+@cores.option
 @bins.option
 @vm.options
 @_dry

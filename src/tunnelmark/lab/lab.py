@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError, MissingPart
-from tunnelmark.lab import cgroups, channel, janitor, underlay
+from tunnelmark.lab import awake, cgroups, channel, janitor, underlay
 from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.wire import Emulator, carry
@@ -62,20 +62,26 @@ class Keeper:
         self._labs = 0
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._group = cgroups.Group(cgroups.find(), self._name)
+        self._place = awake.Place(cgroups.find(), self._name)
+        self._loops: awake.Loops | None = None
         self.record: dict[str, Any] = {}
 
     async def __aenter__(self) -> Keeper:
         if os.geteuid() != 0:
             raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
         cgroups.sweep()
-        folders = self._group.folders
+        folders = (*self._group.folders, *self._place.folders)
+        asleep, counts = awake.unwanted(), awake.memory(os.sched_getaffinity(0))
+        files = [] if asleep else [counts]
         life, self._life = os.pipe2(os.O_CLOEXEC)
         self._sock, theirs = channel.pair()
         self._janitor = await _start(
             ["-I", "-S", janitor.__file__, str(life), *map(str, folders), "--", *map(str, self._scratch)], [life]
         )
         self._process = await _start(
-            ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name], [theirs.fileno(), self._life], True
+            ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name, *map(str, files)],
+            [theirs.fileno(), self._life, *files],
+            True,
         )
         os.close(life)
         theirs.close()
@@ -83,16 +89,24 @@ class Keeper:
         self._sock.setblocking(False)
         asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
         try:
-            self.record = await self._ready
+            self.record = ({"awake": False, "awake_not": asleep} if asleep else {}) | await self._ready
         except LabError:
             await self.__aexit__()
             raise
+        finally:
+            loops = awake.Loops(counts, self._place) if self.record.get("awake") else None
+            os.close(counts)
+        if loops is not None:
+            self._loops = loops
+            awake.STANDING.append(loops)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """End every lab of this command; when it returns, nothing is left."""
         asyncio.get_running_loop().remove_reader(self._sock.fileno())
         self._sock.close()
+        if self._loops is not None:
+            self._loops.close()
         await self._process.wait()
         os.close(self._life)
         await self._janitor.wait()
