@@ -20,6 +20,7 @@ const LEAST: u64 = 500;
 
 /// Never returns, unless the kernel refuses something. The count is in nanoseconds, at `STRIDE * core`.
 pub fn keep(core: usize, fd: i32) -> Result<()> {
+    sys::die_with_parent()?;
     sys::stay_on(core)?;
     sys::yield_to_all()?;
     let (begin, size) = (core * STRIDE, sys::size(fd)?);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tunnelmark-cores awake CORE FD    an endless loop of idle class on a core; says into the memory FD what it used itself
-//! tunnelmark-cores watch            a clock of the highest priority on each core; `report` on standard input asks it
+//! tunnelmark-cores watch [PROCS]    a clock of the highest priority on each core; `report` on standard input asks it
 //! ```
 
 mod awake;
@@ -12,7 +12,7 @@ mod watch;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: tunnelmark-cores awake CORE FD
-       tunnelmark-cores watch";
+       tunnelmark-cores watch [PROCS]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +22,8 @@ fn main() -> ExitCode {
             (Ok(core), Ok(fd)) => awake::keep(core, fd),
             _ => return wrong(&format!("{core} and {fd} are no numbers of a core and of an open file")),
         },
-        ["watch"] => watch::watch(),
+        ["watch"] => watch::watch(None),
+        ["watch", procs] => watch::watch(Some(procs)),
         _ => return wrong("that is no way to call it"),
     };
     match done {

@@ -23,6 +23,11 @@ pub fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of CPU time that this thread has used.
+pub fn used_by_thread() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Nanoseconds of CPU time that this process has used.
 pub fn used() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)

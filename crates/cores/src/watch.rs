@@ -8,19 +8,25 @@ use serde::Serialize;
 
 use crate::sys;
 
-/// Nanoseconds between two wake-ups. A core that stood still for less may not be seen.
-const EVERY: u64 = 500_000;
+/// Nanoseconds between two wake-ups, at least and at most. A core that stood still for less may not be seen.
+const EVERY: (u64, u64) = (500_000, 4_000_000);
+/// The share of a core that its clock may cost. A wake-up takes 3 us on hardware and 20 us in a virtual machine whose timers
+/// leave the guest, so it decides how often one can be had.
+const COST: f64 = 0.008;
+/// Wake-ups after which the time between two is chosen anew.
+const ROUND: u64 = 64;
 /// Nanoseconds by which a wake-up is late when the core stood still: it is 0.1 ms mostly, on a machine that runs.
 const PAUSE: u64 = 500_000;
 /// Wake-ups that are kept at most until somebody asks: two cores for half an hour.
 const MOST: usize = 8 << 20;
 
-/// One wake-up: the core, when it was due, and by how much it was late (nanoseconds).
+/// One wake-up: the core, when it ran last, when this was due, when it came (nanoseconds).
 #[derive(Clone, Copy)]
 struct Wakeup {
     core: usize,
+    ran: u64,
     due: u64,
-    late: u64,
+    woke: u64,
 }
 
 /// What happened since the report before. Times are nanoseconds of the monotonic clock.
@@ -30,8 +36,8 @@ struct Report {
     end: u64,
     cpu_us: u64,
     wakeups_us: Quantiles,
-    /// Core, start, length.
-    pauses: Vec<(usize, u64, u64)>,
+    /// Core; when it ran last, before; when it was to run; when it did.
+    pauses: Vec<(usize, u64, u64, u64)>,
 }
 
 /// Lateness of wake-ups in microseconds.
@@ -45,9 +51,13 @@ struct Quantiles {
 }
 
 /// Watches all cores that this process may use, until standard input ends. Each line `report` there is answered by one
-/// of JSON; the first, `{"ready": ...}`, says that all clocks go.
-pub fn watch() -> Result<()> {
+/// of JSON; the first, `{"ready": ...}`, says that all clocks go. `procs` is the `cgroup.procs` of a group to join before.
+pub fn watch(procs: Option<&str>) -> Result<()> {
     sys::die_with_parent()?;
+    if let Some(procs) = procs {
+        // Refused, the priority may be granted all the same; if not, that is said.
+        let _ = std::fs::write(procs, "0");
+    }
     let cores = sys::cores()?;
     let (tell, told) = channel();
     let (say, said) = channel();
@@ -65,23 +75,29 @@ pub fn watch() -> Result<()> {
     for _ in &cores {
         said.recv().map_err(Error::other)??;
     }
-    println!("{}", serde_json::json!({"ready": {"cores": cores, "every_us": EVERY / 1000, "pause_us": PAUSE / 1000}}));
+    println!("{}", serde_json::json!({"ready": {"cores": cores, "pause_us": PAUSE / 1000}}));
     answer(&told, &asked())
 }
 
 /// Wakes up again and again. Nothing here waits for a thread of less priority: a channel's sender takes no lock.
 fn tick(core: usize, tell: &Sender<Wakeup>) {
-    let mut due = sys::now();
+    let (mut ran, mut every) = (sys::now(), EVERY.0);
+    let mut due = ran;
     loop {
-        due += EVERY;
-        sys::sleep_until(due);
-        let now = sys::now();
-        let late = now.saturating_sub(due);
-        if tell.send(Wakeup { core, due, late }).is_err() {
-            return;
+        let before = sys::used_by_thread();
+        for _ in 0..ROUND {
+            due += every;
+            sys::sleep_until(due);
+            let woke = sys::now();
+            if tell.send(Wakeup { core, ran, due, woke }).is_err() {
+                return;
+            }
+            ran = woke;
+            // What was missed is one pause, not many.
+            due = due.max(woke.saturating_sub(every));
         }
-        // What was missed is one pause, not many.
-        due = due.max(now.saturating_sub(EVERY));
+        let each = (sys::used_by_thread() - before) as f64 / ROUND as f64;
+        every = ((each / COST) as u64).clamp(EVERY.0, EVERY.1);
     }
 }
 
@@ -103,11 +119,12 @@ fn answer(told: &Receiver<Wakeup>, asked: &Receiver<String>) -> Result<()> {
     loop {
         let line = asked.recv_timeout(Duration::from_secs(1));
         for wakeup in told.try_iter() {
+            let late = wakeup.woke.saturating_sub(wakeup.due);
             if lateness.len() < MOST {
-                lateness.push(wakeup.late);
+                lateness.push(late);
             }
-            if wakeup.late > PAUSE {
-                pauses.push((wakeup.core, wakeup.due, wakeup.late));
+            if late > PAUSE {
+                pauses.push((wakeup.core, wakeup.ran, wakeup.due, wakeup.woke));
             }
         }
         match line {

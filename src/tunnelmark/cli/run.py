@@ -210,6 +210,7 @@ async def measure(
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
     async with Keeper() as keeper:
+        keeper.watch()
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}

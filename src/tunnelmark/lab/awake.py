@@ -23,6 +23,9 @@ PROGRAM = "tunnelmark-cores"
 VARIABLE = "TUNNELMARK_LET_CORES_SLEEP"
 """Environment variable: if it is not empty, cores are not kept awake. `--let-cores-sleep` sets it."""
 
+COUNTED = "TUNNELMARK_COUNTED_CLOCK"
+"""Environment variable: if it is not empty, this is a guest whose clock counts instructions (`vm.awake`)."""
+
 SUFFIX = "-awake"
 """What the name of the loops' control group ends with, beside that of their command's lab."""
 
@@ -38,6 +41,8 @@ def unwanted() -> str | None:
     """Why cores are not to be kept awake here, in words for the record; None: they are."""
     if os.environ.get(VARIABLE):
         return "switched off"
+    if os.environ.get(COUNTED):
+        return "a machine with a counted clock has a loop of its own"
     try:
         find_program(PROGRAM)
     except MissingPart as missing:
@@ -99,12 +104,14 @@ def memory(cores: set[int]) -> int:
     return fd
 
 
-def begin(place: Place, cores: set[int], fd: int) -> None:
-    """Start a loop on each core, as children of the calling process; OSError if the groups are refused."""
+def begin(place: Place, cores: set[int], fd: int) -> list[int]:
+    """Start a loop on each core, as children of the calling process, and say which; OSError if the groups are refused."""
     program = str(find_program(PROGRAM))
     place.create()
+    begun = []
     for core in sorted(cores):
-        if os.fork() == 0:
+        begun.append(os.fork())
+        if begun[-1] == 0:
             try:
                 place.join()
                 os.closerange(3, fd)
@@ -113,6 +120,7 @@ def begin(place: Place, cores: set[int], fd: int) -> None:
                 os.execv(program, [program, "awake", str(core), str(fd)])
             finally:
                 os._exit(1)
+    return begun
 
 
 class Loops:

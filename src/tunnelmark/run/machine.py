@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunnelmark.lab import awake, softirq
+from tunnelmark.lab import awake, softirq, stillness
 
 _STAT = Path("/proc/stat")
 
@@ -37,7 +37,7 @@ def glance(lab: float | None) -> Glance:
         user + nice + system + irq + soft - awake.own_seconds(),
         steal,
         float("nan") if lab is None else lab,
-        time.process_time(),
+        time.process_time() + stillness.own_seconds(),
     )
 
 
