@@ -175,10 +175,13 @@ def own_seconds() -> float:
     Of other commands' loops also what came in their place, which is in nobody's account.
     """
     mine = {loops.group for loops in STANDING}
-    total = sum(own for loops in STANDING for own, _ in loops.spent().values())
     unified = find().unified
     for folder in unified.glob(f"tunnelmark-*{SUFFIX}") if unified else ():
         if folder not in mine:
             with contextlib.suppress(OSError):  # its command has just ended
-                total += used(folder).total
-    return total
+                _OTHERS[folder] = used(folder).total
+    return sum(own for loops in STANDING for own, _ in loops.spent().values()) + sum(_OTHERS.values())
+
+
+_OTHERS: dict[Path, float] = {}
+"""What other commands' loops had used when they were seen last; kept when they are gone, or a difference would fall."""

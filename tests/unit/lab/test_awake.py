@@ -52,3 +52,15 @@ def test_the_loops_are_no_other_work(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(machine, "_STAT", type("Stat", (), {"read_text": lambda self: next(texts)})())
     monkeypatch.setattr("tunnelmark.run.machine.os.sysconf", lambda name: 100)
     assert machine.between(machine.glance(0.0), machine.glance(0.0))["other_cpu"] == pytest.approx(0.1)
+
+
+def test_loops_of_another_command_that_ends_take_nothing_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(awake, "find", lambda: cgroups.Hierarchies(tmp_path, None))
+    monkeypatch.setattr(awake, "_OTHERS", {})
+    monkeypatch.setattr(awake, "STANDING", [])
+    group = tmp_path / f"tunnelmark-1-ab{awake.SUFFIX}"
+    group.mkdir()
+    (group / "cpu.stat").write_text("usage_usec 5000000\nuser_usec 4000000\nsystem_usec 1000000\n")
+    assert awake.own_seconds() == 5.0
+    (group / "cpu.stat").unlink()
+    assert awake.own_seconds() == 5.0
