@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunnelmark.lab import cgroups, softirq
+from tunnelmark.lab import awake, cgroups, softirq
 from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
 
 OTHERS = "everybody else"
@@ -24,13 +24,18 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Look:
-    """CPU seconds up to now by part, and by the machine's own counts (`busy`: what it did; `awake`: what it did not idle)."""
+    """CPU seconds up to now by part, and by the machine's own counts (`busy`: what it did; `awake`: what it did not idle).
+
+    The loops that keep cores awake are in none of them.
+    """
 
     time: float
     parts: dict[str, float]
     busy: float
     awake: float
-    exact: float | None  # of all tasks, to the nanosecond, where there is a cgroup v1 that counts them
+    exact: (
+        float | None
+    )  # of all tasks, and softirq without, to the nanosecond, where there is a cgroup v1 that counts them
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,10 @@ def look(keeper: Keeper, lab: Lab) -> Look:
     parts["keeper"] = cgroups.used(keeper.unified / "keeper").total
     parts["command"] = time.process_time()
     parts["ksoftirqd"] = sum(softirq.seconds().values())
+    instead = sum(awake.interrupted().values())  # which the kernel has billed to the loops
     parts[IDLE] = sum(softirq.unbilled().values())
     parts[OTHERS] = _others(keeper.unified.name)
+    loops = awake.own_seconds()
     fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     user, nice, system, idle, waiting, irq, soft, _ = fields
     now = time.monotonic()
@@ -103,9 +110,9 @@ def look(keeper: Keeper, lab: Lab) -> Look:
     return Look(
         now,
         parts,
-        user + nice + system + irq + soft,
-        now * (os.cpu_count() or 1) - idle - waiting,
-        int(usage.read_text()) / 1e9 if usage.exists() else None,
+        user + nice + system + irq + soft - loops,
+        now * (os.cpu_count() or 1) - idle - waiting - loops,
+        int(usage.read_text()) / 1e9 - loops + parts[IDLE] - instead if usage.exists() else None,
     )
 
 
@@ -116,7 +123,7 @@ def between(before: Look, after: Look) -> Account:
         "/proc/stat, not idle": after.awake - before.awake,
     }
     if before.exact is not None and after.exact is not None:
-        totals["all tasks, and softirq without"] = after.exact - before.exact + after.parts[IDLE] - before.parts[IDLE]
+        totals["all tasks, and softirq without"] = after.exact - before.exact
     return Account(
         after.time - before.time,
         {name: after.parts[name] - before.parts[name] for name in after.parts},
@@ -150,7 +157,8 @@ def _others(lab: str) -> float:
         if not name.isdigit() or int(name) in apart:
             continue
         try:
-            if f"/{lab}/" in Path("/proc", name, "cgroup").read_text():
+            groups = Path("/proc", name, "cgroup").read_text()
+            if f"/{lab}/" in groups or f"/{lab}{awake.SUFFIX}" in groups:
                 continue
             words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
         except OSError:

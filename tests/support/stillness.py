@@ -6,9 +6,6 @@ host, whatever the project does. Which attempt counts is decided by these clocks
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,26 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from tunnelmark.errors import TrialVoid
+from tunnelmark.lab.stillness import Clocks
 
 STILL = 0.003
 """Seconds by which a thread that goes before all others is not woken late on a machine that runs; it is 0.1 ms mostly."""
 
 ATTEMPTS = 4
-
-_CLOCK = """
-import os, select, sys, time
-core = int(sys.argv[1])
-os.sched_setaffinity(0, {core})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(97))  # above the emulator and all that a lab starts
-worst = 0.0
-print(flush=True)
-while True:
-    due = time.monotonic() + 0.002
-    if select.select([sys.stdin], [], [], 0.002)[0]:
-        break
-    worst = max(worst, time.monotonic() - due)
-print(worst)
-"""
 
 _Result = TypeVar("_Result")
 
@@ -51,22 +34,13 @@ class Stop:
 def watched() -> Iterator[Stop]:
     """A clock on each core as long as the context lasts; what they saw is known when it ends."""
     stop = Stop()
-    clocks = [
-        subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _CLOCK, str(core)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for core in sorted(os.sched_getaffinity(0))
-    ]
+    clocks = Clocks()
     try:
-        for clock in clocks:
-            assert clock.stdout is not None
-            assert clock.stdout.readline() == "\n", "a clock did not start: is this root?"
+        clocks.look()
         yield stop
     finally:
-        stop.seconds = max(float(clock.communicate("end\n")[0] or "inf") for clock in clocks)
+        stop.seconds = clocks.look().longest / 1e6
+        clocks.close()
 
 
 def while_still(measure: Callable[[Path], _Result], raw: Path) -> _Result:

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, Read, Result, Write, stdin};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::blame::Pauses;
 use crate::sys;
 
 /// What was asked since one last looked.
@@ -13,6 +14,8 @@ struct Asked {
     end: AtomicBool,
     zero: AtomicBool,
     report: AtomicBool,
+    told: AtomicBool,
+    pauses: Mutex<Pauses>,
 }
 
 /// Requests from outside.
@@ -53,7 +56,13 @@ impl Control {
     }
 
     pub fn report(&self) -> bool {
-        self.asked.report.swap(false, Ordering::Relaxed)
+        self.asked.report.swap(false, Ordering::Acquire)
+    }
+
+    /// Pauses of the machine that were told. To be asked after [`Control::report`]: they come before it.
+    pub fn pauses(&self) -> Option<Pauses> {
+        let told = self.asked.told.swap(false, Ordering::Acquire);
+        told.then(|| std::mem::take(&mut *self.asked.pauses.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -65,9 +74,16 @@ fn listen(asked: &Asked, mut bell: std::fs::File) {
         let Ok(line) = line else { break };
         match line.trim() {
             "zero" => asked.zero.store(true, Ordering::Relaxed),
-            "report" => asked.report.store(true, Ordering::Relaxed),
+            "report" => asked.report.store(true, Ordering::Release),
             "" => {}
-            other => eprintln!("tunnelmark-wire: unknown command {other:?}; there are zero and report"),
+            other => match other.strip_prefix("pauses ").map(serde_json::from_str::<Pauses>) {
+                Some(Ok(pauses)) => {
+                    asked.pauses.lock().unwrap_or_else(PoisonError::into_inner).add(pauses);
+                    asked.told.store(true, Ordering::Release);
+                }
+                Some(Err(error)) => eprintln!("tunnelmark-wire: pauses: {error}"),
+                None => eprintln!("tunnelmark-wire: unknown command {other:?}; there are zero, pauses and report"),
+            },
         }
         ring();
     }

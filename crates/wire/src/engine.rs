@@ -77,7 +77,11 @@ impl Engine {
             let received = self.receive()?;
             let next = self.depart();
             let now = sys::now();
-            if now >= report_at || control.report() {
+            let asked = control.report();
+            if let Some(told) = control.pauses() {
+                self.lanes.iter_mut().for_each(|lane| lane.settle(&told));
+            }
+            if now >= report_at || asked {
                 printer.line(self.report(now - start, false));
                 report_at = report_at.max(now.saturating_sub(REPORT)) + if now >= report_at { REPORT } else { 0 };
             }

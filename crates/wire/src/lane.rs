@@ -3,9 +3,11 @@
 use wire_core::Link;
 use wire_core::config::{Config, Invalid, Unit};
 
+use crate::blame::{Blame, Pauses};
 use crate::hist::Histogram;
 use crate::pool::Pool;
 use crate::report;
+use crate::sys;
 use crate::vnet::{Parts, Vnet};
 
 /// Which packet of which frame, and where it goes: what the link carries as handle.
@@ -42,6 +44,7 @@ pub struct Lane {
     oversize: u64,
     late: Histogram,
     late_last: Histogram,
+    blame: Blame,
 }
 
 /// What went by without the link.
@@ -67,6 +70,7 @@ impl Lane {
             oversize: 0,
             late: Histogram::default(),
             late_last: Histogram::default(),
+            blame: Blame::default(),
         })
     }
 
@@ -116,11 +120,17 @@ impl Lane {
         }
     }
 
-    /// Packets that should have left at `at` left `late` nanoseconds after it.
+    /// Packets that should have left at `due` left at `left`.
     #[inline]
-    pub fn left(&mut self, late: u64, packets: u32) {
-        self.late.add(late, u64::from(packets));
-        self.late_last.add(late, u64::from(packets));
+    pub fn left(&mut self, due: u64, left: u64, packets: u32) {
+        self.late.add(left - due, u64::from(packets));
+        self.late_last.add(left - due, u64::from(packets));
+        self.blame.left(due, left, packets, sys::cores);
+    }
+
+    /// When the machine stood still.
+    pub fn settle(&mut self, told: &Pauses) {
+        self.blame.settle(told);
     }
 
     /// What happened so far; begins the next interval.
@@ -142,6 +152,7 @@ impl Lane {
             inside: self.link.inside() as u64,
             lateness_us: self.late.quantiles(),
             lateness_last_us: late_last,
+            own_lateness_us: self.blame.quantiles(),
             realised,
         }
     }

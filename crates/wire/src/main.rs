@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod blame;
 mod bpf;
 mod control;
 mod engine;

@@ -125,7 +125,7 @@ impl Outbox {
                 port.send(&places[..chunk.len()]);
                 let each = (sys::now() - begin) / chunk.len() as u64;
                 for (number, waiting) in (0..).zip(chunk) {
-                    lane.left(begin + number * each - waiting.at, waiting.count);
+                    lane.left(waiting.at, begin + number * each, waiting.count);
                 }
             }
             for waiting in waiting.drain(..) {

@@ -47,6 +47,12 @@ impl Packet {
         Ok(packet)
     }
 
+    /// A socket that is what it is.
+    #[cfg(test)]
+    pub fn over(fd: OwnedFd) -> Self {
+        Self { fd, dropped: 0 }
+    }
+
     fn set(&self, level: i32, option: i32, value: i32) -> Result<()> {
         let size = size_of_val(&value) as libc::socklen_t;
         // SAFETY: the value is valid for its size.

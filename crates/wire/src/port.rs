@@ -72,7 +72,7 @@ pub struct Port {
     netlink: Netlink,
     interface: String,
     start: Counters,
-    /// Packets that the kernel would not take.
+    /// Packets that the kernel would not take, or not hand over.
     pub refused: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Faults {
     pub rx_dropped: u64,
     /// Dropped because the packet socket's buffer was full, or the AF_XDP socket's ring.
     pub socket_dropped: u64,
-    /// Refused by the kernel when they were sent.
+    /// Refused by the kernel when they were sent, or received.
     pub refused: u64,
 }
 
@@ -119,6 +119,11 @@ impl Port {
         match got {
             // The interface is down, or a signal came: there is nothing for now.
             Err(error) if nothing(&error) => Ok(0),
+            // One packet is gone, and the next may be of another kind.
+            Err(error) if unspeakable(&error) => {
+                self.refused += 1;
+                Ok(0)
+            }
             // EBADFD: the device is gone, with its namespace.
             Err(error) => Err(Error::new(error.kind(), format!("port {}: {error}", self.name))),
             got => got,
@@ -167,6 +172,44 @@ impl Port {
     }
 }
 
+/// The header in front of a packet has no word for its kind of super-packet: one of UDP before Linux 6.2
+/// (`virtio_net_hdr_from_skb`). The kernel has dropped it.
+fn unspeakable(error: &Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
 fn nothing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NetworkDown)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+    use crate::sys::owned;
+
+    /// A port whose reader is a socket that has been asked for no connection; the kernel says so in its own way.
+    fn port(family: i32) -> Port {
+        // SAFETY: takes numbers only and returns a new descriptor.
+        let fd: OwnedFd = unsafe { owned(libc::socket(family, libc::SOCK_STREAM, 0)).unwrap() };
+        let device = Device::Packet(Packet::over(fd));
+        Port::new("a.0".into(), "af_packet".into(), device, Netlink::open().unwrap(), "lo".into()).unwrap()
+    }
+
+    #[test]
+    fn a_packet_that_the_kernel_cannot_hand_over_is_counted_and_no_end() {
+        let mut port = port(libc::AF_UNIX); // EINVAL, as of an unspeakable packet
+        for times in 1..=3 {
+            assert_eq!(port.receive(&mut Batch::new()).unwrap(), 0);
+            assert_eq!(port.refused, times);
+        }
+        assert_eq!(port.faults().refused, 3);
+    }
+
+    #[test]
+    fn other_errors_name_the_port() {
+        let error = port(libc::AF_INET).receive(&mut Batch::new()).unwrap_err(); // ENOTCONN
+        assert!(error.to_string().starts_with("port a.0: "), "{error}");
+    }
 }

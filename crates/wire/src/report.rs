@@ -53,6 +53,7 @@ pub struct Direction {
     pub inside: u64,
     pub lateness_us: Quantiles,
     pub lateness_last_us: Quantiles,
+    pub own_lateness_us: Quantiles,
     pub realised: Stats,
 }
 

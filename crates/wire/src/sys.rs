@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The result of a system call that says -1 for failure.
 pub fn checked(result: i64) -> Result<i64> {
@@ -37,12 +38,26 @@ pub fn thread_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The core on which this thread slept last.
+static SLEPT: AtomicU32 = AtomicU32::new(0);
+
+/// The core on which the thread that waits slept last, and the one on which the calling thread runs.
+pub fn cores() -> (u32, u32) {
+    (SLEPT.load(Ordering::Relaxed), core())
+}
+
+fn core() -> u32 {
+    // SAFETY: takes nothing; -1, where the kernel cannot say it, is no core.
+    unsafe { libc::sched_getcpu() as u32 }
+}
+
 /// Waits until one of the descriptors has something, or for `timeout` nanoseconds; none: without end.
 pub fn wait(fds: &mut [libc::pollfd], timeout: Option<u64>) -> Result<()> {
     let time = timeout.map(|ns| libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     });
+    SLEPT.store(core(), Ordering::Relaxed);
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the descriptors' slice is valid for its length, the time lives to the end of the call.
     let result = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };

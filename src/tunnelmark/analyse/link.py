@@ -225,7 +225,7 @@ def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> It
     for report in reports:
         for each in report["directions"]:
             late, bound = float(each["lateness_us"]["p99"]), lateness.bound(profile)
-            note = f"99 % of departures; at worst {each['lateness_us']['max'] / 1e3:.2f} ms"
+            note = f"99 % of departures; at worst {each['lateness_us']['max'] / 1e3:.2f} ms{lateness.whose(each)}"
             way = each["name"].replace(" to ", ">")
             yield LinkLine(way, "late", "us", "", 0.0, 0.0, bound, late, late <= bound, note)
         if lost := lateness.unplanned(report):

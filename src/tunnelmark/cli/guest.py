@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -19,7 +20,9 @@ from typing import Any
 from rich.console import Console
 
 from tunnelmark import registry
+from tunnelmark.cli.cores import OPTION
 from tunnelmark.errors import TunnelmarkError
+from tunnelmark.lab.awake import COUNTED, VARIABLE
 from tunnelmark.lab.vm import awake
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
@@ -34,7 +37,10 @@ def main(place: Path) -> int:
     """Carry out the request in the folder; the exit code, 0 if there is an answer."""
     asked = json.loads((place / "request.json").read_text())
     sys.argv[1:] = asked["command"]  # which the environment records
+    if OPTION in asked["command"]:
+        os.environ[VARIABLE] = "1"
     if asked["guest"]["hardware"]["virtual_clock"]:
+        os.environ[COUNTED] = "1"
         awake.keep()
         awake.forward_first()
         time.clock_settime(time.CLOCK_REALTIME, asked["time"])  # it ran ahead while the guest booted

@@ -17,7 +17,7 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from tunnelmark.cli import bins, names, output
+from tunnelmark.cli import bins, cores, names, output
 from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
@@ -37,6 +37,7 @@ def lab() -> None:
 @names.once("--profile", default="gigabit", type=names.PROFILE, help="What its links do; several are joined by +.")
 @click.option("--vpn", type=names.VPN, help="Deploy this VPN on all nodes.")
 @click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
+@cores.option
 @bins.option
 @_name
 def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tunnelmark.cli import names, output, vm
+from tunnelmark.cli import cores, names, output, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import link_inputs, load_profile, load_topology
@@ -30,6 +30,7 @@ _WORDS = {True: "ok", False: "outside", None: "-"}
 @click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
+@cores.option
 @vm.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def prove_link(

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, output, progress, vm
+from tunnelmark.cli import bins, cores, links, names, output, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import analysis, show, show_beside
@@ -59,6 +59,7 @@ _dry = click.option(
 @_out
 @click.option("--resume", type=names.RESULTS, help="Go on with a run that was stopped, from its results.")
 @watchers.option
+@cores.option
 @bins.option
 @vm.options
 @_json
@@ -134,6 +135,7 @@ def run(
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @_out
 @watchers.option
+@cores.option
 @bins.option
 @vm.options
 @_json
@@ -236,6 +238,7 @@ async def measure(
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
     async with Keeper() as keeper:
+        keeper.watch()
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}

@@ -1,7 +1,7 @@
 """The first process of a command's PID namespace: makes labs, ends labs, and takes everything with it.
 
-Started as `python -m tunnelmark.lab.keeper FD GROUP`, with its end of a channel as open file FD and
-the name of its control group. It leaves the host's network, mount and PID namespaces before it makes
+Started as `python -m tunnelmark.lab.keeper FD GROUP [AWAKE]`, with its end of a channel as open file FD and
+the name of its control group; AWAKE is the open file in which loops count that keep cores awake (`awake`). It leaves the host's network, mount and PID namespaces before it makes
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tunnelmark.lab import agent, cgroups, channel, congestion, isolate, syscalls, underlay
+from tunnelmark.lab import agent, awake, cgroups, channel, congestion, isolate, syscalls, underlay
 
 HIGHEST_AUTOGROUP = -15  # nice value of the session where no CPU controller is at hand; see sched(7)
 
@@ -177,7 +177,7 @@ class Keeper:
         return f"{lab}.{node}"
 
 
-def main(fd: int, name: str) -> None:
+def main(fd: int, name: str, counts: int | None = None) -> None:
     """Become the keeper: die with the command, leave the host, make the control group, serve."""
     syscalls.die_with_parent(signal.SIGKILL)
     os.setsid()
@@ -191,6 +191,7 @@ def main(fd: int, name: str) -> None:
     sock = socket.socket(fileno=fd)
     try:
         group, record = _prepare(name)
+        record |= _keep_awake(name, counts)
     except OSError as error:
         channel.send(sock, {"error": str(error), "errno": error.errno})
         return
@@ -224,6 +225,18 @@ def _prepare(name: str) -> tuple[cgroups.Group, dict[str, Any]]:
     }
 
 
+def _keep_awake(name: str, counts: int | None) -> dict[str, Any]:
+    if counts is None:
+        return {}
+    try:
+        awake.begin(awake.Place(cgroups.find(), name), os.sched_getaffinity(0), counts)
+    except OSError as error:  # a lab stands without it, and says so
+        return {"awake": False, "awake_not": str(error)}
+    finally:
+        os.close(counts)
+    return {"awake": True}
+
+
 def _may_choose(algorithm: str) -> bool:
     """Whether a network namespace (ours is one) may choose this congestion control by sysctl."""
     try:
@@ -235,4 +248,4 @@ def _may_choose(algorithm: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))

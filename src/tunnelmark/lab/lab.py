@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError, MissingPart
-from tunnelmark.lab import cgroups, channel, janitor, underlay
+from tunnelmark.lab import cgroups, channel, janitor, stillness, underlay
+from tunnelmark.lab.cores import Cores
 from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.wire import Emulator, carry
@@ -62,20 +63,23 @@ class Keeper:
         self._labs = 0
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._group = cgroups.Group(cgroups.find(), self._name)
+        self._cores = Cores(self._name)
         self.record: dict[str, Any] = {}
 
     async def __aenter__(self) -> Keeper:
         if os.geteuid() != 0:
             raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
         cgroups.sweep()
-        folders = self._group.folders
+        folders = (*self._group.folders, *self._cores.folders)
         life, self._life = os.pipe2(os.O_CLOEXEC)
         self._sock, theirs = channel.pair()
         self._janitor = await _start(
             ["-I", "-S", janitor.__file__, str(life), *map(str, folders), "--", *map(str, self._scratch)], [life]
         )
         self._process = await _start(
-            ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name], [theirs.fileno(), self._life], True
+            ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name, *map(str, self._cores.files)],
+            [theirs.fileno(), self._life, *self._cores.files],
+            True,
         )
         os.close(life)
         theirs.close()
@@ -83,7 +87,7 @@ class Keeper:
         self._sock.setblocking(False)
         asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
         try:
-            self.record = await self._ready
+            self.record = self._cores.begun(await self._ready)
         except LabError:
             await self.__aexit__()
             raise
@@ -93,6 +97,7 @@ class Keeper:
         """End every lab of this command; when it returns, nothing is left."""
         asyncio.get_running_loop().remove_reader(self._sock.fileno())
         self._sock.close()
+        self._cores.end()
         await self._process.wait()
         os.close(self._life)
         await self._janitor.wait()
@@ -101,6 +106,15 @@ class Keeper:
     def unified(self) -> Path | None:
         """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
         return self._group.top
+
+    def watch(self) -> None:
+        """See from now on when the machine itself stands still; `clocks_not` in the record says why that cannot be seen."""
+        if "clocks_not" not in self.record and (why := self._cores.watch()) is not None:
+            self.record["clocks_not"] = why
+
+    async def seen(self) -> stillness.Seen | None:
+        """The pauses of the machine since `watch`; None where nothing sees them."""
+        return await self._cores.seen()
 
     async def check(self) -> None:
         """LabError if the keeper is gone, and every lab with it."""
@@ -253,8 +267,17 @@ class Lab:
             await emulator.zero()
 
     async def link_reports(self) -> list[dict[str, Any]]:
-        """What the emulator of each link says of itself up to now; empty where the kernel carries the links."""
-        return [await emulator.report() for emulator in self._emulators]
+        """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
+
+        Where clocks see pauses of the machine (`Keeper.watch`), its `own_lateness_us` is without them.
+        """
+        seen = await self._keeper.seen() if self._emulators else None
+        return [await emulator.report(seen) for emulator in self._emulators]
+
+    async def stood_still(self, begin: float, end: float) -> dict[str, float]:
+        """The machine's pauses between two moments (seconds of the monotonic clock), see `stillness.host`; {} if unseen."""
+        seen = await self._keeper.seen()
+        return {} if seen is None else stillness.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
 
     async def down(self) -> float:
         """End all nodes with everything in them; seconds until the kernel had ended the last."""

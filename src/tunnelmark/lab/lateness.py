@@ -41,9 +41,19 @@ def trouble(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> str | Non
             if late["count"] and late["p99"] > bound(profile):
                 return (
                     f"one in a hundred packets {each['name']} left the emulator more than {late['p99'] / 1e3:.2f} ms late, "
-                    f"beyond its bound of {bound(profile) / 1e3:.2f} ms{_without_priority(report)}"
+                    f"beyond its bound of {bound(profile) / 1e3:.2f} ms{whose(each)}{_without_priority(report)}"
                 )
     return None
+
+
+def whose(direction: Mapping[str, Any]) -> str:
+    """By whose doing a direction's packets were late, where a pause of the machine explains some of it; else nothing."""
+    late, own = direction["lateness_us"], direction.get("own_lateness_us")
+    if own is None or own["max"] >= late["max"]:
+        return ""
+    return (
+        f"; without the machine's standing still {own['p99'] / 1e3:.2f} ms for 99 %, at worst {own['max'] / 1e3:.2f} ms"
+    )
 
 
 def _without_priority(report: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ Softirq work runs in the context of whichever task a core just runs, and its tim
 accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Two parts are billed to no node: what is left to `ksoftirqd`, one
 thread a core; and what is done while the core is idle, which is billed to nobody. The second is most of a TCP sender's
 work on a link that it does not fill: with 1 Gbit/s its core was busy for 3.4 of 5 s, and tasks had run for 0.5 s.
+Where the lab keeps cores awake (`awake`) none idles, and the same work is billed to the loop that it interrupts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from tunnelmark.lab import awake
 
 
 @cache
@@ -63,8 +66,14 @@ def unbilled() -> dict[int, float]:
     """Seconds that each core was neither idle nor ran a task; the difference of two looks is softirq work of an idle core.
 
     A core's tasks are counted to the nanosecond (`cpuacct.usage_percpu` of cgroup v1), its idle time too where the kernel
-    stops idle ticks (/proc/stat, shown in hundredths of a second). Empty where there is no such count of tasks.
+    stops idle ticks (/proc/stat, shown in hundredths of a second). Where a loop keeps the core awake, what it was billed
+    and did not use is that work. Empty where there is neither such a count of tasks nor a loop.
     """
+    found, awakened = _of_idle(), awake.interrupted()
+    return {core: found.get(core, 0.0) + awakened.get(core, 0.0) for core in {*found, *awakened}}
+
+
+def _of_idle() -> dict[int, float]:
     group = _cpuacct()
     if group is None:
         return {}

@@ -13,6 +13,8 @@ buffers) and would wait where on a real path packets are lost.
 
 from __future__ import annotations
 
+import platform
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +39,11 @@ OFFLOADS: Mapping[str, bool] = {
 
 CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
 """What lets a node leave checksums to its interface. XDP hands frames on as they are, so they must be whole by then."""
+
+
+_USO = (6, 2)
+"""The kernel from which on a super-packet of UDP can be handed to the emulator: before, recvmsg(2) refuses it with EINVAL,
+for the header of a packet socket has no word for it (`virtio_net_hdr_from_skb`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,7 @@ class _Joint:
 def _connect(route: IPRoute, host: End, joint: _Joint) -> None:
     """Give an end host's interface its settings and its address, inside the host's network."""
     wire = joint.wire
-    _set_offloads(joint.interface, super_packets=wire.super_packets, checksums=wire.super_packets or not wire.emulated)
+    _set_offloads(joint.interface, offloads(wire, platform.release()))
     _receive_on(joint.interface, host)
     index = _index(route, joint.interface)
     ip, _, prefix = wire.addresses[host.name].partition("/")
@@ -274,10 +281,17 @@ def _receive_on(interface: str, host: End) -> None:
             file.write(",".join(reversed(words)))
 
 
-def _set_offloads(interface: str, *, super_packets: bool, checksums: bool) -> None:
+def offloads(wire: Wire, release: str) -> dict[str, bool]:
+    """The offload features of the end hosts' interfaces on a link, under a kernel of this release."""
+    wanted = {name: on or wire.super_packets for name, on in OFFLOADS.items()}
+    if wire.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
+        wanted["tx-udp-segmentation"] = False
+    return wanted | dict.fromkeys(CHECKSUMS, wire.super_packets or not wire.emulated)
+
+
+def _set_offloads(interface: str, wanted: Mapping[str, bool]) -> None:
     with Ethtool() as ethtool:
         features = ethtool.get_features(interface)
-        wanted = {name: on or super_packets for name, on in OFFLOADS.items()} | dict.fromkeys(CHECKSUMS, checksums)
         for name, on in wanted.items():
             if name in features.features:
                 features.features[name].enable = on

@@ -21,6 +21,7 @@ from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab.emulation import configuration
 from tunnelmark.lab.node import Node, Process
 from tunnelmark.lab.programs import BUILT, search_path
+from tunnelmark.lab.stillness import Seen
 from tunnelmark.lab.underlay import Wire
 from tunnelmark.plan.model import Profile
 
@@ -57,6 +58,7 @@ class Emulator:
         self._commands = commands
         self._output = output
         self._complaints = complaints
+        self._told = time.monotonic_ns()  # up to when pauses are known to it
 
     @classmethod
     async def start(
@@ -90,8 +92,15 @@ class Emulator:
         """Begin the link's time anew: blackouts and schedules count from now."""
         await self._say("zero")
 
-    async def report(self) -> dict[str, Any]:
-        """What the emulator has done up to now, as it says (docs/wire.md, reports); and its `scheduler`."""
+    async def report(self, seen: Seen | None = None) -> dict[str, Any]:
+        """What the emulator has done up to now, as it says (docs/wire.md, reports); and its `scheduler`.
+
+        `seen` are the pauses of the machine up to now: what they made late is then not in its own lateness.
+        """
+        if seen is not None:
+            new = [(each.core, each.ran, each.woke) for each in seen.pauses if self._told < each.woke <= seen.until]
+            await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
+            self._told = seen.until
         before = len(self._reports(self._lines()))
         await self._say("report")
         lines = await self._until(lambda lines: len(self._reports(lines)) > before)

@@ -7,14 +7,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunnelmark.lab import softirq
+from tunnelmark.lab import awake, softirq, stillness
 
 _STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """CPU seconds, all cores together: `busy` by anybody, `stolen`; and what lab, softirq without a task, and we used."""
+    """CPU seconds, all cores together: `busy` by anybody but loops that keep cores awake, `stolen`; and what lab, softirq
+    without a task, and we used.
+    """
 
     time: float
     softirq: float
@@ -32,10 +34,10 @@ def glance(lab: float | None) -> Glance:
     return Glance(
         time.monotonic(),
         softirq.total(),
-        user + nice + system + irq + soft,
+        user + nice + system + irq + soft - awake.own_seconds(),
         steal,
         float("nan") if lab is None else lab,
-        time.process_time(),
+        time.process_time() + stillness.own_seconds(),
     )
 
 

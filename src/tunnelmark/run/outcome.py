@@ -36,7 +36,8 @@ class Attempt:
 
     `link` is the direction measured (`a>b`); `phases` are wall seconds by PHASES; `first_packet` are
     seconds from the first daemon's start to the first answered ping, by direction; `host` holds what
-    other work did to the machine meanwhile (`other_cpu`, `steal`: cores); `raw` lists kept files,
+    other work did to the machine meanwhile (`other_cpu`, `steal`: cores) and when it stood still
+    (`lab.stillness.host`); `raw` lists kept files,
     relative to the results.
     """
 

@@ -88,6 +88,7 @@ async def observe(
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()
+    keeper.watch()
     async with keeper.lab(topology, profile, seed=seed, raw=raw) as lab:
         ends = topology.nodes[0], topology.nodes[-1]
         plans = probes.plans_of(profile, ends, {node: str(lab.address(node)) for node in ends}, pace)

@@ -83,6 +83,7 @@ class Prepared:
     async def prepare(self) -> None:
         """Lab, deployment, readiness; a failure is kept for `measure`. Settling goes on by itself."""
         self._raw.mkdir(parents=True)
+        self._keeper.watch()
         try:
             lab = self._lab = await self._keeper.up(
                 self._trial.topology,
@@ -185,7 +186,7 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
         spent = clock.lap("collect")
         after = machine.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
         watched = await watching.end()
-        found["host"] = machine.between(before, after)
+        found["host"] = machine.between(before, after) | await lab.stood_still(before.time, after.time)
         clock.lap("collect")
     await tunnel.unless_dead(stage.finish())
     clock.lap("collect")

@@ -1,0 +1,41 @@
+//! `tunnelmark-cores`: keeps the machine's cores awake, and tells when they stood still. One subcommand, one module.
+//!
+//! ```text
+//! tunnelmark-cores awake CORE FD    an endless loop of idle class on a core; says into the memory FD what it used itself
+//! tunnelmark-cores watch [PROCS]    a clock of the highest priority on each core; `report` on standard input asks it
+//! ```
+
+mod awake;
+mod sys;
+mod watch;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: tunnelmark-cores awake CORE FD
+       tunnelmark-cores watch [PROCS]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["awake", core, fd] => match (core.parse(), fd.parse()) {
+            (Ok(core), Ok(fd)) => awake::keep(core, fd),
+            _ => return wrong(&format!("{core} and {fd} are no numbers of a core and of an open file")),
+        },
+        ["watch"] => watch::watch(None),
+        ["watch", procs] => watch::watch(Some(procs)),
+        _ => return wrong("that is no way to call it"),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("tunnelmark-cores: {why}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn wrong(why: &str) -> ExitCode {
+    eprintln!("tunnelmark-cores: {why}\n{USAGE}");
+    ExitCode::from(2)
+}

@@ -1,0 +1,161 @@
+//! Owns whose doing lateness was: what is left of it without the time in which the machine itself stood still.
+//!
+//! Clocks of the lab see that (`tunnelmark-cores watch`), and standard input tells it. Until then late departures wait here.
+
+use serde::Deserialize;
+
+use crate::hist::{Histogram, Quantiles};
+
+/// Nanoseconds of lateness from which a departure waits to be told of pauses; below, it is the emulator's own.
+const SUSPECT: u64 = 200_000;
+/// Departures that may wait; beyond, they are the emulator's own.
+const MOST: usize = 1 << 16;
+
+/// A core stood still, at some time between these two (nanoseconds of the monotonic clock).
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Pause(pub u32, pub u64, pub u64);
+
+/// All pauses up to a moment that were not told before.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Pauses {
+    pub until: u64,
+    pub pauses: Vec<Pause>,
+}
+
+impl Pauses {
+    /// What is told later is added; the order is that of their ends.
+    pub fn add(&mut self, later: Self) {
+        self.until = later.until;
+        self.pauses.extend(later.pauses);
+        self.pauses.sort_unstable_by_key(|pause| pause.2);
+    }
+
+    /// Nanoseconds between two moments in which a core stood still.
+    fn still(&self, core: u32, from: u64, to: u64) -> u64 {
+        let (mut still, mut upto) = (0, from);
+        let first = self.pauses.partition_point(|pause| pause.2 <= from);
+        for &Pause(_, begin, end) in self.pauses[first..].iter().filter(|pause| pause.0 == core && pause.1 < to) {
+            let (begin, end) = (begin.max(upto), end.min(to));
+            still += end.saturating_sub(begin);
+            upto = upto.max(end);
+        }
+        still
+    }
+}
+
+/// Departures that were late: due, left, on which cores the thread slept and ran, how many.
+#[derive(Clone, Copy)]
+struct Late {
+    due: u64,
+    left: u64,
+    slept: u32,
+    ran: u32,
+    packets: u32,
+}
+
+/// Lateness that is the emulator's own, and what waits to be told apart.
+#[derive(Default)]
+pub struct Blame {
+    own: Histogram,
+    waiting: Vec<Late>,
+}
+
+impl Blame {
+    /// Packets that should have left at `due` left at `left`; `cores` are those on which the thread slept last, and runs.
+    #[inline]
+    pub fn left(&mut self, due: u64, left: u64, packets: u32, cores: impl FnOnce() -> (u32, u32)) {
+        let late = left - due;
+        if late < SUSPECT || self.waiting.len() >= MOST {
+            self.own.add(late, u64::from(packets));
+            return;
+        }
+        let (slept, ran) = cores();
+        self.waiting.push(Late { due, left, slept, ran, packets });
+    }
+
+    /// Pauses are known: departures up to that moment are told apart.
+    pub fn settle(&mut self, told: &Pauses) {
+        let own = &mut self.own;
+        self.waiting.retain(|late| {
+            if late.left > told.until {
+                return true;
+            }
+            let machine = [late.slept, late.ran].map(|core| told.still(core, late.due, late.left));
+            own.add(late.left - late.due - machine[0].max(machine[1]), u64::from(late.packets));
+            false
+        });
+    }
+
+    /// Own lateness; what still waits counts whole.
+    pub fn quantiles(&self) -> Quantiles {
+        let mut all = self.own.clone();
+        for late in &self.waiting {
+            all.add(late.left - late.due, u64::from(late.packets));
+        }
+        all.quantiles()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn late(due: u64, left: u64, packets: u32, slept: u32, ran: u32) -> Blame {
+        let mut blame = Blame::default();
+        blame.left(due, left, packets, || (slept, ran));
+        blame
+    }
+
+    #[test]
+    fn what_a_pause_explains_is_not_the_emulators() {
+        let told = Pauses { until: 30 * MS, pauses: vec![Pause(1, 8 * MS, 14 * MS), Pause(0, 9 * MS, 20 * MS)] };
+        let mut blame = late(10 * MS, 15 * MS, 7, 1, 1);
+        assert_eq!(blame.quantiles().max, 5000.0, "unknown pauses excuse nothing");
+        blame.settle(&told);
+        assert_eq!((blame.quantiles().count, blame.quantiles().max), (7, 1000.0));
+        // It slept on the one core and ran on the other: the longer pause explains it.
+        let mut blame = late(10 * MS, 15 * MS, 1, 0, 1);
+        blame.settle(&told);
+        assert_eq!(blame.quantiles().max, 0.0);
+    }
+
+    #[test]
+    fn pauses_of_other_cores_and_other_times_excuse_nothing() {
+        let told = Pauses {
+            until: 30 * MS,
+            pauses: vec![Pause(1, 0, 10 * MS), Pause(1, 15 * MS, 20 * MS), Pause(2, 0, 30 * MS)],
+        };
+        let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
+        blame.settle(&told);
+        assert_eq!(blame.quantiles().max, 5000.0);
+    }
+
+    #[test]
+    fn pauses_that_meet_count_once() {
+        let told = Pauses { until: 30 * MS, pauses: vec![Pause(1, 0, 12 * MS), Pause(1, 11 * MS, 13 * MS)] };
+        let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
+        blame.settle(&told);
+        assert_eq!(blame.quantiles().max, 2000.0);
+    }
+
+    #[test]
+    fn what_left_after_the_last_look_waits_for_the_next() {
+        let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
+        blame.settle(&Pauses { until: 12 * MS, pauses: vec![Pause(1, 9 * MS, 12 * MS)] });
+        assert_eq!(blame.quantiles().max, 5000.0);
+        blame.settle(&Pauses { until: 20 * MS, pauses: vec![Pause(1, 9 * MS, 15 * MS)] });
+        assert_eq!(blame.quantiles().max, 0.0);
+    }
+
+    #[test]
+    fn a_little_late_is_always_the_emulators() {
+        let mut blame = Blame::default();
+        blame.left(0, SUSPECT - 1, 3, || unreachable!("no core is asked for"));
+        blame.settle(&Pauses { until: MS, pauses: vec![Pause(0, 0, MS)] });
+        assert_eq!(blame.quantiles().count, 3);
+        assert!(blame.quantiles().max > 199.0);
+    }
+}

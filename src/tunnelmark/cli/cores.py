@@ -1,0 +1,25 @@
+"""The option `--let-cores-sleep` of the commands that make a lab."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tunnelmark.lab.awake import VARIABLE
+
+OPTION = "--let-cores-sleep"
+
+
+def _choose(_: click.Context, __: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ[VARIABLE] = "1"  # also for `lab up`, whose lab stands in a process of its own
+
+
+option = click.option(
+    OPTION,
+    is_flag=True,
+    expose_value=False,
+    callback=_choose,
+    help="Do not keep the machine's cores awake while the lab stands.",
+)

@@ -1,0 +1,123 @@
+"""Cores are kept awake while a lab stands: by loops that give way to everything, are in no account, and leave nothing."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.host import Host, left_within
+from tunnelmark.lab import awake
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.run import machine
+
+pytestmark = pytest.mark.root
+CORES = sorted(os.sched_getaffinity(0))
+BURN = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while time.process_time() < 1: pass
+"""
+
+
+def standing(body):
+    """What `body(loops)` finds while a keeper stands."""
+
+    async def run():
+        async with Keeper() as keeper:
+            assert keeper.record["awake"] is True
+            (loops,) = awake.STANDING
+            for _ in range(1000):
+                if len(loops.spent()) == len(CORES) and min(own for own, _ in loops.spent().values()) > 0:
+                    break
+                await asyncio.sleep(0.02)
+            return await asyncio.to_thread(body, loops)
+
+    found = asyncio.run(run())
+    assert awake.STANDING == []
+    return found
+
+
+def test_each_core_has_a_loop_of_idle_class():
+    def look(loops):
+        processes = [int(word) for word in (loops.group / "cgroup.procs").read_text().split()]
+        return sorted((*os.sched_getaffinity(one), os.sched_getscheduler(one)) for one in processes)
+
+    assert standing(look) == [(core, os.SCHED_IDLE) for core in CORES]
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_loop_gives_way_to_whatever_runs(session):
+    """Counted in CPU time of both, between two moments in which a program of normal priority is busy on the loop's core."""
+
+    def burn(loops):
+        argv = [sys.executable, "-c", BURN, str(CORES[0])]
+        with subprocess.Popen(argv, start_new_session=session) as program:
+            seen = []
+            while program.poll() is None:
+                used = _cpu(program.pid)
+                if 0.2 < used < 0.9:
+                    seen.append((used, loops.spent()[CORES[0]][0]))
+                time.sleep(0.01)
+        return seen[0], seen[-1]
+
+    (used, own), (used_later, own_later) = standing(burn)
+    share = (used_later - used) / (used_later - used + own_later - own)
+    assert share > 0.97, f"beside the loop a busy program had {100 * share:.1f} %"
+
+
+def _cpu(process):
+    """CPU seconds of a process, 0 when it has ended."""
+    try:
+        return time.clock_gettime(~process << 3 | 2)
+    except OSError:
+        return 0.0
+
+
+def test_its_time_is_in_nobodys_account():
+    """The machine's busy time without the loops and theirs together are no more than the cores had."""
+
+    def look(loops):
+        begun, before = time.monotonic(), machine.glance(0.0)
+        time.sleep(1)
+        after, took = machine.glance(0.0), time.monotonic() - begun
+        return before, after, took, sum(own for own, _ in loops.spent().values())
+
+    before, after, took, own = standing(look)
+    assert own > 0
+    assert after.busy - before.busy < took * len(CORES)
+    booked = machine.between(before, after)
+    assert booked["softirq_cpu"] < len(CORES), "what came in place of the loops is no part of them"
+
+
+def test_they_are_off_by_an_option_and_the_record_says_so(monkeypatch):
+    monkeypatch.setenv(awake.VARIABLE, "1")
+
+    async def run():
+        async with Keeper() as keeper:
+            return keeper.record, list(awake.STANDING)
+
+    record, loops = asyncio.run(run())
+    assert (record["awake"], record["awake_not"], loops) == (False, "switched off", [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_command_is_killed(number):
+    before = Host.now()
+    text = (
+        "import asyncio\nfrom tunnelmark.lab.lab import Keeper\n"
+        "async def main():\n    async with Keeper() as keeper:\n"
+        "        print(keeper.record['awake'], flush=True)\n        await asyncio.sleep(600)\n"
+        "asyncio.run(main())"
+    )
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "True\n"
+        command.send_signal(number)
+        command.wait()
+    left = left_within(before, 20)
+    mine = f"tunnelmark-{command.pid}-"
+    assert mine not in str(left), left

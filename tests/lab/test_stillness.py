@@ -1,0 +1,119 @@
+"""The clocks see that a core stood still, say which and when, cost little, and end with whoever started them."""
+
+import asyncio
+import os
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.labs import PAIR
+from tunnelmark.lab import cgroups, stillness, wakeups
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.stillness import Clocks
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.units import Duration
+
+pytestmark = pytest.mark.root
+CORES = sorted(os.sched_getaffinity(0))
+HOLD = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
+time.sleep(max(float(sys.argv[2]) - time.monotonic(), 0.01))
+begin = time.monotonic_ns()
+while time.monotonic_ns() < begin + 30_000_000: pass
+print(begin, time.monotonic_ns())
+"""
+
+
+def test_a_core_that_is_taken_away_is_seen():
+    """A program as high as the clocks, which no clock can displace, is to them as a host that takes the core."""
+    clocks = Clocks()
+    try:
+        clocks.look()
+        done = subprocess.run(
+            [sys.executable, "-c", HOLD, str(CORES[0]), "0"], stdout=subprocess.PIPE, text=True, check=True
+        )
+        seen = clocks.look()
+    finally:
+        clocks.close()
+    begin, end = map(int, done.stdout.split())
+    (pause,) = [one for one in seen.pauses if one.core == CORES[0] and one.due < end - 10_000_000 and one.woke >= end]
+    assert pause.ran <= pause.due < pause.woke
+    assert begin - 10_000_000 < pause.due, "it began when the core was taken, but for a sleep of the clock"
+    assert seen.longest >= 20_000
+    told = stillness.host(seen.pauses, begin, end)
+    assert told["pause_share"] > 0.6
+    assert told["pause_longest"] > 0.02
+
+
+def test_the_clocks_cost_less_than_a_hundredth_of_a_core_each():
+    clocks = Clocks()
+    try:
+        time.sleep(1)
+        used, begun = clocks.cpu_seconds(), time.monotonic()
+        time.sleep(3)
+        used, took = clocks.cpu_seconds() - used, time.monotonic() - begun
+    finally:
+        clocks.close()
+    assert 0 < used / took / len(CORES) < 0.02, "0.008 is aimed at, and a busy machine makes single wake-ups dearer"
+
+
+def test_they_end_with_the_command():
+    text = "import os, time\nfrom tunnelmark.lab.stillness import Clocks\nprint(Clocks()._process.pid, flush=True)\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        clocks = int(command.stdout.readline())
+        pidfd = os.pidfd_open(clocks)
+        command.kill()
+
+        assert select.select([pidfd], [], [], 30)[0], "the clocks go on"
+
+
+@pytest.mark.parametrize("awake", [False, True])
+def test_wakeups_are_measured_and_nothing_is_left(awake):
+    seen = wakeups.measure(0.5, awake)
+    assert 0 < seen.p50 <= seen.p99 <= seen.longest
+    assert 0 <= seen.pause_share <= 1
+    mounts = [mount for mount in (cgroups.find().cpu, cgroups.find().unified) if mount is not None]
+    assert [folder for mount in mounts for folder in mount.glob(f"tunnelmark-{os.getpid()}-*")] == []
+
+
+def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
+    """All cores are taken away for 30 ms while packets are on their way over a link of 50 ms."""
+    way = Direction(delay=Duration.parse("50 ms"))
+    profile = Profile("slow", "50 ms each way", "test", way, way)
+
+    async def run():
+        async with Keeper() as keeper:
+            keeper.watch()
+            assert "clocks_not" not in keeper.record
+            begun = time.monotonic()
+            async with keeper.lab(PAIR, profile, raw=tmp_path) as lab:
+                argv = ["ping", "-q", "-n", "-i0.002", "-c2000", str(lab.address("b"))]
+                pings = asyncio.ensure_future(lab.nodes["a"].run(argv, timeout=60))
+                together = str(time.monotonic() + 2)
+                holders = [
+                    await asyncio.create_subprocess_exec(
+                        sys.executable, "-c", HOLD, str(core), together, stdout=subprocess.DEVNULL
+                    )
+                    for core in CORES
+                ]
+                for holder in holders:
+                    assert await holder.wait() == 0
+                assert (await pings).code == 0
+                return await lab.link_reports(), await lab.stood_still(begun, time.monotonic())
+
+    (report,), still = asyncio.run(run())
+    for way_report in report["directions"]:
+        whole, own = way_report["lateness_us"], way_report["own_lateness_us"]
+        assert own["count"] == whole["count"] > 0
+        assert whole["max"] > 10_000, "no packet was on its way while the cores were taken"
+        assert own["max"] < whole["max"] - 10_000
+    assert still["pause_longest"] > 0.02
+    assert still["pause_share"] > 0
+    assert still["pauses"] >= len(CORES)

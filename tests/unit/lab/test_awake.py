@@ -1,0 +1,66 @@
+"""Where cores are not kept awake, and why; and that the loops' time is taken off what others are said to use."""
+
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.lab import awake, cgroups
+from tunnelmark.run import machine
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "limited"),
+    [
+        ("cpu.max", "max 100000\n", False),
+        ("cpu.max", "150000 100000\n", True),
+        ("cpu.cfs_quota_us", "-1\n", False),
+        ("cpu.cfs_quota_us", "50000\n", True),
+        ("cpu.stat", "", False),
+    ],
+)
+def test_loops_would_use_up_a_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, limited: bool
+):
+    (tmp_path / file).write_text(text)
+    monkeypatch.delenv(awake.VARIABLE, raising=False)
+    monkeypatch.setattr(awake, "find", lambda: cgroups.Hierarchies(None, tmp_path))
+    monkeypatch.setattr(awake, "find_program", lambda program: tmp_path / program)
+    assert (awake.unwanted() is not None) is limited
+
+
+def test_without_the_program_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.delenv(awake.VARIABLE, raising=False)
+    monkeypatch.setattr("tunnelmark.lab.programs.BUILT", tmp_path)
+    assert awake.unwanted() == "the program tunnelmark-cores is not installed"
+
+
+def test_a_group_beside_the_labs_own_is_idle_as_a_whole(tmp_path: Path):
+    cpu = tmp_path / "cpu"
+    cpu.mkdir()
+    place = awake.Place(cgroups.Hierarchies(None, cpu), "tunnelmark-1-a")
+    assert place.folders == (cpu / "tunnelmark-1-a-awake",)
+    assert place.unified is None
+
+
+def test_the_loops_are_no_other_work(monkeypatch: pytest.MonkeyPatch):
+    """Ten seconds of two cores, all of it the loops' but for one second of another program."""
+    monkeypatch.setattr("tunnelmark.run.machine.softirq.total", lambda: 0.0)
+    monkeypatch.setattr(awake, "own_seconds", iter([5.0, 24.0]).__next__)
+    monkeypatch.setattr("tunnelmark.run.machine.time.process_time", lambda: 0.0)
+    monkeypatch.setattr("tunnelmark.run.machine.time.monotonic", iter([100.0, 110.0]).__next__)
+    texts = iter(["cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  0 2000 0 0 0 0 0 0 0 0\n"])
+    monkeypatch.setattr(machine, "_STAT", type("Stat", (), {"read_text": lambda self: next(texts)})())
+    monkeypatch.setattr("tunnelmark.run.machine.os.sysconf", lambda name: 100)
+    assert machine.between(machine.glance(0.0), machine.glance(0.0))["other_cpu"] == pytest.approx(0.1)
+
+
+def test_loops_of_another_command_that_ends_take_nothing_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(awake, "find", lambda: cgroups.Hierarchies(tmp_path, None))
+    monkeypatch.setattr(awake, "_OTHERS", {})
+    monkeypatch.setattr(awake, "STANDING", [])
+    group = tmp_path / f"tunnelmark-1-ab{awake.SUFFIX}"
+    group.mkdir()
+    (group / "cpu.stat").write_text("usage_usec 5000000\nuser_usec 4000000\nsystem_usec 1000000\n")
+    assert awake.own_seconds() == 5.0
+    (group / "cpu.stat").unlink()
+    assert awake.own_seconds() == 5.0
