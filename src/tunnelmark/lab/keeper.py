@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tunnelmark.lab import agent, cgroups, channel, congestion, isolate, syscalls, underlay
+from tunnelmark.lab import agent, cgroups, channel, congestion, isolate, places, syscalls, underlay
 
 HIGHEST_AUTOGROUP = -15  # nice value of the session where no CPU controller is at hand; see sched(7)
 
@@ -42,6 +42,7 @@ class Keeper:
     def __init__(self, sock: socket.socket, group: cgroups.Group) -> None:
         self._sock = sock
         self._group = group
+        self._seen = places.below(places.needed(), isolate.private())
         self._labs: dict[str, _Lab] = {}
 
     def serve(self) -> None:
@@ -131,7 +132,7 @@ class Keeper:
                 if pid:
                     os.write(report, f"pid {pid}\n".encode())
                     os._exit(0)
-                for key, why in isolate.become_host(node["name"], node["sysctls"]).items():
+                for key, why in isolate.become_host(node["name"], node["sysctls"], self._seen).items():
                     os.write(report, f"refused {key}: {why}\n".encode())
                 sock = socket.socket(fileno=os.dup(fd))
                 os.closerange(3, sock.fileno())

@@ -37,12 +37,6 @@ _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 # wherever a VPN that is not up yet loses a question. Prints what was set before.
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
-# What daemons may have written: all of a node's private folders but for the workload's, and what changed in /var/lib,
-# which is a copy of the machine's (see lab.isolate). Dot files of /run are the lab's.
-_FORGET = f"""cd /run && for kept in *; do
-case $kept in {WORKLOAD_FOLDER.name}|lock) ;; *) rm -rf "$kept" ;; esac; done
-rm -rf /tmp/*; [ -L /var/run ] || rm -rf /var/run/*
-cd /run/.lab/var-lib/upper 2>/dev/null && find . -mindepth 1 -maxdepth 1 | (cd /var/lib && xargs -r -d '\\n' rm -rf)"""
 _Result = TypeVar("_Result")
 
 
@@ -154,7 +148,7 @@ class Tunnel:
             )
 
     async def _forget(self, node: str) -> None:
-        await self._command(Command(node, ("sh", "-c", _FORGET)))
+        await self._lab.nodes[node].forget([WORKLOAD_FOLDER.name, "lock"])
         await asyncio.gather(*(self._place(file) for file in self._deployment.files if file.node == node))
 
     async def _normalise(self, nodes: Iterable[str]) -> None:
