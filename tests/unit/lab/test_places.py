@@ -38,7 +38,9 @@ def test_a_place_behind_a_link_is_named_as_it_is_called_and_as_it_is(tmp_path: P
     assert places.below([f"{hidden[0]}/name"], hidden) == (f"{hidden[0]}/name", f"{hidden[0]}/real")
 
 
-@pytest.mark.parametrize("variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_WIRE", "PATH", "TUNNELMARK_PEERS"])
+@pytest.mark.parametrize(
+    "variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_WIRE", "PATH", "TUNNELMARK_PEERS"]
+)
 def test_what_the_environment_names_is_needed(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "with a space"))
     assert str(tmp_path / "with a space") in places.needed()
