@@ -1,4 +1,4 @@
-"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab down`: a lab to play in by hand."""
+"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab logs`, `lab down`: a lab to play in by hand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from tunnelmark.cli import bins, names, output
+from tunnelmark.cli import bins, labnames, names, output
 from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
-_name = click.option("--name", default="lab", show_default=True, help="Name of the lab, for several side by side.")
+_name = click.option(
+    "--name",
+    default="lab",
+    show_default=True,
+    type=labnames.LAB,
+    help="Name of the lab, for several side by side.",
+)
 
 
 @click.group()
@@ -88,7 +94,7 @@ def list_(as_json: bool) -> None:
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("node")
+@click.argument("node", type=labnames.NODE)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_name
 def exec_(node: str, command: tuple[str, ...], name: str) -> None:
@@ -97,11 +103,40 @@ def exec_(node: str, command: tuple[str, ...], name: str) -> None:
 
 
 @lab.command()
-@click.argument("node")
+@click.argument("node", type=labnames.NODE)
 @_name
 def shell(node: str, name: str) -> None:
     """Open a shell on NODE of a lab."""
     _enter(name, node, ["bash", "--norc", "--noprofile"], {"PS1": f"[{name}:{node}] \\w # "})
+
+
+@lab.command()
+@click.argument("node", type=labnames.NODE)
+@click.argument("program", required=False, type=labnames.PROGRAM)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what they say, until Ctrl-C or the end of the lab.")
+@_name
+def logs(node: str, program: str | None, follow: bool, name: str) -> None:
+    """Show what the daemons on NODE of a lab said, or PROGRAM alone; also of a lab whose `lab up` failed."""
+    from tunnelmark.cli import hold
+
+    state = _standing(name)
+    folder = hold.logs_of(name) if state is not None else hold.kept_logs(name)
+    found = hold.logs_in(folder)
+    if state is None and not found:
+        _found(name)
+    if node not in (known := {*found, *(state["nodes"] if state is not None else ())}):
+        raise UnknownName("node", node, known)
+    files = found.get(node, {})
+    if not files:
+        vpn = f"{state['vpn']} runs none there" if state is not None and state["vpn"] else "the lab has no VPN"
+        raise UsageError(f"node {node} has no daemon: {vpn}", hint="`tunnelmark lab up --vpn NAME` deploys one")
+    if program is not None and program not in files:
+        raise UnknownName("daemon", program, files)
+    shown = [path for daemon, path in files.items() if program in (None, daemon)]
+    # tail(1) names each file where there are several, and ends with the lab that it follows.
+    following = ["--follow=descriptor", f"--pid={state['pid']}"] if follow and state is not None else []
+    sys.stdout.flush()
+    os.execvp("tail", ["tail", "--lines=+1", *following, "--", *map(str, shown)])
 
 
 @lab.command()
