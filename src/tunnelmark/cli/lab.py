@@ -18,7 +18,8 @@ import click
 from rich.console import Console
 
 from tunnelmark.cli import bins, labnames, names, output
-from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
+from tunnelmark.errors import LabError, UnknownName, UsageError
+from tunnelmark.lab import root
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
 _name = click.option(
@@ -49,8 +50,7 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -
     """Bring up the nodes and links of TOPOLOGY."""
     from tunnelmark.cli.hold import state_file
 
-    if os.geteuid() != 0:
-        raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
+    root.require("the lab makes network namespaces")
     if _standing(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     state_file(name).unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.lab import root
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.plan.compose import comparison
@@ -169,6 +170,7 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
         progress.dry_run(console, plan, kit)
         return 0
     if not guests:  # a guest says itself what it lacks
+        root.require("the lab makes network namespaces")
         require(plan, kit, console)
         prepare(plan, kit, console)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from rich.text import Text
 import tunnelmark
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab import root
 from tunnelmark.lab.programs import Part, part_version
 from tunnelmark.peers.install import cache
 from tunnelmark.peers.standing import absent, recipe_for
@@ -56,8 +56,7 @@ class Verdict:
 def verify(arms: Mapping[str, Part], console: Console, jobs: int, json_: bool) -> int:
     """Run the contract suite on arms, so many at once, print a table, and return the exit code."""
     suite = _suite()
-    if os.geteuid() != 0:
-        raise MissingPart("the contract suite makes labs and needs root", hint="run it again with sudo")
+    root.require("the contract suite makes labs")
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(_one, name, part, suite) for name, part in arms.items()]
         try:
