@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import click
 
 from tunnelmark import __version__
+from tunnelmark.cli import stopping
 from tunnelmark.errors import TunnelmarkError, UnknownName
 
 _COMMANDS = {
@@ -34,7 +35,6 @@ _COMMANDS = {
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
 
 _COMPLETING = "_TUNNELMARK_COMPLETE"  # environment variable by which a shell asks (see `completion`)
-_STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
 class _Lazy(click.Group):
@@ -92,6 +92,11 @@ def tunnelmark() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; `arguments` default to the process's own. Returns the exit code."""
     _hear_warnings()
+    with stopping.heard():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = tunnelmark.main(
             None if arguments is None else list(arguments), prog_name="tunnelmark", standalone_mode=False
@@ -119,8 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show(_sentence(error.format_message()), "")
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
-        return _STOPPED
+        click.echo(stopping.sentence(), err=True)
+        return stopping.CODE
     except BrokenPipeError:
         return _silence()
     return code if isinstance(code, int) else 0

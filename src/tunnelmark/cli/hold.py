@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
+from tunnelmark.cli import busy
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
 from tunnelmark.plan.files import Files
@@ -132,7 +133,9 @@ def _say(content: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(hold(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) > 4 else None))
+        called, *made = sys.argv[1:]
+        with busy.told(f"the lab {called!r} ({', '.join(made)})"):
+            asyncio.run(hold(called, made[0], made[1], made[2] if len(made) > 2 else None))
     except TunnelmarkError as error:
         _say({"error": error.message, "hint": error.hint})
         sys.exit(error.exit_code)

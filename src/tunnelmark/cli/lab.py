@@ -17,7 +17,8 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from tunnelmark.cli import bins, labnames, names, output
+from tunnelmark.cli import bins, labnames, names, output, stopping
+from tunnelmark.cli.alone import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.lab import root
 
@@ -44,16 +45,19 @@ def lab() -> None:
 @click.option("--profile", default="gigabit", show_default=True, type=names.PROFILE, help="What its links do.")
 @click.option("--vpn", type=names.VPN, help="Deploy this VPN on all nodes.")
 @click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
+@no_wait
 @bins.option
 @_name
-def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -> None:
+def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: bool, name: str) -> None:
     """Bring up the nodes and links of TOPOLOGY."""
     from tunnelmark.cli.hold import state_file
 
     root.require("the lab makes network namespaces")
     if _standing(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
+    quiet(Console(highlight=False), "a lab", wait=not no_wait)
     state_file(name).unlink(missing_ok=True)
+    stopping.goes_on("no lab is left; the same command makes it anew")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
     with tempfile.TemporaryFile() as complaints:  # not our own stderr: whoever reads that would wait for the lab's end
         holder = subprocess.Popen(
@@ -64,7 +68,12 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -
             pass_fds=bins.held(),
             start_new_session=True,
         )
-        state = _first_words(holder, complaints)
+        try:
+            state = _first_words(holder, complaints)
+        except KeyboardInterrupt:
+            holder.kill()  # its lab goes with it
+            holder.wait()
+            raise
     if "error" in state:
         raise LabError(state["error"], hint=state["hint"])
     _show(state)

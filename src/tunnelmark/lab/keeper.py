@@ -13,6 +13,7 @@ Requests:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -236,4 +237,5 @@ def _may_choose(algorithm: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the command has gone: so do we
+        main(int(sys.argv[1]), sys.argv[2])
