@@ -91,7 +91,7 @@ def alone(
     if os.geteuid() != 0:  # the lab itself will say that it needs root
         yield None
         return
-    LOCK.parent.mkdir(mode=0o755, exist_ok=True)
+    LOCK.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with os.fdopen(os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+") as lock:
         if not _taken(lock, _GLANCE):
             _wait(console, lock)

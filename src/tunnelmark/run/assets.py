@@ -57,21 +57,28 @@ def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end; what ends us, Ctrl-C too, ends it with all that it has started."""
-    with subprocess.Popen(
-        argv,
-        cwd=work,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    stop = {signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # until we know whom to end
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             said, _ = process.communicate(timeout=timeout)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
             raise
-        return subprocess.CompletedProcess(argv, process.returncode, said)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return subprocess.CompletedProcess(argv, process.returncode, said)
 
 
 def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, peer: str) -> None:
