@@ -51,6 +51,7 @@ class UnknownName(UsageError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
         super().__init__(f"there is no {what} called {name!r}", hint=nearest(name, known))
+        self.name = name
 
 
 class PlanError(UsageError):

@@ -2,7 +2,8 @@
 
 A module in `tunnelmark.vpns` that defines `DRIVER`, or in `tunnelmark.workloads` that defines `WORKLOAD`,
 is found without being listed anywhere. TUNNELMARK_PATH holds folders, separated by colons, whose
-subfolders `vpns/` and `workloads/` hold such modules as plain files.
+subfolders `vpns/` and `workloads/` hold such modules as plain files. An extra file that is broken is left out with a
+warning: somebody's half-written driver must not keep anybody from measuring tinc.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import functools
 import importlib
 import importlib.util
 import json
+import logging
 import os
 import pkgutil
+import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
@@ -35,10 +38,13 @@ from tunnelmark.workloads.base import Workload
 
 _Kind = TypeVar("_Kind", Driver, Workload)
 
+_log = logging.getLogger(__name__)
+_broken: dict[Path, UsageError] = {}
+
 
 @functools.cache
 def vpns() -> Mapping[str, Driver]:
-    """Every driver by name, the bare link (`direct`) first. UsageError names an extra file that is broken."""
+    """Every driver by name, the bare link (`direct`) first; without what stands in extra files that are broken."""
     found = _all("vpns", "DRIVER", Driver)
     first = {"direct": found["direct"]} if "direct" in found else {}
     return MappingProxyType(first | found)
@@ -46,7 +52,7 @@ def vpns() -> Mapping[str, Driver]:
 
 @functools.cache
 def workloads() -> Mapping[str, Workload]:
-    """Every workload by name. UsageError names an extra file that is broken."""
+    """Every workload by name; without what stands in extra files that are broken."""
     return MappingProxyType(_all("workloads", "WORKLOAD", Workload))
 
 
@@ -55,7 +61,7 @@ def vpn(name: str) -> Driver:
     try:
         return vpns()[name]
     except KeyError:
-        raise UnknownName("VPN", name, vpns()) from None
+        raise _unknown("VPN", name, vpns()) from None
 
 
 def arms() -> Mapping[str, tuple[Driver, Mapping[str, object]]]:
@@ -77,7 +83,7 @@ def arm(name: str) -> tuple[Driver, Options]:
     """The VPN and the checked options of a named arm; UnknownName holds the nearest ones."""
     known = arms()
     if name not in known:
-        raise UnknownName("VPN", name, known)
+        raise _unknown("VPN", name, known)
     driver, options = known[name]
     return driver, driver.options.model_validate(options)
 
@@ -108,7 +114,22 @@ def workload(name: str) -> Workload:
     try:
         return workloads()[name]
     except KeyError:
-        raise UnknownName("workload", name, workloads()) from None
+        raise _unknown("workload", name, workloads()) from None
+
+
+def broken(name: str = "") -> tuple[UsageError, ...]:
+    """What is wrong with extra files that were left out: with all, or with those that seem to hold this name."""
+    quoted = re.compile(rf"""["']{re.escape(name)}["']""")
+    return tuple(
+        error
+        for file, error in _broken.items()
+        if not name or file.stem.replace("_", "-") == name or quoted.search(file.read_text(errors="replace"))
+    )
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not there: why its file was left out, if one that was may hold it."""
+    return next(iter(broken(name)), UnknownName(what, name, known))
 
 
 def catalogue() -> Catalogue:
@@ -140,16 +161,19 @@ def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:
         if thing is None:
             continue
         if not isinstance(thing, kind):
-            raise UsageError(
+            wrong = UsageError(
                 f"{origin}: {attribute} is a {type(thing).__name__}, not a {kind.__name__}",
                 hint=f"see docs/add-a-{'vpn' if stage == 'vpns' else 'workload'}.md",
             )
-        if thing.name in found:
-            raise UsageError(
+        elif thing.name in found:
+            wrong = UsageError(
                 f"{origin}: the name {thing.name!r} is taken by {origins[thing.name]}",
                 hint=f"choose another name for {attribute}",
             )
-        found[thing.name], origins[thing.name] = thing, origin
+        else:
+            found[thing.name], origins[thing.name] = thing, origin
+            continue
+        _leave_out(Path(origin), wrong)
     return found
 
 
@@ -164,7 +188,18 @@ def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
         if not base.is_dir():
             raise UsageError(f"{PATH_VARIABLE} names {folder}, which is no folder", hint="correct or unset it")
         for file in sorted((base / stage).glob("*.py")):
-            yield str(file), _load(file, f"tunnelmark_extra.{stage}.{file.stem}")
+            try:
+                yield str(file), _load(file, f"tunnelmark_extra.{stage}.{file.stem}")
+            except UsageError as error:
+                _leave_out(file, error)
+
+
+def _leave_out(file: Path, error: UsageError) -> None:
+    """Note that an extra file is broken; an error in the package itself is ours, and is raised."""
+    if file.suffix != ".py":
+        raise error
+    _broken[file] = error
+    _log.warning("%s: left out (%s)", error.message, error.hint)
 
 
 def _load(file: Path, name: str) -> ModuleType:

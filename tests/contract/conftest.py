@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from contract.trio import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
+from tunnelmark.cli import busy
+from tunnelmark.cli.alone import NO_WAIT, quiet
 from tunnelmark.errors import TrialError
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.lab.programs import Part
@@ -34,6 +39,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item, arm in zip(items, arms, strict=True) if getattr(arm, "name", None) in wanted]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Wait until nobody measures on this machine: here, because no test's time runs yet."""
+    if os.geteuid() != 0 or not any(item.path.is_relative_to(Path(__file__).parent) for item in session.items):
+        return
+    with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        quiet(Console(stderr=True, highlight=False), "the contract suite", otherwise=f"{NO_WAIT}=1 in the environment")
+
+
+@pytest.fixture(scope="package", autouse=True)
+def told() -> Iterator[None]:
+    """Whoever begins to measure meanwhile is told what disturbs it."""
+    with busy.told("the contract suite"):
+        yield
 
 
 @pytest.fixture(scope="module")

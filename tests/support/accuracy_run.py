@@ -29,7 +29,7 @@ def run(count: int, sparse: int, seconds: int) -> None:
     """So many probes for each setting, so many for those far apart, so many seconds of load; AssertionError at the end."""
     seed, began = int(os.environ.get("TUNNELMARK_SEED", SEED)), time.monotonic()
     print(f"\nseed {seed}; {count} probes a setting, {1e6 * APART:.0f} us apart, both ways at once")
-    with alone(Console()):
+    with alone(Console(), "a measurement of the link's accuracy"):
         lines = asyncio.run(_all(count, sparse, seconds, seed))
     tests, outside, chance = summary(lines)
     failed = [line for line in lines if line.fails(tests)]

@@ -99,6 +99,16 @@ def test_the_second_time_nothing_is_done_and_it_is_fast(checkout: Checkout) -> N
     assert checkout.environments_made == 1
 
 
+def test_a_path_with_spaces_for_the_checkout_and_the_python(tmp_path: Path) -> None:
+    (tmp_path / "a path with spaces").mkdir()
+    checkout = Checkout(tmp_path / "a path with spaces")
+    done = checkout.run()
+    assert done.returncode == 0, done.stderr
+    assert "2 installed in .venv" in done.stdout
+    assert "in place" in checkout.run().stdout
+    assert checkout.environments_made == 1
+
+
 def test_a_changed_lock_is_installed_anew(checkout: Checkout) -> None:
     checkout.run()
     (checkout.folder / "requirements.lock").write_text("one==2 \\\n    --hash=sha256:0\n")

@@ -156,6 +156,7 @@ def test_a_run_that_was_stopped_leaves_no_guest_and_goes_on_in_another(tmp_path:
         [TUNNELMARK, "compare", "wireguard", "--backend", "vm", *wanted],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell's `&` has it ignored
     )

@@ -47,8 +47,6 @@ class Live:
         self._ended.set()
         if self._console.is_terminal:
             self._painter.stop()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._console.print("what is in place stays; the same command goes on with the rest")
 
     def begin(self, recipe: Recipe) -> None:
         """Show that a build has begun."""

@@ -8,6 +8,7 @@ starts fast and a shell completes without delay.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 import click
 
 from tunnelmark import __version__
+from tunnelmark.cli import stopping
 from tunnelmark.errors import TunnelmarkError, UnknownName
 
 _COMMANDS = {
@@ -32,7 +34,7 @@ _COMMANDS = {
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
 
-_STOPPED = 130  # 128 + SIGINT, as shells have it
+_COMPLETING = "_TUNNELMARK_COMPLETE"  # environment variable by which a shell asks (see `completion`)
 
 
 class _Lazy(click.Group):
@@ -89,12 +91,19 @@ def tunnelmark() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; `arguments` default to the process's own. Returns the exit code."""
+    _hear_warnings()
+    with stopping.heard():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = tunnelmark.main(
             None if arguments is None else list(arguments), prog_name="tunnelmark", standalone_mode=False
         )
         sys.stdout.flush()
     except TunnelmarkError as error:
+        error = _reason(error)
         _show(error.message, error.hint)
         return error.exit_code
     except click.NoSuchOption as error:
@@ -115,11 +124,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show(_sentence(error.format_message()), "")
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
-        return _STOPPED
+        click.echo(stopping.sentence(), err=True)
+        return stopping.CODE
     except BrokenPipeError:
         return _silence()
     return code if isinstance(code, int) else 0
+
+
+class _Warnings(logging.Handler):
+    """Shows what the stages warn of, as errors are shown; a shell that completes shows nothing."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _COMPLETING not in os.environ:
+            click.echo(click.style("warning: ", fg="yellow", bold=True) + record.getMessage(), err=True)
+
+
+def _hear_warnings() -> None:
+    log = logging.getLogger("tunnelmark")
+    if not any(isinstance(handler, _Warnings) for handler in log.handlers):
+        log.addHandler(_Warnings(logging.WARNING))
+
+
+def _reason(error: TunnelmarkError) -> TunnelmarkError:
+    """Why a name is not there, if the extra file that seems to hold it was left out; else the error itself."""
+    registry = sys.modules.get("tunnelmark.registry")
+    if registry is None or not isinstance(error, UnknownName):
+        return error
+    left_out: Sequence[TunnelmarkError] = registry.broken(error.name)
+    return left_out[0] if left_out else error
 
 
 def _silence() -> int:

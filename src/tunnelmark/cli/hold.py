@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
+from tunnelmark.cli import busy
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
 from tunnelmark.plan.files import Files
@@ -26,12 +28,34 @@ from tunnelmark.run.deploy import Tunnel, log_end, prepare
 STATES = Path("/run/tunnelmark")
 """Where the state files of labs that stand now are kept."""
 
+USUAL = "lab"
+"""The name of a lab for which no other was said."""
+
 READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
 
 
 def state_file(name: str) -> Path:
     """The state file of a lab."""
     return STATES / f"{name}.json"
+
+
+def logs_of(name: str) -> Path:
+    """The folder of its daemons' logs while a lab stands."""
+    return STATES / f"{name}.logs"
+
+
+def kept_logs(name: str) -> Path:
+    """The folder of the daemons' logs of a lab that failed, kept until a lab of that name is made again."""
+    return STATES / f"{name}.failed"
+
+
+def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
+    """The logs in a folder, by node and daemon."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in sorted(folder.glob("daemon.*.*.log")):
+        node, _, daemon = path.name.removeprefix("daemon.").removesuffix(".log").partition(".")
+        found.setdefault(node, {})[daemon] = path
+    return found
 
 
 async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
@@ -41,7 +65,8 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     state = state_file(name)
     driver, options = registry.arm(vpn) if vpn else (None, None)
     what = load_topology(topology, files), load_profile(profile, files)
-    logs = STATES / f"{name}.logs"  # under /run: gone with the lab
+    logs, kept = logs_of(name), kept_logs(name)
+    shutil.rmtree(kept, ignore_errors=True)
     begun = time.monotonic()
     async with Keeper(scratch=[state, logs]) as keeper:
         timings = {"keeper": time.monotonic() - begun}
@@ -49,7 +74,7 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
         timings["gone"] = await trial_run.down()
         lab = await keeper.up(*what)
         timings |= {"nodes": lab.timings.nodes, "links": lab.timings.links, "up": lab.timings.up}
-        tunnel = prepare(lab, driver, options, logs) if driver and options else None
+        tunnel = prepare(lab, driver, options, logs, logs_are=f"in {kept}") if driver and options else None
         if tunnel is not None:
             logs.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
@@ -57,7 +82,12 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
                 await tunnel.start()
                 await tunnel.answer(READY_TIMEOUT + (driver.start_of(len(what[0].nodes)) if driver else 0.0))
             except TunnelmarkError as error:
-                raise type(error)(f"{error.message}\n{log_end(logs)}", hint=error.hint) from error
+                logs.rename(kept)
+                more = f"tunnelmark lab logs NODE{'' if name == USUAL else f' --name {name}'}"
+                raise type(error)(
+                    f"{error.message}\n{log_end(kept)}",
+                    hint=f"{error.hint}\n      the daemons' logs are kept in {kept}: `{more}` shows them",
+                ) from error
             timings["vpn"] = time.monotonic() - started
         content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, keeper, timings)
         STATES.mkdir(mode=0o755, exist_ok=True)
@@ -105,7 +135,9 @@ def _say(content: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(hold(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) > 4 else None))
+        called, *made = sys.argv[1:]
+        with busy.told(f"the lab {called!r} ({', '.join(made)})"):
+            asyncio.run(hold(called, made[0], made[1], made[2] if len(made) > 2 else None))
     except TunnelmarkError as error:
         _say({"error": error.message, "hint": error.hint})
         sys.exit(error.exit_code)

@@ -1,4 +1,4 @@
-"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab down`: a lab to play in by hand."""
+"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab logs`, `lab down`: a lab to play in by hand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from tunnelmark.cli import bins, cores, names, output
-from tunnelmark.errors import LabError, MissingPart, UnknownName, UsageError
+from tunnelmark.cli import bins, cores, labnames, names, output, stopping
+from tunnelmark.cli.alone import no_wait, quiet
+from tunnelmark.errors import LabError, UnknownName, UsageError
+from tunnelmark.lab import root
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
-_name = click.option("--name", default="lab", show_default=True, help="Name of the lab, for several side by side.")
+_name = click.option(
+    "--name",
+    default="lab",
+    show_default=True,
+    type=labnames.LAB,
+    help="Name of the lab, for several side by side.",
+)
 
 
 @click.group()
@@ -38,17 +46,19 @@ def lab() -> None:
 @click.option("--vpn", type=names.VPN, help="Deploy this VPN on all nodes.")
 @click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
 @cores.option
+@no_wait
 @bins.option
 @_name
-def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -> None:
+def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: bool, name: str) -> None:
     """Bring up the nodes and links of TOPOLOGY."""
     from tunnelmark.cli.hold import state_file
 
-    if os.geteuid() != 0:
-        raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
+    root.require("the lab makes network namespaces")
     if _standing(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
+    quiet(Console(highlight=False), "a lab", wait=not no_wait)
     state_file(name).unlink(missing_ok=True)
+    stopping.goes_on("no lab is left; the same command makes it anew")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
     with tempfile.TemporaryFile() as complaints:  # not our own stderr: whoever reads that would wait for the lab's end
         holder = subprocess.Popen(
@@ -59,7 +69,12 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, name: str) -
             pass_fds=bins.held(),
             start_new_session=True,
         )
-        state = _first_words(holder, complaints)
+        try:
+            state = _first_words(holder, complaints)
+        except KeyboardInterrupt:
+            holder.kill()  # its lab goes with it
+            holder.wait()
+            raise
     if "error" in state:
         raise LabError(state["error"], hint=state["hint"])
     _show(state)
@@ -89,7 +104,7 @@ def list_(as_json: bool) -> None:
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("node")
+@click.argument("node", type=labnames.NODE)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_name
 def exec_(node: str, command: tuple[str, ...], name: str) -> None:
@@ -98,11 +113,40 @@ def exec_(node: str, command: tuple[str, ...], name: str) -> None:
 
 
 @lab.command()
-@click.argument("node")
+@click.argument("node", type=labnames.NODE)
 @_name
 def shell(node: str, name: str) -> None:
     """Open a shell on NODE of a lab."""
     _enter(name, node, ["bash", "--norc", "--noprofile"], {"PS1": f"[{name}:{node}] \\w # "})
+
+
+@lab.command()
+@click.argument("node", type=labnames.NODE)
+@click.argument("program", required=False, type=labnames.PROGRAM)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what they say, until Ctrl-C or the end of the lab.")
+@_name
+def logs(node: str, program: str | None, follow: bool, name: str) -> None:
+    """Show what the daemons on NODE of a lab said, or PROGRAM alone; also of a lab whose `lab up` failed."""
+    from tunnelmark.cli import hold
+
+    state = _standing(name)
+    folder = hold.logs_of(name) if state is not None else hold.kept_logs(name)
+    found = hold.logs_in(folder)
+    if state is None and not found:
+        _found(name)
+    if node not in (known := {*found, *(state["nodes"] if state is not None else ())}):
+        raise UnknownName("node", node, known)
+    files = found.get(node, {})
+    if not files:
+        vpn = f"{state['vpn']} runs none there" if state is not None and state["vpn"] else "the lab has no VPN"
+        raise UsageError(f"node {node} has no daemon: {vpn}", hint="`tunnelmark lab up --vpn NAME` deploys one")
+    if program is not None and program not in files:
+        raise UnknownName("daemon", program, files)
+    shown = [path for daemon, path in files.items() if program in (None, daemon)]
+    # tail(1) names each file where there are several, and ends with the lab that it follows.
+    following = ["--follow=descriptor", f"--pid={state['pid']}"] if follow and state is not None else []
+    sys.stdout.flush()
+    os.execvp("tail", ["tail", "--lines=+1", *following, "--", *map(str, shown)])
 
 
 @lab.command()

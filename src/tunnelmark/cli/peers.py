@@ -11,7 +11,8 @@ import click
 from rich.text import Text
 
 from tunnelmark import registry
-from tunnelmark.cli import bins, names, output
+from tunnelmark.cli import bins, busy, names, output, stopping
+from tunnelmark.cli.alone import no_wait, quiet
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab import machine
@@ -67,7 +68,8 @@ def list_(json_: bool) -> None:
 @click.option("--all", "all_", is_flag=True, help="Install all that registries carry.")
 @click.option("--quick", is_flag=True, help="Install what is built soon, as CI does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many are built at once  [default: one a core].")
-def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None) -> int:
+@no_wait
+def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, no_wait: bool) -> int:
     """Install peers, each into a folder of its own, at low priority.
 
     It can be stopped at any moment; the same command goes on, and does nothing for what is in place. Exit code 1 when
@@ -85,8 +87,13 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None) 
         _ask_sudo()
     console = output.console()
     jobs = jobs or machine.cores()
+    if any(standing(one).state != "ready" for one in wanted):
+        quiet(console, "building VPNs", wait=not no_wait)
+    stopping.goes_on(
+        "what is in place stays, and apt finishes what it has begun; the same command goes on with the rest"
+    )
     console.print(f"{len(wanted)} peers, up to {jobs} at once, at low priority; stop at any moment, and go on later")
-    with Live(console, wanted, jobs) as live:
+    with busy.told(f"peers install of {len(wanted)}"), Live(console, wanted, jobs) as live:
         outcomes = asyncio.run(install(wanted, live, jobs))
     counts = {
         result: sum(one.result == result for one in outcomes) for result in dict.fromkeys(o.result for o in outcomes)
@@ -100,8 +107,9 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None) 
 @click.argument("chosen", metavar="[NAME]...", nargs=-1)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many are tested at once.")
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@no_wait
 @bins.option
-def verify(chosen: tuple[str, ...], jobs: int, json_: bool) -> int:
+def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> int:
     """Run the contract suite on every arm that is ready, or on NAME: an arm, or a peer for all of its arms.
 
     It deploys each on three nodes: it must come up, carry packets both ways, show no plaintext, survive crashes, leave
@@ -112,7 +120,11 @@ def verify(chosen: tuple[str, ...], jobs: int, json_: bool) -> int:
     from tunnelmark.cli import verifying
 
     console = output.console(stderr=json_)
-    return verifying.verify(_chosen_arms(chosen), console, jobs, json_)
+    arms = _chosen_arms(chosen)
+    verifying.require()
+    quiet(console, "the contract suite", wait=not no_wait)
+    with busy.told(f"peers verify of {len(arms)} arms"):
+        return verifying.verify(arms, console, jobs, json_)
 
 
 def _ask_sudo() -> None:

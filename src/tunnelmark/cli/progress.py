@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 
@@ -28,7 +28,8 @@ def dry_run(console: Console, plan: Plan, kit: Kit) -> None:
     for trial in plan.trials:
         console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {kit.seconds(trial):g} s", soft_wrap=True)
     console.print(
-        f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, about {_estimate(plan, kit)}"
+        f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, "
+        f"about {clock(estimate(plan, kit))}"
     )
 
 
@@ -42,13 +43,24 @@ def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
-    console.print(f"  time       about {_estimate(plan, kit)}")
+    console.print(f"  time       about {clock(estimate(plan, kit))}")
 
 
 class Live:
-    """Follows a run on the terminal: a bar, or a line a trial where there is no terminal."""
+    """Follows a run on the terminal: a bar, or a line a trial where there is no terminal.
 
-    def __init__(self, console: Console, plan: Plan, kit: Kit, done: Collection[str]) -> None:
+    `left` is told the seconds that the run will take still, whenever they are known better.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        plan: Plan,
+        kit: Kit,
+        done: Collection[str],
+        left: Callable[[float], object] | None = None,
+    ) -> None:
+        self._tell = left
         self._console = console
         self._kit = kit
         self._left = sum(kit.seconds(trial) for trial in plan.trials if trial.id not in done)
@@ -98,6 +110,8 @@ class Live:
             self._outside += max(took - traffic - settling, 0.0)
             self._between = self._outside / self._ran
         self._bar.update(self._task, completed=self._count, left=self._time_left())
+        if self._tell is not None:
+            self._tell(self._seconds_left())
         if attempt.failure is not None:
             self._failed(attempt, attempt.failure)
         elif not self._console.is_terminal:
@@ -117,13 +131,16 @@ class Live:
             line += "; said once, all trials that need it fail"
         self._console.print(Text(line, style="red"), soft_wrap=True)
 
+    def _seconds_left(self) -> float:
+        return max(self._left + (self._all - self._count) * self._between, 0.0)
+
     def _time_left(self) -> str:
-        left = self._left + (self._all - self._count) * self._between
-        return f"{clock(max(left, 0.0))} left"
+        return f"{clock(self._seconds_left())} left"
 
 
-def _estimate(plan: Plan, kit: Kit) -> str:
-    return clock(sum(kit.seconds(trial) + BETWEEN for trial in plan.trials))
+def estimate(plan: Plan, kit: Kit) -> float:
+    """Seconds that all trials of a plan will take, as far as can be known before the first."""
+    return sum(kit.seconds(trial) + BETWEEN for trial in plan.trials)
 
 
 def _name(trial: Trial) -> str:

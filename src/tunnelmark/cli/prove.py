@@ -13,6 +13,7 @@ import click
 from rich.text import Text
 
 from tunnelmark.cli import cores, names, output, vm
+from tunnelmark.cli.alone import alone
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import link_inputs, load_profile, load_topology
@@ -58,7 +59,8 @@ def prove_link(
     guests = vm.chosen(backend, kernels)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
-    with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary:
+    measured = alone(console, f"prove-link {profile}", seconds=probes / rate)
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
         folder = out or Path(temporary)
         if guests:
             request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}

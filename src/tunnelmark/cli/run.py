@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,12 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, cores, links, names, output, progress, vm
+from tunnelmark.cli import bins, cores, links, names, output, progress, stopping, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.lab import root
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.plan.compose import comparison
@@ -38,7 +39,6 @@ from tunnelmark.run.watch import stacks
 from tunnelmark.workloads.base import Workload
 
 _TUN = Path("/dev/net/tun")
-_STOPPED = 130  # 128 + SIGINT
 PROFILE = "gigabit"
 """What `compare` takes if no profile is named."""
 
@@ -190,29 +190,33 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json:
         progress.dry_run(console, plan, kit)
         return 0
     if not guests:  # a guest says itself what it lacks
+        root.require("the lab makes network namespaces")
         require(plan, kit, console)
         prepare(plan, kit, console)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, guests) if guests else {named: ""}
     for folder, release in places.items():
         progress.opening(console, plan, kit, folder)
-        try:
-            with alone(console):
-                if guests:
-                    vm.study(study, folder, release, console, resuming=resuming)
-                else:
-                    asyncio.run(measure(plan, kit, folder, resuming, console))
-        except KeyboardInterrupt:
-            console.print(
-                f"\nstopped; every finished trial is kept. Go on with: {go_on(folder)}", markup=False, soft_wrap=True
-            )
-            return _STOPPED
+        stopping.goes_on(partial(_how_to_go_on, folder))
+        with alone(console, f"the study {study.name}", folder, progress.estimate(plan, kit)) as held:
+            if guests:
+                vm.study(study, folder, release, console, resuming=resuming)
+            else:
+                left = held.left if held is not None else None
+                asyncio.run(measure(plan, kit, folder, resuming, console, left=left))
+        stopping.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
         code = max(code, show(folder, console))
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
     if json:
         click.echo(analysis(*places))
     return code
+
+
+def _how_to_go_on(folder: Path) -> str:
+    if not (folder / JOURNAL).exists():
+        return f"nothing was measured: remove {folder}, and begin anew" if folder.exists() else stopping.ANEW
+    return f"every finished trial is kept. Go on with: {go_on(folder)}"
 
 
 def go_on(folder: Path) -> str:
@@ -229,11 +233,12 @@ async def measure(
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,
+    left: Callable[[float], object] | None = None,
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
     `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
-    there first.
+    there first. `left` is told the seconds that it will take still.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
@@ -261,7 +266,7 @@ async def measure(
             journal.append({"begun": started})
             done = store.discard_unfinished(folder)
             proofs = await links.prove(plan, keeper, folder, journal, "before", console, scratch)
-            with progress.Live(console, plan, kit, done) as watcher:
+            with progress.Live(console, plan, kit, done, left) as watcher:
                 await carry_out(
                     plan,
                     kit,

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from rich.console import Console
 from rich.text import Text
 
 import tunnelmark
+from tunnelmark.cli.alone import NO_WAIT
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab import root
 from tunnelmark.lab.programs import Part, part_version
 from tunnelmark.peers.install import cache
 from tunnelmark.peers.standing import absent, recipe_for
@@ -53,18 +58,23 @@ class Verdict:
     note: str = ""
 
 
+def require() -> None:
+    """MissingPart without root, or where the package is installed without the checkout's suite."""
+    _suite()
+    root.require("the contract suite makes labs")
+
+
 def verify(arms: Mapping[str, Part], console: Console, jobs: int, json_: bool) -> int:
     """Run the contract suite on arms, so many at once, print a table, and return the exit code."""
-    suite = _suite()
-    if os.geteuid() != 0:
-        raise MissingPart("the contract suite makes labs and needs root", hint="run it again with sudo")
+    suite, suites = _suite(), _Suites()
     with ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(_one, name, part, suite) for name, part in arms.items()]
+        running = [pool.submit(_one, name, part, suite, suites) for name, part in arms.items()]
         try:
             for place, done in enumerate(as_completed(running), start=1):
                 console.print(_line(done.result(), f"{place:>{len(str(len(arms)))}} of {len(arms)}"), soft_wrap=True)
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # those that run have heard the same Ctrl-C
+            pool.shutdown(wait=False, cancel_futures=True)
+            suites.kill()
             raise
     verdicts = [one.result() for one in running]
     if json_:
@@ -77,6 +87,44 @@ def verify(arms: Mapping[str, Part], console: Console, jobs: int, json_: bool) -
         counts = {result: sum(one.result == result for one in verdicts) for result in ("verified", "failed", "skipped")}
         console.print("\n" + ", ".join(f"{number} {result}" for result, number in counts.items()))
     return int(any(verdict.result == "failed" for verdict in verdicts))
+
+
+class _Suites:
+    """The suites that run now. They hear no Ctrl-C, for pytest would take its labs down one after the other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._over = False
+
+    def run(self, argv: Sequence[str], top: Path, output: IO[bytes]) -> int:
+        """Run one to its end; its exit code."""
+        with self._lock:
+            if self._over:
+                return -signal.SIGKILL
+            process = subprocess.Popen(
+                argv,
+                cwd=top,
+                env=os.environ | {NO_WAIT: "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        try:
+            return process.wait()
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def kill(self) -> None:
+        """End all of them with what they started; the kernel takes their labs with them."""
+        with self._lock:
+            self._over = True
+            for process in self._running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
 
 def _suite() -> Path:
@@ -94,7 +142,7 @@ def _suite() -> Path:
     return top
 
 
-def _one(name: str, part: Part, top: Path) -> Verdict:
+def _one(name: str, part: Part, top: Path, suites: _Suites) -> Verdict:
     try:
         version = part_version(part)
     except MissingPart as missing:
@@ -116,9 +164,7 @@ def _one(name: str, part: Part, top: Path) -> Verdict:
             "junit_family=xunit1",
         ]
         began = time.monotonic()
-        code = subprocess.run(
-            argv, cwd=top, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
-        ).returncode
+        code = suites.run(argv, top, output)
         seconds = time.monotonic() - began
         if not report.is_file():
             return Verdict(name, "failed", version, seconds=seconds, note=f"pytest ended with code {code}: {log}")

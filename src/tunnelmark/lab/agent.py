@@ -8,6 +8,7 @@ Requests (`id` is given back in the answer):
     signal  pid, number                                 -> nothing
     write   path, content, mode                         -> nothing (makes parent folders)
     read    path                                        -> content
+    forget  keep                                        -> nothing (see `isolate.forget`)
     await   condition, timeout                          -> waited (seconds), or an error at the timeout
 Events: {"exit": pid, "code": n, "time": monotonic seconds, "user": s, "system": s, "maxrss": KiB}
 """
@@ -23,7 +24,7 @@ import subprocess
 import time
 from typing import Any
 
-from tunnelmark.lab import channel
+from tunnelmark.lab import channel, isolate
 from tunnelmark.lab.conditions import holds
 
 _POLL = 0.002  # seconds between two looks at a condition: far below any handshake
@@ -100,7 +101,12 @@ def _read(request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         return {"content": file.read()}
 
 
-_HANDLERS = {"spawn": _spawn, "signal": _signal, "write": _write, "read": _read}
+def _forget(request: dict[str, Any], _: list[int]) -> dict[str, Any]:
+    isolate.forget(request["keep"])
+    return {}
+
+
+_HANDLERS = {"spawn": _spawn, "signal": _signal, "write": _write, "read": _read, "forget": _forget}
 
 
 def _look(sock: socket.socket, waiting: list[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ Requests:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -22,7 +23,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tunnelmark.lab import agent, awake, cgroups, channel, congestion, isolate, syscalls, underlay
+from tunnelmark.lab import agent, awake, cgroups, channel, congestion, isolate, places, syscalls, underlay
 
 HIGHEST_AUTOGROUP = -15  # nice value of the session where no CPU controller is at hand; see sched(7)
 
@@ -42,6 +43,7 @@ class Keeper:
     def __init__(self, sock: socket.socket, group: cgroups.Group) -> None:
         self._sock = sock
         self._group = group
+        self._seen = places.below(places.needed(), isolate.private())
         self._labs: dict[str, _Lab] = {}
 
     def serve(self) -> None:
@@ -131,7 +133,7 @@ class Keeper:
                 if pid:
                     os.write(report, f"pid {pid}\n".encode())
                     os._exit(0)
-                for key, why in isolate.become_host(node["name"], node["sysctls"]).items():
+                for key, why in isolate.become_host(node["name"], node["sysctls"], self._seen).items():
                     os.write(report, f"refused {key}: {why}\n".encode())
                 sock = socket.socket(fileno=os.dup(fd))
                 os.closerange(3, sock.fileno())
@@ -248,4 +250,5 @@ def _may_choose(algorithm: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the command has gone: so do we
+        main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))

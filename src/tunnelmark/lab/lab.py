@@ -18,8 +18,8 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tunnelmark.errors import LabError, MissingPart
-from tunnelmark.lab import cgroups, channel, janitor, stillness, underlay
+from tunnelmark.errors import LabError
+from tunnelmark.lab import cgroups, channel, janitor, root, stillness, underlay
 from tunnelmark.lab.cores import Cores
 from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
@@ -67,8 +67,7 @@ class Keeper:
         self.record: dict[str, Any] = {}
 
     async def __aenter__(self) -> Keeper:
-        if os.geteuid() != 0:
-            raise MissingPart("the lab makes network namespaces and needs root", hint="run it again with sudo")
+        root.require("the lab makes network namespaces")
         cgroups.sweep()
         folders = (*self._group.folders, *self._cores.folders)
         life, self._life = os.pipe2(os.O_CLOEXEC)

@@ -163,6 +163,10 @@ class Node:
         content: str = (await self.request("read", path=str(path)))["content"]
         return content
 
+    async def forget(self, keep: Sequence[str]) -> None:
+        """Remove what the node's programs have written, but for these names directly below /run (see `isolate.forget`)."""
+        await self.request("forget", keep=list(keep))
+
     async def until(self, condition: Mapping[str, Any], timeout: float) -> float:
         """Wait until a condition holds (see `conditions`); seconds waited; LabError at the timeout."""
         waited: float = (await self.request("await", condition=dict(condition), timeout=timeout))["waited"]

@@ -69,12 +69,16 @@ def peers_home() -> Path:
 
 def peer_folder(peer: str) -> Path:
     """The folder of a recipe: below `peers_home()`, or under sudo in the home of whoever called it."""
-    own = peers_home() / peer
+    own, theirs = peers_home() / peer, caller_peers()
+    return theirs / peer if theirs is not None and not own.is_dir() and (theirs / peer).is_dir() else own
+
+
+def caller_peers() -> Path | None:
+    """The folder of installed peers of whoever called sudo; None without sudo, or where TUNNELMARK_PEERS names another."""
     caller = os.environ.get("SUDO_USER", "")
-    if own.is_dir() or not caller or PEERS_VARIABLE in os.environ:
-        return own
-    theirs = Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/peers", peer)
-    return theirs if theirs.is_dir() else own
+    if not caller or PEERS_VARIABLE in os.environ:
+        return None
+    return Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/peers")
 
 
 def path_of(peer: str = "", strict: bool = False) -> str:

@@ -30,7 +30,8 @@ VARIABLE = "TUNNELMARK_WIRE"
 _XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its headroom (crates/wire/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
-_HINT = "what it printed stands in wire.middle.out and wire.middle.err beside the trial's raw output"
+_KEPT = "what it printed stands in {name}.middle.out and {name}.middle.err beside the trial's raw output"
+_NOT_KEPT = "`tunnelmark prove-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
@@ -53,7 +54,8 @@ def program() -> Path:
 class Emulator:
     """The emulator of one link while it runs."""
 
-    def __init__(self, process: Process, commands: int, output: IO[bytes], complaints: IO[bytes]) -> None:
+    def __init__(self, process: Process, commands: int, output: IO[bytes], complaints: IO[bytes], hint: str) -> None:
+        self._hint = hint
         self._process = process
         self._commands = commands
         self._output = output
@@ -79,7 +81,7 @@ class Emulator:
         theirs, ours = os.pipe2(os.O_CLOEXEC)
         with open(theirs, "rb", buffering=0) as commands:
             process = await middle.spawn(argv, stdout=output, stderr=complaints, stdin=commands)
-        emulator = cls(process, ours, output, complaints)
+        emulator = cls(process, ours, output, complaints, _KEPT.format(name=name) if raw else _NOT_KEPT)
         try:
             await emulator._say(json.dumps(configuration(profile, ports, seed=seed, link=number)))
             await emulator._until(lambda lines: any("ready" in line for line in lines))
@@ -136,9 +138,9 @@ class Emulator:
         while not holds(lines := self._lines()):
             if self._process.exit is not None:
                 said = _content(self._complaints).decode(errors="replace").strip()
-                raise LabError(f"{PROGRAM} ended with code {self._process.exit.code}: {said}", hint=_HINT)
+                raise LabError(f"{PROGRAM} ended with code {self._process.exit.code}: {said}", hint=self._hint)
             if time.monotonic() > deadline:
-                raise LabError(f"{PROGRAM} did not answer within {_PATIENCE:g} s", hint=_HINT)
+                raise LabError(f"{PROGRAM} did not answer within {_PATIENCE:g} s", hint=self._hint)
             await asyncio.sleep(_POLL)
         return lines
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
@@ -52,19 +53,38 @@ def make(asset: Asset, peer: str = "") -> Path:
     return folder
 
 
-def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, peer: str) -> None:
-    environment = os.environ | {"PATH": path_of(peer), "HOME": str(work)}
+def _run(
+    argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end; what ends us, Ctrl-C too, ends it with all that it has started."""
+    stop = {signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # until we know whom to end
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             argv,
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=asset.timeout,
-            check=False,
+            start_new_session=True,
         )
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            said, _ = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return subprocess.CompletedProcess(argv, process.returncode, said)
+
+
+def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, peer: str) -> None:
+    environment = os.environ | {"PATH": path_of(peer), "HOME": str(work)}
+    try:
+        done = _run(argv, work, environment, asset.timeout)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingPart(
             f"{asset.name} could not be made: {error}", hint=f"try it in an empty folder: {argv[0]}"

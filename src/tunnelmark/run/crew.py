@@ -18,7 +18,9 @@ from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Condition, Daemon
 
 PAUSE = 0.005  # seconds between two looks at something that only can be looked at
-_LOGS = "the logs of its daemons stand beside this trial's raw output"
+BESIDE = "beside this trial's raw output"
+"""Where the logs of a trial's daemons are, in words; in a lab to play in they are elsewhere."""
+
 _Result = TypeVar("_Result")
 
 
@@ -31,9 +33,10 @@ class _Running:
 class Crew:
     """The daemons that are meant to run now. `begun` is when the first of them was started (monotonic seconds)."""
 
-    def __init__(self, lab: Lab, logs: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, lab: Lab, logs: Path, env: Mapping[str, str], logs_are: str = BESIDE) -> None:
         self._lab = lab
         self._logs = logs
+        self._logs_are = logs_are
         self._env = dict(env)
         self._running: list[_Running] = []
         self._changed: asyncio.Future[None] | None = None  # made when somebody watches, done when `_running` changes
@@ -62,7 +65,7 @@ class Crew:
         except LabError:
             raise NotReady(
                 f"{daemon.name} on {daemon.node} ran for {patience:g} s without {daemon.ready}",
-                hint="its log stands beside this trial's raw output",
+                hint=f"its log is {self._logs_are}",
             ) from None
 
     async def kill(self, which: Callable[[Daemon], bool]) -> None:
@@ -118,7 +121,7 @@ async def _said(log: Path, offset: int, pattern: str, patience: float) -> None:
     deadline = time.monotonic() + patience
     while not re.search(pattern, log.read_bytes()[offset:].decode(errors="replace"), re.MULTILINE):
         if time.monotonic() > deadline:
-            raise LabError(f"{log.name} never said {pattern!r}", hint=_LOGS)
+            raise LabError(f"{log.name} never said {pattern!r}", hint="its last words may say why")
         await asyncio.sleep(PAUSE)
 
 

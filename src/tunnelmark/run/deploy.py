@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunnelmark.lab.lab import Lab
 from tunnelmark.lab.programs import path_of
-from tunnelmark.run.crew import plain
+from tunnelmark.run.crew import BESIDE, plain
 from tunnelmark.run.tunnel import DESK, FOLDER, Tunnel
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Driver, Host, Mesh, Options
@@ -33,12 +33,23 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
 
 
 def prepare(
-    lab: Lab, driver: Driver, options: Options, logs: Path, *, normalised: bool = False, ipv6: bool = False
+    lab: Lab,
+    driver: Driver,
+    options: Options,
+    logs: Path,
+    *,
+    normalised: bool = False,
+    ipv6: bool = False,
+    logs_are: str = BESIDE,
 ) -> Tunnel:
-    """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder."""
+    """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder.
+
+    `logs_are` says in words where somebody finds them once it has failed.
+    """
     part = driver.part(options)
     path = path_of(part.peer, part.strict)
-    return Tunnel(lab, driver.deploy(mesh_of(lab, ipv6=ipv6), options), logs, path=path, normalised=normalised)
+    deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+    return Tunnel(lab, deployment, logs, path=path, normalised=normalised, logs_are=logs_are)
 
 
 @asynccontextmanager

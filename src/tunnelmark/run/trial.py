@@ -94,8 +94,10 @@ class Prepared:
             )
             self._clock.lap("lab")
             parts, arm = self._parts, self._trial.arm
-            ways = {"normalised": arm.normalised, "ipv6": arm.underlay == "ipv6"}
-            tunnel = self._tunnel = deployed(lab, parts.driver, parts.options, self._raw, **ways)
+            normalised, ipv6 = arm.normalised, arm.underlay == "ipv6"
+            tunnel = self._tunnel = deployed(
+                lab, parts.driver, parts.options, self._raw, normalised=normalised, ipv6=ipv6
+            )
             await tunnel.start()
             self._clock.lap("deploy")
             await tunnel.answer(self._parts.ready_timeout)

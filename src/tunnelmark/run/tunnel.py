@@ -13,7 +13,9 @@ from typing import TypeVar
 from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
 from tunnelmark.lab.lab import Lab
 from tunnelmark.lab.programs import path_of
-from tunnelmark.run.crew import PAUSE, Crew, together
+from tunnelmark.run import interfaces
+from tunnelmark.run.crew import BESIDE, PAUSE, Crew, together
+from tunnelmark.run.interfaces import Interfaces
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Command, Daemon, Deployment, Hand, Holds, Settled, Step
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
@@ -29,6 +31,7 @@ NORMAL = {"mtu": 1280, "txqueuelen": 500}
 can have it, and the packets that a TUN device queues unless told otherwise (Linux: drivers/net/tun.c)."""
 
 _STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
+_MORE_TIME = "a study gives more time by `ready_timeout`"
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
 _ASK_EVERY, _ASK_TIMES = 10, 100_000  # milliseconds, and how often, while the first packet is waited for
 _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
@@ -37,12 +40,6 @@ _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 # wherever a VPN that is not up yet loses a question. Prints what was set before.
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
-# What daemons may have written: all of a node's private folders but for the workload's, and what changed in /var/lib,
-# which is a copy of the machine's (see lab.isolate). Dot files of /run are the lab's.
-_FORGET = f"""cd /run && for kept in *; do
-case $kept in {WORKLOAD_FOLDER.name}|lock) ;; *) rm -rf "$kept" ;; esac; done
-rm -rf /tmp/*; [ -L /var/run ] || rm -rf /var/run/*
-cd /run/.lab/var-lib/upper 2>/dev/null && find . -mindepth 1 -maxdepth 1 | (cd /var/lib && xargs -r -d '\\n' rm -rf)"""
 _Result = TypeVar("_Result")
 
 
@@ -54,20 +51,31 @@ class Tunnel:
     """
 
     def __init__(
-        self, lab: Lab, deployment: Deployment, logs: Path, *, path: str = "", normalised: bool = False
+        self,
+        lab: Lab,
+        deployment: Deployment,
+        logs: Path,
+        *,
+        path: str = "",
+        normalised: bool = False,
+        logs_are: str = BESIDE,
     ) -> None:
         self._lab = lab
         self._deployment = deployment
         self._env = {"PATH": path or path_of()}
-        self._crew = Crew(lab, logs, self._env)
+        self._crew = Crew(lab, logs, self._env, logs_are)
+        self._logs_are = logs_are
         self._normalised = normalised
         self.encrypted = deployment.encrypted
+        interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
+        self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}
         self.first_packet: dict[str, float] = {}
 
     async def start(self) -> None:
         """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
+        await self._interfaces.remember()
         if self._deployment.desk:
             await self._lab.middle.write(str(DESK / ".keep"), "")
         for argv in self._deployment.desk:
@@ -77,7 +85,13 @@ class Tunnel:
             await together(self._step(step, _STEP_TIMEOUT) for step in phase)
 
     async def answer(self, timeout: float) -> None:
-        """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds."""
+        """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds.
+
+        Sooner if a VPN is up on another interface than its driver says.
+        """
+        await self._interfaces.unless_misnamed(self._answer(timeout))
+
+    async def _answer(self, timeout: float) -> None:
         begun = self._crew.begun if self._crew.begun is not None else time.monotonic()
         deadline = time.monotonic() + timeout
         for node, overlay in self._deployment.overlays.items():
@@ -100,8 +114,9 @@ class Tunnel:
             directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
             silent = ", ".join(one for one in directions if one not in self.first_packet)
             raise NotReady(
-                f"no ping was answered over the overlay within {timeout:g} s: {silent}",
-                hint="see the daemons' logs beside this trial's raw output; `ready_timeout` in the study gives more time",
+                await self._interfaces.missing()
+                or f"no ping was answered over the overlay within {timeout:g} s: {silent}",
+                hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
             ) from None
         finally:
             for task in asking.values():
@@ -154,7 +169,7 @@ class Tunnel:
             )
 
     async def _forget(self, node: str) -> None:
-        await self._command(Command(node, ("sh", "-c", _FORGET)))
+        await self._lab.nodes[node].forget([WORKLOAD_FOLDER.name, "lock"])
         await asyncio.gather(*(self._place(file) for file in self._deployment.files if file.node == node))
 
     async def _normalise(self, nodes: Iterable[str]) -> None:
@@ -178,7 +193,7 @@ class Tunnel:
                 return
         raise NotReady(
             f"{one.daemon} on {one.node} answered but did not settle in time",
-            hint="the end of its log says what it waits for; `ready_timeout` in the study gives more time",
+            hint=f"the end of its log says what it waits for; {_MORE_TIME}",
         )
 
     async def _holds(self, one: Holds, deadline: float) -> None:
@@ -191,7 +206,7 @@ class Tunnel:
         said = (done.stderr or done.stdout).strip()[-300:] if done else ""
         raise NotReady(
             f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
-            hint=f"it said last: {said}" if said else "`ready_timeout` in the study gives more time",
+            hint=f"it said last: {said}" if said else _MORE_TIME,
         )
 
     async def _place(self, file: base.File) -> None:
@@ -216,7 +231,7 @@ class Tunnel:
         except LabError:
             raise NotReady(
                 f"{step.source} had no {step.path} for {step.node} within {patience:g} s",
-                hint="the logs of its daemons stand beside this trial's raw output",
+                hint=f"the logs of its daemons are {self._logs_are}",
             ) from None
         await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
 
@@ -240,7 +255,10 @@ class Tunnel:
             if shown.code == 0 and len(words) > 3:
                 return ip_address(words[3].partition("/")[0])
             await asyncio.sleep(PAUSE)
-        raise NotReady(f"{interface} on {node} got no address in time", hint="see the daemon's log")
+        raise NotReady(
+            await self._interfaces.missing() or f"{interface} on {node} got no address in time",
+            hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
+        )
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
         """As soon as the overlay interface is there, have it ask for addresses as often as pings are sent; what was set before."""

@@ -20,6 +20,7 @@ from tunnelmark.vpns.features import Fact, Features
 
 __all__ = ["Fact", "Features"]  # a driver finds all it needs here
 
+LONGEST_INTERFACE = 15  # bytes of an interface's name: IFNAMSIZ in <linux/if.h> less the final zero
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
 
 
@@ -163,6 +164,17 @@ class Overlay:
 
     interface: str
     address: IPv4Address | IPv6Address | None = None
+
+
+def interface_fault(name: str) -> str:
+    """What is wrong with the name of a network interface, in words; empty if Linux takes it (dev_valid_name())."""
+    if not name or name in (".", ".."):
+        return "is none"
+    if len(name.encode()) > LONGEST_INTERFACE:
+        return f"has {len(name.encode())} bytes, and Linux takes {LONGEST_INTERFACE}"
+    if any(letter in "/:" or letter.isspace() for letter in name):
+        return "holds a slash, a colon or a space"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

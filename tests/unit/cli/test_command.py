@@ -196,5 +196,27 @@ def test_a_broken_extra_file_does_not_break_completion(tmp_path: Path, monkeypat
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
     registry.vpns.cache_clear()
     command = click.Command("x", params=[click.Argument(["name"], type=VPN)])
-    assert ShellComplete(command, {}, "x", "_X_COMPLETE").get_completions([], "") == []
+    completed = [item.value for item in ShellComplete(command, {}, "x", "_X_COMPLETE").get_completions([], "tin")]
+    assert "tinc" in completed
+    registry.vpns.cache_clear()
+
+
+def test_a_broken_extra_file_stops_only_who_asks_for_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tunnelmark import registry
+
+    (tmp_path / "vpns").mkdir()
+    (tmp_path / "vpns" / "mine.py").write_text('NAME = "ours"\ndef broken(:')
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(registry, "_broken", {})
+    registry.vpns.cache_clear()
+    assert cli.main(["compare", "tinc", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert "tinc" in said.out
+    assert said.err.startswith("warning: ") and "mine.py" in said.err and "SyntaxError" in said.err
+    for name in ("ours", "mine"):
+        assert cli.main(["compare", name, "--dry-run"]) == 2
+        said = capsys.readouterr()
+        assert said.err.startswith("error: ") and "mine.py" in said.err and "SyntaxError" in said.err
     registry.vpns.cache_clear()

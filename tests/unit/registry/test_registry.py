@@ -24,6 +24,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(PATH_VARIABLE, raising=False)
     registry.vpns.cache_clear()
     registry.workloads.cache_clear()
+    monkeypatch.setattr(registry, "_broken", {})
     yield
     registry.vpns.cache_clear()
     registry.workloads.cache_clear()
@@ -95,18 +96,31 @@ def test_a_file_without_a_driver_is_passed_over(tmp_path: Path, monkeypatch: pyt
         (EXTRA.format(name="tinc"), "the name 'tinc' is taken by tunnelmark.vpns.tinc"),
     ],
 )
-def test_a_broken_extra_file_is_named(text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_extra_file_is_named_and_left_out(
+    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     file = extra(tmp_path, text, monkeypatch)
-    with pytest.raises(UsageError) as caught:
-        registry.vpns()
-    assert str(file) in caught.value.message
-    assert says in caught.value.message
-    assert caught.value.hint
-
-
-def test_a_broken_driver_does_not_hide_the_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra(tmp_path, "DRIVER = oops", monkeypatch)
+    assert "tinc" in registry.vpns()
     assert "ping" in registry.workloads()
+    assert registry.vpn("tinc").title == "tinc"
+    (error,) = registry.broken()
+    assert str(file) in error.message
+    assert says in error.message
+    assert error.hint
+    assert [record.getMessage() for record in caplog.records] == [f"{error.message}: left out ({error.hint})"]
+
+
+@pytest.mark.parametrize("text", ['NAME = "openconnect"\ndef broken(:', "def broken(:"])
+def test_who_asks_for_what_a_broken_file_holds_learns_why(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra(tmp_path, text, monkeypatch)
+    name = "openconnect" if "openconnect" in text else "mine"  # the file is called mine.py
+    for ask in (registry.vpn, registry.arm):
+        with pytest.raises(UsageError, match="SyntaxError"):
+            ask(name)
+    with pytest.raises(UnknownName, match="wiregard"):
+        registry.vpn("wiregard-go")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ BUSYBOX = ("busybox-static",)
 
 _PATIENCE = 3.0  # seconds between asking a guest to end and ending it
 _TAIL = 15  # lines of the console in an error
+_HASTE = 0.5  # seconds for the same when somebody has stopped us
 _LOOK = 0.2  # seconds between two looks at what a command prints
 
 
@@ -85,7 +86,7 @@ class Machine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._end()
+        await self._end(_HASTE if kind is asyncio.CancelledError else _PATIENCE)
 
     async def run(
         self,
@@ -204,7 +205,7 @@ class Machine:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGKILL)
 
-    async def _end(self) -> None:
+    async def _end(self, patience: float = _PATIENCE) -> None:
         """End the guest, politely first, and remove what is not a result."""
         process, self._process = self._process, None
         try:
@@ -212,7 +213,7 @@ class Machine:
                 if process.stdin is not None and self._ready is not None and self._ready.done():
                     process.stdin.write(b"end\n")
                     try:
-                        await asyncio.wait_for(process.wait(), _PATIENCE)
+                        await asyncio.wait_for(process.wait(), patience)
                     except TimeoutError:
                         process.kill()
                 else:

@@ -1,0 +1,82 @@
+"""Ctrl-C: a command ends within two seconds of it, whatever it does just then, with a word on how to go on.
+
+The first Ctrl-C is a KeyboardInterrupt where the command stands, also in the middle of work that does not await anything, and
+everything is taken down in order. Should that take too long, or at a second Ctrl-C, the process ends at once: the kernel and
+the janitor take away what a lab has made, as after `kill -9`.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+CODE = 130
+"""The exit code of a command that was stopped: 128 + SIGINT, as shells have it."""
+
+ANEW = "nothing is left of it; the same command begins anew"
+
+_PATIENCE = 1.2  # seconds for an orderly end, so that two are kept on a machine that stands still at times
+_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar that is torn off leaves it hidden
+
+_words: Callable[[], str] = lambda: ANEW  # noqa: E731  # what is said if the command is stopped now
+_stopped = False
+
+
+def goes_on(words: str | Callable[[], str]) -> None:
+    """Say what is to be said if the command is stopped from now on: how to go on, as a sentence without its full stop."""
+    global _words  # noqa: PLW0603  # one command runs in a process
+    _words = words if callable(words) else lambda: words
+
+
+def sentence() -> str:
+    """What is said when the command has been stopped."""
+    return f"stopped; {_words()}"
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Hear Ctrl-C for the length of a command; where it is ignored, as behind a shell's `&`, it stays so."""
+    goes_on(ANEW)
+    try:
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.SIG_IGN:
+            yield
+            return
+        signal.signal(signal.SIGINT, _hear)
+    except ValueError:  # not in the main thread, where no signal is handled
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _hear(_: int, __: FrameType | None) -> None:
+    global _stopped  # noqa: PLW0603
+    if _stopped:
+        _end()
+    _stopped = True
+    # No `threading`: its locks may be held by the very code that was interrupted.
+    _thread.start_new_thread(_insist, ())
+    raise KeyboardInterrupt
+
+
+def _insist() -> None:
+    time.sleep(_PATIENCE)
+    _end()
+
+
+def _end() -> None:
+    try:
+        if sys.stdout.isatty():
+            os.write(1, _SHOW_CURSOR)
+        os.write(2, f"\n{sentence()}\n".encode())
+    finally:
+        os._exit(CODE)

@@ -1,0 +1,23 @@
+"""Says that root is needed, and how this machine gives it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from tunnelmark.errors import MissingPart
+
+
+def require(what: str) -> None:
+    """MissingPart unless this process is root's; `what` begins the sentence: "the lab makes network namespaces"."""
+    if os.geteuid() != 0:
+        raise MissingPart(f"{what} and needs root", hint=how())
+
+
+def how() -> str:
+    """How somebody becomes root here, as a hint."""
+    if shutil.which("sudo"):
+        return "run it again with sudo"
+    return (
+        "there is no sudo here: become root (`su -`; in a container, start it as root), and run the same command again"
+    )

@@ -1,0 +1,106 @@
+"""A clone works wherever it stands: below the folders of which every node has its own, in a private home, with spaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import clones
+from support.command import journal
+from tunnelmark.lab.programs import find
+
+pytestmark = pytest.mark.root
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A new folder below the one named, which goes with the test."""
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-place-", dir=request.param) as made:
+        yield Path(made)
+
+
+def as_if_by_sudo(home: Path) -> dict[str, str]:
+    """The environment that sudo gives a command of the user `nobody`, whose home is that folder."""
+    return {
+        "SUDO_USER": "nobody",
+        "SUDO_UID": str(NOBODY),
+        "SUDO_GID": str(NOBODY),
+        "SUDO_COMMAND": "x",
+        "HOME": str(home),
+    }
+
+
+def demonstrate(clone: Path, env: dict[str, str]) -> None:
+    """The demo's study, shortened, and an emulated link, in the clone; one VPN's daemon is a program of the clone itself."""
+    own = clone / "own programs"
+    own.mkdir()
+    shutil.copy2(find("tincd"), own)
+    done = clones.run(clone, "run", clones.study(clone), "--bin", f"tincd={own / 'tincd'}", "--out", "results", env=env)
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a gate may fail on a busy machine
+    assert (clone / "results" / "report.html").is_file()
+    trials = journal(clone / "results")
+    assert {(trial["arm"], trial["workload"]) for trial in trials} == {
+        (arm, workload) for arm in ("direct", "direct-again", "tinc") for workload in ("ping", "tcp", "udp")
+    }
+    assert not [trial for trial in trials if trial["outcome"] == "failed"], trials  # void: the machine stood still
+    environment = json.loads((clone / "results" / "environment.json").read_text())
+    assert str(clone) in json.dumps(environment["vpns"]["tinc"])
+    link = clones.run(clone, "prove-link", "wifi-good+fast-ethernet", "--probes", "200", "--json", env=env)
+    assert link.returncode in (0, 1), link.stdout + link.stderr
+    assert json.loads(link.stdout)["lines"]
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/run"], indirect=True)
+def test_a_clone_below_a_folder_that_nodes_have_of_their_own(folder: Path) -> None:
+    demonstrate(clones.clone(folder), {"HOME": str(folder)})
+
+
+@pytest.mark.parametrize("folder", ["/var/tmp"], indirect=True)
+def test_a_clone_in_another_user_s_private_home_through_sudo(folder: Path) -> None:
+    clone = clones.clone(folder)
+    folder.chmod(0o700)
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    demonstrate(clone, as_if_by_sudo(folder))
+
+
+@pytest.mark.parametrize("folder", ["/var/tmp"], indirect=True)
+def test_a_clone_in_a_path_with_a_space(folder: Path) -> None:
+    home = folder / "a home with spaces"
+    home.mkdir()
+    demonstrate(clones.clone(home), {"HOME": str(home)})
+
+
+@pytest.mark.parametrize("folder", ["/tmp"], indirect=True)
+def test_what_a_node_forgets_or_writes_is_not_the_clone_s(folder: Path) -> None:
+    """Nodes see the clone, can run it, cannot change it, and forgetting what they wrote spares it."""
+    clone = clones.clone(folder)
+    up = clones.run(clone, "lab", "up", "pair", "--name", "places-lab")
+    assert up.returncode == 0, up.stderr
+    try:
+        inside = ["lab", "exec", "--name", "places-lab", "a", "--"]
+        seen = clones.run(
+            clone, *inside, str(clone / ".venv/bin/python"), "-c", "import tunnelmark; print(tunnelmark.__file__)"
+        )
+        assert Path(seen.stdout.strip()).is_relative_to(clone), seen.stderr
+        removed = clones.run(clone, *inside, "rm", "-rf", str(clone / "src"))
+        assert removed.returncode != 0 and "Read-only" in removed.stderr
+        assert clones.run(clone, *inside, "ls", "/tmp").stdout.split() == [folder.name]
+        assert not (clone / "results").exists()
+    finally:
+        assert clones.run(clone, "lab", "down", "--name", "places-lab").returncode == 0
+    assert (
+        subprocess.run(
+            ["git", "-C", clone, "-c", "safe.directory=*", "status"], check=False, capture_output=True
+        ).returncode
+        == 0
+    )

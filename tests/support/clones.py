@@ -1,0 +1,76 @@
+"""Makes real clones of this checkout in places of one's choice, installed as set-up does it but within seconds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_OURS = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}  # others' checkouts too
+
+
+def clone(folder: Path) -> Path:
+    """A clone in a new folder `tunnelmark` there, with this checkout's code as it is now; returns its path.
+
+    What set-up fetches and compiles is taken from this checkout: third-party packages are found here, and the programs in Rust
+    are copies. The project itself is installed by pip, which also writes the command.
+    """
+    made = folder / "tunnelmark"
+    _do("git", "clone", "--quiet", "--local", str(ROOT), str(made), env=_OURS)
+    for part in ("src", "scripts"):  # what was not committed yet is tested too
+        shutil.copytree(ROOT / part, made / part, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    _do(sys.executable, "-m", "venv", "--without-pip", str(made / ".venv"))
+    python = made / ".venv" / "bin" / "python"
+    packages = next((made / ".venv" / "lib").glob("python*/site-packages"))
+    (packages / "third-party.pth").write_text("".join(f"{place}\n" for place in sys.path if "site-packages" in place))
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
+    _do(*pip, "--no-deps", "--no-build-isolation", "--no-index", "--force-reinstall", "-e", str(made))
+    programs = made / "target" / "release"
+    programs.mkdir(parents=True)
+    for program in (ROOT / "target" / "release").glob("tunnelmark-*"):
+        if os.access(program, os.X_OK):
+            shutil.copy2(program, programs)
+    return made
+
+
+def study(folder: Path) -> Path:
+    """`make demo`'s study in a clone, shortened: one block, three of its arms, trials of a second."""
+    text = next(folder.glob("src/tunnelmark/data/studies/quick.toml")).read_text()
+    for arm in ("wireguard-go", "openvpn", "nebula", "yggdrasil"):
+        text = text.replace(f'[[arm]]\nname = "{arm}"\n\n', "")
+    text = text.replace("blocks = 5", "blocks = 1").replace('duration = "2 s"', 'duration = "1 s"')
+    assert text.count("[[arm]]") == 3, text
+    file = folder / "short.toml"
+    file.write_text(text)
+    return file
+
+
+def run(
+    clone: Path, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 240
+) -> subprocess.CompletedProcess[str]:
+    """Run the clone's own command as its Makefile does, from the clone."""
+    return subprocess.run(
+        ["scripts/as-root", ".venv/bin/tunnelmark", *map(str, arguments)],
+        cwd=clone,
+        env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        | {"COLUMNS": "120"}
+        | dict(env or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def _do(*argv: str, env: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(argv, env=os.environ | dict(env or {}), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
