@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunnelmark.errors import PlanError, UnknownName, nearest
+from tunnelmark.plan import auto
+from tunnelmark.plan.auto import Fixed
 
 Kind = Literal["study", "profile", "topology"]
 
@@ -46,6 +48,13 @@ class Files:
             raise UnknownName(kind, name, known)
         candidates = (folder / FOLDERS[kind] / f"{name}.toml" for folder in self.folders)
         return next(file for file in candidates if file.is_file())
+
+    def fixed(self) -> dict[str, Fixed]:
+        """Which rate a profile's `auto` stands for, by profile: what the first folder says that says so."""
+        for folder in self.folders:
+            if (file := folder / auto.FILE).is_file():
+                return auto.read(read_text(file), str(file))
+        return {}
 
     def find_study(self, name_or_path: str) -> Path:
         """The study file behind a name (`quick`) or a path (`./my.toml`).

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
 from tunnelmark.errors import UsageError, nearest
+from tunnelmark.plan import auto
+from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.fields import OfLink
 from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
 from tunnelmark.plan.topologies import parse_topology
+from tunnelmark.units import Share
 
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
@@ -73,15 +79,19 @@ def parse_study(
         watched = (*watched, STACKS)
     problems.raise_if_any()
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
+    fixed = files.fixed()
     profiles, topologies = [], []
     for name in table.profiles:
         sources = _sources(name, files)
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
-        profiles.append(parse_profile(sources))
+        profiles.append(parse_profile(sources, fixed.get(name)))
     for name in table.topologies:
         topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
         topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
+    if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
+        inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
+    _have_rates(uses, profiles, problems)
     return Study(
         name=table.name,
         title=table.title,
@@ -100,6 +110,22 @@ def parse_study(
     )
 
 
+def fix(study: Study, rates: Mapping[str, Fixed]) -> Study:
+    """The study with these rates, by profile, for those that were left to the machine; its inputs say so from now on."""
+    profiles = []
+    for profile in study.profiles:
+        if profile.auto is not None and profile.name in rates:
+            texts = {part: f"{FOLDERS['profile']}/{part}.toml" for part in profile.name.split(JOIN)}
+            sources = [Source(part, place, study.inputs[place]) for part, place in texts.items()]
+            profiles.append(parse_profile(sources, rates[profile.name]))
+        else:
+            profiles.append(profile)
+    before = auto.read(study.inputs[auto.FILE], auto.FILE) if auto.FILE in study.inputs else {}
+    used = before | {profile.name: rates[profile.name] for profile in study.profiles if profile.name in rates}
+    inputs = dict(study.inputs) | ({auto.FILE: auto.write(used)} if used else {})
+    return replace(study, profiles=tuple(profiles), inputs=inputs)
+
+
 def save_inputs(study: Study, folder: Path) -> None:
     """Write the study's file and the profile and topology files it uses below `folder`.
 
@@ -112,9 +138,12 @@ def save_inputs(study: Study, folder: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-def load_profile(name: str, files: Files) -> Profile:
-    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used."""
-    return parse_profile(_sources(name, files))
+def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile:
+    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used.
+
+    `fixed` is what a rate `auto` stands for.
+    """
+    return parse_profile(_sources(name, files), fixed or files.fixed().get(name))
 
 
 def _sources(name: str, files: Files) -> list[Source]:
@@ -212,10 +241,30 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
             continue
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
-        if _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, options))
+        if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
+            uses.append(Use(name, table.workload, options, _shares(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
+
+
+def _shares(options: BaseModel) -> dict[str, Share]:
+    """Those of the options that are a share of the link's rate."""
+    able = [name for name, field in type(options).model_fields.items() if field.annotation == get_args(OfLink)[0]]
+    values = {name: getattr(options, name) for name in able}
+    return {name: value for name, value in values.items() if isinstance(value, Share)}
+
+
+def _have_rates(uses: tuple[Use, ...], profiles: list[Profile], problems: Problems) -> None:
+    """PlanError if a workload asks for a share of the rate of a link that has none."""
+    for place, use in enumerate(uses):
+        for name, share in use.shares.items():
+            for profile in (profile for profile in profiles if profile.rate is None):
+                problems.add(
+                    ("workload", place, "options", name),
+                    f"{share} of what? The profile {profile.name!r} has no rate (in {use.name!r})",
+                    f"state a rate such as '100 Mbit/s', or join one: '{profile.name}+fast-ethernet'",
+                )
+    problems.raise_if_any()
 
 
 def _distinct(
