@@ -50,6 +50,7 @@ def main(place: Path) -> int:
 
 
 def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli import capacity
     from tunnelmark.cli.run import measure, prepare, require
 
     files = Files((place / "inputs",))
@@ -59,8 +60,9 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     require(plan, kit, console)
     prepare(plan, kit, console)
-    folder = Path(asked["folder"])
-    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH))
+    study, measured = capacity.before(study, kit, console, look=False)
+    plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
+    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, **more))
     return {}
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import bins, capacity, links, names, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
@@ -59,6 +59,7 @@ _dry = click.option(
 @watchers.option
 @bins.option
 @vm.options
+@capacity.option
 @_dry
 def run(
     study: str | None,
@@ -72,6 +73,7 @@ def run(
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
+    measure_first: bool,
 ) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
@@ -111,7 +113,7 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
+    return _run(loaded, out, dry_run=dry_run, guests=vm.chosen(backend, kernels), measure_first=measure_first)
 
 
 @click.command()
@@ -126,6 +128,7 @@ def run(
 @watchers.option
 @bins.option
 @vm.options
+@capacity.option
 @_dry
 def compare(
     vpns: tuple[str, ...],
@@ -141,6 +144,7 @@ def compare(
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
+    measure_first: bool,
 ) -> int:
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
@@ -158,10 +162,18 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
-    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests)
+    return _run(study, out, dry_run=dry_run, guests=guests, measure_first=measure_first)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
+def _run(
+    study: Study,
+    out: Path | None,
+    *,
+    dry_run: bool,
+    guests: tuple[str, ...],
+    resuming: bool = False,
+    measure_first: bool = True,
+) -> int:
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     console = Console(highlight=False)
@@ -171,6 +183,11 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
     if not guests:  # a guest says itself what it lacks
         require(plan, kit, console)
         prepare(plan, kit, console)
+    measured: Mapping[str, Any] = {}
+    if not guests and not resuming:  # a guest measures itself; results that were begun have their rates
+        with alone(console):
+            study, measured = capacity.before(study, kit, console, look=measure_first)
+        plan = order(study)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, guests) if guests else {named: ""}
     for folder, release in places.items():
@@ -180,7 +197,7 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
                 if guests:
                     vm.study(study, folder, release, console, resuming=resuming)
                 else:
-                    asyncio.run(measure(plan, kit, folder, resuming, console))
+                    asyncio.run(measure(plan, kit, folder, resuming, console, measured=measured))
         except KeyboardInterrupt:
             console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
             return _STOPPED
@@ -199,10 +216,11 @@ async def measure(
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,
+    measured: Mapping[str, Any] | None = None,
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
-    `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
+    `measured` is what was found of the machine before. `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
     there first.
     """
     begun, started = time.monotonic(), time.time()
@@ -215,6 +233,7 @@ async def measure(
         used = [kit.workloads[use.workload].part for use in plan.study.workloads]
         now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
+        now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
         if resuming:
             store.require_same(folder, now)

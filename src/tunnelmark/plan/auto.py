@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import Field
 
 from tunnelmark.plan.fields import ProfileName, RateText
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import parse
 from tunnelmark.plan.schema import Table
-from tunnelmark.units import Rate
+from tunnelmark.units import Rate, Size
 
 FILE = "fixed.toml"
 """Beside the folders of a study's inputs: which rate each `auto` stands for in these results."""
@@ -30,6 +32,8 @@ The other half is for what the link does not: two ends that send and receive, a 
 machine that has less to give in the next minute. docs/method.md has the measurement.
 """
 
+_QUEUE = 0.01  # seconds at the rate, for a link that had none: as the profile fast-ethernet
+_PACKETS = 16 * 1514  # bytes: below, TCP's first window would meet a full queue
 _AUTO, _BOUND = "auto", "at most"
 
 
@@ -96,3 +100,17 @@ def write(fixed: Mapping[str, Fixed]) -> str:
             f'\n[[rate]]\nprofile = "{name}"\nrate = "{each.rate}"\nbecause = {json.dumps(each.because, ensure_ascii=False)}\n'
         )
     return "".join(lines)
+
+
+def at(profile: Profile, rate: Rate) -> Profile:
+    """The profile with no rate above this one, and queues that take as long as before; a link without a rate gets it."""
+    return replace(profile, forward=_way_at(profile.forward, rate), back=_way_at(profile.back, rate), auto=None)
+
+
+def _way_at(way: Direction, rate: Rate) -> Direction:
+    if way.rate is None:
+        return replace(way, rate=rate, queue=Size(max(round(_QUEUE * rate / 8), _PACKETS)))
+    if way.rate <= rate:
+        return way
+    queue = None if way.queue is None else Size(max(round(way.queue * rate / way.rate), _PACKETS))
+    return replace(way, rate=rate, queue=queue)
