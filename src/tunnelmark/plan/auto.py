@@ -33,7 +33,6 @@ machine that has less to give in the next minute. docs/method.md has the measure
 """
 
 _QUEUE = 0.01  # seconds at the rate, for a link that had none: as the profile fast-ethernet
-_PACKETS = 16 * 1514  # bytes: below, TCP's first window would meet a full queue
 _AUTO, _BOUND = "auto", "at most"
 
 
@@ -103,14 +102,11 @@ def write(fixed: Mapping[str, Fixed]) -> str:
 
 
 def at(profile: Profile, rate: Rate) -> Profile:
-    """The profile with no rate above this one, and queues that take as long as before; a link without a rate gets it."""
+    """The profile with no rate above this one; a link without a rate gets it, with a queue of 10 ms."""
     return replace(profile, forward=_way_at(profile.forward, rate), back=_way_at(profile.back, rate), auto=None)
 
 
 def _way_at(way: Direction, rate: Rate) -> Direction:
     if way.rate is None:
-        return replace(way, rate=rate, queue=Size(max(round(_QUEUE * rate / 8), _PACKETS)))
-    if way.rate <= rate:
-        return way
-    queue = None if way.queue is None else Size(max(round(way.queue * rate / way.rate), _PACKETS))
-    return replace(way, rate=rate, queue=queue)
+        return replace(way, rate=rate, queue=Size(round(_QUEUE * rate / 8)))
+    return replace(way, rate=min(way.rate, rate))

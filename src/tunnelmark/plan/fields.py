@@ -40,23 +40,11 @@ def _rate_or_share(text: object) -> Rate | Share:
     return Rate.parse(text)
 
 
-def _size_or_duration(text: object) -> Size | Duration:
-    """ValueError unless it is a size, or the time in which the rate sends as much."""
-    try:
-        return Size.parse(text)
-    except ValueError as error:
-        try:
-            return Duration.parse(text)
-        except ValueError:
-            raise error from None
-
-
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
 OfLink = Annotated[Rate | Share, PlainValidator(_rate_or_share), PlainSerializer(str)]
 """A rate, or a share of the rate of the link that a trial runs on; the trial is given the rate (`Use.over`)."""
 
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
-QueueText = Annotated[Size | Duration, PlainValidator(_size_or_duration)]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]
 WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(_seconds)]
 MomentText = Annotated[Duration, PlainValidator(Duration.parse_moment), PlainSerializer(_seconds)]

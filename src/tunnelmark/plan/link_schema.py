@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainValidator
 
 from tunnelmark.plan.auto import Auto
-from tunnelmark.plan.fields import DurationText, MomentText, QueueText, RateText, ShareText, SizeText
+from tunnelmark.plan.fields import DurationText, MomentText, RateText, ShareText, SizeText
 from tunnelmark.plan.impairments import Distribution
 from tunnelmark.plan.schema import Table
 from tunnelmark.units import Rate, Share
@@ -139,13 +139,10 @@ class ScheduleTable(Table):
 
 
 class DirectionTable(StagesTable):
-    """`[profile.forward]`, `[profile.back]`; here a rate may be left to the machine, and a queue be a time at that rate."""
+    """`[profile.forward]`, `[profile.back]`; here a rate may be left to the machine."""
 
     rate: Annotated[Rate | Auto, PlainValidator(Auto.parse)] | None = Field(  # type: ignore[assignment]
         default=None, description="a rate above zero such as '100 Mbit/s', 'auto', or 'auto, at most 1 Gbit/s'"
-    )
-    queue: QueueText | None = Field(  # type: ignore[assignment]
-        default=None, description="a size above zero such as '512 KiB', or a time at the rate such as '4 ms'"
     )
     limit: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on, such as 1000")
     blackouts: list[BlackoutTable] | None = Field(default=None, description="a list of tables with start and length")

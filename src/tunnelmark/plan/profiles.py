@@ -34,7 +34,7 @@ from tunnelmark.plan.link_schema import (
 )
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import Location, Problems, dotted, parse
-from tunnelmark.units import Duration, Rate, Size
+from tunnelmark.units import Rate
 
 JOIN = "+"
 """Stands between the names of profiles that are one together."""
@@ -81,7 +81,7 @@ def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Prof
     given = {key: stated.value for key, stated in whole.items()}
     model: Model = given.get("model", "stated")
     asked = _autos(ways)
-    _fix(ways, fixed, problems)
+    _fix(ways, fixed)
     cited = [table.source for _, table in tables]
     if asked and fixed is not None:
         cited.append(f"rate {fixed.rate}: {fixed.because}")
@@ -105,23 +105,13 @@ def _autos(ways: Mapping[str, dict[str, _Stated]]) -> list[Rate]:
     return [value.at_most for value in stated if isinstance(value, Auto)]
 
 
-def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None, problems: Problems) -> None:
-    """Put figures where a rate is left to the machine, and where a queue is a time at the rate.
-
-    As long as the rate is not fixed, its bound stands there, so that everything else can be checked.
-    """
+def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None) -> None:
+    """Put a figure where a rate is left to the machine: its bound as long as it is not fixed, to check everything else by."""
     for way in ways.values():
-        rate, queue = way.get("rate"), way.get("queue")
-        if rate is not None and isinstance(rate.value, Auto):
-            bound = rate.value.at_most
-            rate = way["rate"] = replace(rate, value=Rate(bound if fixed is None else min(fixed.rate, bound)))
-        if queue is not None and isinstance(queue.value, Duration):
-            if rate is None:
-                problems.add(
-                    queue.key, f"{queue.value} of what? There is no rate", "state a rate, or the queue in bytes"
-                )
-            size = Size(max(round((rate.value if rate else 0) * queue.value / 8), 1))
-            way["queue"] = replace(queue, value=size)
+        stated = way.get("rate")
+        if stated is not None and isinstance(stated.value, Auto):
+            bound = stated.value.at_most
+            way["rate"] = replace(stated, value=Rate(bound if fixed is None else min(fixed.rate, bound)))
 
 
 def _stages(table: ProfileTable, way: str, source: Source) -> dict[str, _Stated]:

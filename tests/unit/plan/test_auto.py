@@ -1,4 +1,4 @@
-"""A rate that is left to the machine, a queue in time, an offer as a share of the link: what is asked, fixed and kept."""
+"""A rate that is left to the machine, an offer as a share of the link: what is asked, fixed and kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunnelmark.plan.load import fix, load_profile, load_study, parse_study, sav
 from tunnelmark.plan.model import Study
 from tunnelmark.plan.order import order
 from tunnelmark.units import Rate
-from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, PingOptions, write
+from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, PingOptions
 
 
 class Offers(PingOptions):
@@ -67,9 +67,9 @@ class TestAProfile:
         found = load_profile("auto", FILES)
         assert found.auto == found.rate == 1_000_000_000
 
-    def test_has_its_rate_and_a_queue_of_the_same_time_when_it_is_fixed(self):
+    def test_has_its_rate_when_it_is_fixed(self):
         found = load_profile("auto", FILES, SLOW)
-        assert (found.auto, found.rate, found.queue) == (None, 200_000_000, 100_000)
+        assert (found.auto, found.rate, found.queue) == (None, 200_000_000, 512 * 1024)
         assert found.forward == found.back
         assert "rate 200 Mbit/s: half of" in found.source
 
@@ -81,10 +81,16 @@ class TestAProfile:
         assert found.rate == 200_000_000
         assert found.forward.delay is not None
 
-    def test_without_a_rate_has_no_queue_in_time(self, tmp_path):
-        write(tmp_path, '[profile]\ntitle = "T"\nsource = "S"\nqueue = "4 ms"\n', "profiles/odd.toml")
-        with pytest.raises(PlanError, match="4 ms of what"):
-            load_profile("odd", Files((tmp_path,)))
+    def test_that_is_slower_has_the_same_buffer(self):
+        found = auto.at(load_profile("gigabit", FILES), SLOW.rate)
+        assert (found.rate, found.back.rate, found.queue) == (200_000_000, 200_000_000, 512 * 1024)
+
+    def test_that_is_slower_already_stays(self):
+        assert auto.at(load_profile("fast-ethernet", FILES), SLOW.rate) == load_profile("fast-ethernet", FILES)
+
+    def test_without_a_rate_gets_one_and_a_queue_of_ten_milliseconds(self):
+        found = auto.at(load_profile("wifi-bad", FILES), SLOW.rate)
+        assert (found.rate, found.queue) == (200_000_000, 250_000)
 
 
 class TestAStudy:

@@ -69,7 +69,7 @@ class TestTheQuickStudy:
         assert [use.name for use in study.workloads] == ["ping", "tcp", "udp"]
         assert study.blocks == 5
         (auto,) = study.profiles
-        assert (auto.name, auto.auto, str(auto.queue)) == ("auto", Rate.parse("1 Gbit/s"), "500 kB")
+        assert (auto.name, auto.auto, str(auto.queue)) == ("auto", Rate.parse("1 Gbit/s"), "512 KiB")
 
 
 class TestSavedInputs:
