@@ -19,7 +19,8 @@ from tunnelmark.lab import capacity, wakeups
 from tunnelmark.lab.known import Known
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.plan.auto import Fixed
-from tunnelmark.plan.load import fix
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import fix, load_profile
 from tunnelmark.plan.model import Profile, Study, Topology
 from tunnelmark.run.fitness import Fitness, Load, examine, load_of
 from tunnelmark.run.loop import Kit
@@ -109,6 +110,23 @@ async def rate_of(keeper: Keeper, known: Known, topology: Topology, profile: Pro
     if chosen.holds:
         known.put(name, {"rate": int(made.rate), "because": made.because})
     return made
+
+
+async def closed(keeper: Keeper, profile: Profile, topology: Topology) -> Profile:
+    """The profile with the rate that its `auto` stands for, for commands that take a profile and no study."""
+    if profile.auto is None:
+        return profile
+    return load_profile(profile.name, Files.standard(), await rate_of(keeper, Known.here(), topology, profile))
+
+
+def closed_now(profile: Profile, topology: Topology) -> Profile:
+    """The same with a keeper of its own, where none is there yet."""
+
+    async def measure() -> Profile:
+        async with Keeper() as keeper:
+            return await closed(keeper, profile, topology)
+
+    return profile if profile.auto is None else asyncio.run(measure())
 
 
 async def _fitness(keeper: Keeper, known: Known, topology: Topology, profile: Profile, load: Load) -> Fitness:

@@ -67,13 +67,14 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
 
 
 def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
-    from tunnelmark.cli import links
+    from tunnelmark.cli import capacity, links
     from tunnelmark.cli.prove import prove
     from tunnelmark.record.store import move
 
     files = Files.standard()
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
     links.require([profile])
+    profile = capacity.closed_now(profile, topology)
     raw = _SCRATCH / "proof"
     proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
     for file in raw.iterdir():

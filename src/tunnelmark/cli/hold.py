@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
+from tunnelmark.cli import capacity
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
 from tunnelmark.plan.files import Files
@@ -43,6 +44,7 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     begun = time.monotonic()
     async with Keeper(scratch=[state, logs]) as keeper:
         timings = {"keeper": time.monotonic() - begun}
+        what = what[0], await capacity.closed(keeper, what[1], what[0])
         trial_run = await keeper.up(*what)  # a lab made and ended, so that `--timings` can say both
         timings["gone"] = await trial_run.down()
         lab = await keeper.up(*what)

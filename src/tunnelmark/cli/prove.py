@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.cli import names, output, vm
+from tunnelmark.cli import capacity, names, output, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
@@ -64,6 +64,7 @@ def prove_link(
             for place, release in vm.places(folder, guests).items():
                 proofs.append(vm.proof(request, place, release, console))
         else:
+            what = what[0], capacity.closed_now(what[1], what[0])
             proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
     if as_json:
         shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]
