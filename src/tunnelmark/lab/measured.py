@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
@@ -72,11 +72,11 @@ async def measure(say: Callable[[str], None]) -> Measured:
     ciphers = crypto(_CRYPTO)
     async with Keeper() as keeper:
         say("the bare link, by one TCP stream and by small packets")
-        direct = await capacity.bulk(keeper, PAIR, capacity.BARE, 2)
-        direct_small = await capacity.datagrams(keeper, PAIR, capacity.BARE)
+        direct = await _best(lambda: capacity.bulk(keeper, PAIR, capacity.BARE))
+        direct_small = await _best(lambda: capacity.datagrams(keeper, PAIR, capacity.BARE))
         say("the emulator, by one TCP stream and by small packets")
-        emulator = await capacity.bulk(keeper, PAIR, capacity.HELD, 2)
-        emulator_small = await capacity.datagrams(keeper, PAIR, capacity.HELD)
+        emulator = await _best(lambda: capacity.bulk(keeper, PAIR, capacity.HELD))
+        emulator_small = await _best(lambda: capacity.datagrams(keeper, PAIR, capacity.HELD))
         say("the emulator under the load of a study")
         busy = await capacity.bulk(keeper, PAIR, BUSY, 4)
         say("the highest rate that the bare link fills")
@@ -85,6 +85,11 @@ async def measure(say: Callable[[str], None]) -> Measured:
     return Measured(
         direct, direct_small, emulator, emulator_small, busy, filled, ciphers, asleep, awake, max(steal, 0.0)
     )
+
+
+async def _best(look: Callable[[], Awaitable[Look]]) -> Look:
+    """The better of two looks: what a machine carries is what it can, not what other work left it for a second."""
+    return max([await look(), await look()], key=lambda found: found.packets)
 
 
 def crypto(seconds: float) -> Crypto:
