@@ -32,7 +32,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             env=everything,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert throttled(extra) > 0

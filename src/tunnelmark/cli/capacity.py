@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from tunnelmark.errors import UsageError
+from tunnelmark.errors import TunnelmarkError, UsageError
 from tunnelmark.lab import capacity, wakeups
 from tunnelmark.lab.known import Known
 from tunnelmark.lab.lab import Keeper
@@ -140,10 +140,14 @@ async def _fitness(keeper: Keeper, known: Known, topology: Topology, profile: Pr
     return found
 
 
-def _woken(known: Known) -> wakeups.Wakeups:
+def _woken(known: Known) -> wakeups.Wakeups | None:
+    """How late the machine wakes; None where it cannot be seen, for a study does not depend on it."""
     if (kept := known.get("wakeups")) is not None:
         return wakeups.Wakeups(**kept)
-    found = wakeups.measure(_WAKEUPS, awake=False)
+    try:
+        found = wakeups.measure(_WAKEUPS, awake=False)
+    except (TunnelmarkError, OSError):
+        return None
     known.put("wakeups", asdict(found))
     return found
 
