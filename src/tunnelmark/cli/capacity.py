@@ -54,6 +54,8 @@ def before(study: Study, kit: Kit, console: Console, *, look: bool) -> tuple[Stu
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
         return study, {}
+    if not console.is_terminal:
+        console.print("measuring what this machine carries (--no-measure leaves it out)", soft_wrap=True)
     with console.status("measuring what this machine carries (--no-measure leaves it out)"):
         found = asyncio.run(_measure(study, kit.workloads, open_, look))
     fixed = fix(study, found.rates)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,14 +13,13 @@ from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan import auto
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.fields import OfLink
 from tunnelmark.plan.files import FOLDERS, Files, Kind, read_text
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
+from tunnelmark.plan.shares import have_rates, shares
 from tunnelmark.plan.topologies import parse_topology
-from tunnelmark.units import Share
 
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
@@ -91,7 +89,7 @@ def parse_study(
     if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
-    _have_rates(uses, profiles, problems)
+    have_rates(uses, profiles, problems)
     return Study(
         name=table.name,
         title=table.title,
@@ -242,29 +240,9 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
         if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, options, _shares(made)))
+            uses.append(Use(name, table.workload, options, shares(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
-
-
-def _shares(options: BaseModel) -> dict[str, Share]:
-    """Those of the options that are a share of the link's rate."""
-    able = [name for name, field in type(options).model_fields.items() if field.annotation == get_args(OfLink)[0]]
-    values = {name: getattr(options, name) for name in able}
-    return {name: value for name, value in values.items() if isinstance(value, Share)}
-
-
-def _have_rates(uses: tuple[Use, ...], profiles: list[Profile], problems: Problems) -> None:
-    """PlanError if a workload asks for a share of the rate of a link that has none."""
-    for place, use in enumerate(uses):
-        for name, share in use.shares.items():
-            for profile in (profile for profile in profiles if profile.rate is None):
-                problems.add(
-                    ("workload", place, "options", name),
-                    f"{share} of what? The profile {profile.name!r} has no rate (in {use.name!r})",
-                    f"state a rate such as '100 Mbit/s', or join one: '{profile.name}+fast-ethernet'",
-                )
-    problems.raise_if_any()
 
 
 def _distinct(
