@@ -15,7 +15,7 @@ setup: ## install what is missing: Debian packages, a virtual environment, the p
 	@scripts/setup
 
 demo: setup ## run the quick study: seven arms, three workloads, a table and a report
-	@scripts/as-root $(BIN)/tunnelmark run quick $(ARGS)
+	@scripts/demo $(ARGS)
 
 peers: setup ## install the VPNs that are built soon, for the tests (tunnelmark peers install --all for the rest)
 	@$(BIN)/tunnelmark peers install --quick

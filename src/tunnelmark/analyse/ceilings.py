@@ -62,7 +62,7 @@ def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
 def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
     rates = {profile.name: profile.rate for profile in plan.profiles}
-    offers = {workload.name: workload.offered for workload in plan.workloads}
+    uses = {workload.name: workload for workload in plan.workloads}
     shares = []
     for cell in cells:
         rate = rates[cell.setting.profile]
@@ -70,7 +70,7 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
             continue
         if cell.metric.primary and is_throughput(cell.metric) and cell.metric.fills > 0:
             direct = cell.spread.median
-            offered = offers[cell.setting.workload]
+            offered = uses[cell.setting.workload].offers(cell.setting.profile)
             shares.append(
                 LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, cell.metric.fills, offered)
             )
@@ -80,12 +80,12 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
 def capacities(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[Capacity, ...]:
     """What each workload reaches on the bare link of a profile that shapes and impairs nothing, by every rate it has."""
     free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
-    offers = {workload.name: workload.offered for workload in plan.workloads}
+    greedy = {workload.name for workload in plan.workloads if workload.offered is None and not workload.offered_by}
     return tuple(
         Capacity(cell.setting, cell.metric, cell.spread.median)
         for cell in cells
         if cell.arm == reference and cell.setting.profile in free and cell.spread is not None
-        if cell.metric.primary and is_rate(cell.metric) and offers[cell.setting.workload] is None
+        if cell.metric.primary and is_rate(cell.metric) and cell.setting.workload in greedy
     )
 
 

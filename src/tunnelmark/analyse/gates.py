@@ -39,6 +39,7 @@ def _link_filled(analysis: Analysis) -> Gate:
         use.name
         for use in plan.workloads
         if use.offered is None
+        and not use.offered_by
         and any(metric.primary and is_throughput(metric) and metric.fills > 0 for metric in use.metrics)
     ]
     if not greedy:

@@ -149,7 +149,7 @@ def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison
 def _with_ceilings(
     plan: PlanInfo, cells: tuple[Cell, ...], shares: tuple[LinkShare, ...], free: tuple[Capacity, ...]
 ) -> tuple[Cell, ...]:
-    offers = {use.name: use.offered for use in plan.workloads}
+    uses = {use.name: use for use in plan.workloads}
     filled = {(found.setting, found.metric): found for found in shares}
     medians = {
         (cell.arm, cell.setting, cell.metric.name): cell.spread.median for cell in cells if cell.spread is not None
@@ -161,7 +161,7 @@ def _with_ceilings(
             ceiling=ceiling_of(
                 cell,
                 filled.get((cell.setting, cell.metric.name)),
-                offers[cell.setting.workload],
+                uses[cell.setting.workload].offers(cell.setting.profile),
                 most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
                 ended_by_lab=medians.get((cell.arm, cell.setting, cell.metric.limited_by), 0.0) > 0,
             ),

@@ -31,6 +31,7 @@ NETEM_LIMIT = 1000
 _SLOTS = 10  # parts of a train
 _FEW = 20  # packets: with fewer there is no rate to tell
 _BEHIND = 0.01  # seconds that the emulator must be behind a sender; the look at it is exact to some milliseconds
+_PAUSE = 1e-3  # seconds beyond its plan after which a sender is said to have paused
 _UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
 
 
@@ -140,6 +141,15 @@ def _full(records: npt.NDArray[Any]) -> float:
     return float(np.median([np.quantile(slot, 0.98) for slot in slots]))
 
 
+def _paused(flow: Flow, records: npt.NDArray[Any]) -> float:
+    """Seconds in which the sender of a train sent nothing though packets were due, by the stamps of those that arrived."""
+    assert flow.train is not None
+    ordered = records[np.argsort(records["number"])]
+    sent, number = ordered["sent"].astype(np.int64), ordered["number"].astype(np.int64)
+    beyond = np.diff(sent) / 1e9 - np.diff(number) * flow.train.interval
+    return float(np.sum(beyond[beyond > _PAUSE]))
+
+
 def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
     if direction.queue is None or flow.train is None:
         return
@@ -156,4 +166,6 @@ def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any]
         ok, note = None, "not judged: the jitter holds packets longer than the queue"
     elif direction.codel is not None or direction.reordering is not None:
         ok, note = None, "not judged: packets leave it early"
+    elif found < size - room and (paused := _paused(flow, records)) > 8 * (size - room - found) / rate:
+        ok, note = None, f"not judged: the sender paused for {1e3 * paused:.0f} ms, in which the queue shrank"
     yield LinkLine(way, "queue", "B", stated, size, size - room, size + room, found, ok, note)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
+from typing import Any
 
 import click
 from rich.text import Text
 
 from tunnelmark import registry
+from tunnelmark.cli.alone import alone
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.lab.doctor import Check, examine
+from tunnelmark.lab.measured import Measured, judge, measure, verdicts
 from tunnelmark.lab.programs import Part
 from tunnelmark.peers.standing import from_makers
 
@@ -19,25 +23,48 @@ _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "di
 
 
 @click.command()
+@click.option("--measure", "measured", is_flag=True, help="Measure too what it carries: half a minute, with load.")
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
-def doctor(json_: bool) -> int:
+def doctor(measured: bool, json_: bool) -> int:
     """Say what this machine can do, and what to do about the rest.
 
-    Looks at the machine, tries what a lab needs in namespaces of a child process, and changes nothing. Exit code 2
+    Looks at the machine, tries what a lab needs in namespaces of a child process, and changes nothing. With --measure it
+    also loads a lab: what bare link and emulator carry, how late the emulator and the machine itself are. Exit code 2
     when an essential part is missing.
     """
     parts = {name: registry.vpn_part(driver) for name, driver in registry.vpns().items() if driver.programs}
     checks = [_advised(check, parts) for check in examine(list(parts.values()))]
     missing = [check for check in checks if check.state == "missing"]
+    seen = _measure() if measured and not missing else None
+    if seen is not None:
+        checks += judge(seen)
     if json_:
-        as_json({"ready": not missing, "checks": [_plain(check) for check in checks]})
+        content: dict[str, Any] = {"ready": not missing, "checks": [_plain(check) for check in checks]}
+        if seen is not None:
+            content |= {"measured": asdict(seen), "verdicts": list(verdicts(seen))}
+        as_json(content)
     else:
         rows: list[tuple[str | Text, ...]] = []
         for group, members in groupby(checks, key=lambda check: check.group):
             rows += [(Text(group, style="bold"), "", "", ""), *(_row(check) for check in members)]
         table(("need", "state", "found", "what to do"), rows)
-        click.echo(_verdict(missing, [check for check in checks if check.state == "warn"]))
+        for line in verdicts(seen) if seen is not None else ():
+            click.echo(line)
+        for line in summary(checks):
+            click.echo(line)
     return 2 if missing else 0
+
+
+def _measure() -> Measured:
+    console = output.console(stderr=True)
+    with alone(console, "doctor --measure", seconds=60), console.status("measuring") as status:
+
+        def say(what: str) -> None:
+            status.update(f"measuring: {what}")
+            if not console.is_terminal:
+                console.print(f"measuring: {what}", soft_wrap=True)
+
+        return asyncio.run(measure(say))
 
 
 def _advised(check: Check, parts: Mapping[str, Part]) -> Check:
@@ -61,9 +88,14 @@ def _row(check: Check) -> tuple[str | Text, ...]:
     return f"  {check.name}", Text(check.state, style=_STYLES[check.state]), check.value, check.hint
 
 
-def _verdict(missing: list[Check], warnings: list[Check]) -> str:
+def summary(checks: Sequence[Check]) -> tuple[str, ...]:
+    """Whether this machine can run a lab, and apart from that which VPNs are not there."""
+    missing = [check.name for check in checks if check.state == "missing"]
     if missing:
-        return "not ready: no lab can run without " + ", ".join(check.name for check in missing)
-    if warnings:
-        return "ready, with reservations: " + ", ".join(check.name for check in warnings)
-    return "ready"
+        return ("not ready: no lab can run without " + ", ".join(missing),)
+    warnings = [check.name for check in checks if check.state == "warn" and check.group != "vpns"]
+    absent = [check.name for check in checks if check.state == "warn" and check.group == "vpns"]
+    said = "ready, with reservations: " + ", ".join(dict.fromkeys(warnings)) if warnings else "ready"
+    if absent:
+        return said, f"not installed: {', '.join(absent)} (`tunnelmark peers list` says how; no study needs them all)"
+    return (said,)

@@ -56,6 +56,7 @@ def main(place: Path) -> int:
 
 
 def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli import capacity
     from tunnelmark.cli.run import measure, prepare, require
 
     files = Files((place / "inputs",))
@@ -65,19 +66,21 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     require(plan, kit, console)
     prepare(plan, kit, console)
-    folder = Path(asked["folder"])
-    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH))
+    study, measured = capacity.before(study, kit, console, look=False)
+    plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
+    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, **more))
     return {}
 
 
 def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
-    from tunnelmark.cli import links
+    from tunnelmark.cli import capacity, links
     from tunnelmark.cli.prove import prove
     from tunnelmark.record.store import move
 
     files = Files((place / "inputs",))
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
     links.require([profile])
+    profile = capacity.closed_now(profile, topology)
     raw = _SCRATCH / "proof"
     proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
     for file in raw.iterdir():

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
-from tunnelmark.cli import busy
+from tunnelmark.cli import busy, capacity
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
 from tunnelmark.plan.files import Files
@@ -70,6 +70,7 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     begun = time.monotonic()
     async with Keeper(scratch=[state, logs]) as keeper:
         timings = {"keeper": time.monotonic() - begun}
+        what = what[0], await capacity.closed(keeper, what[1], what[0])
         trial_run = await keeper.up(*what)  # a lab made and ended, so that `--timings` can say both
         timings["gone"] = await trial_run.down()
         lab = await keeper.up(*what)

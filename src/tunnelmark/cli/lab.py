@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-from rich.console import Console
 
 from tunnelmark.cli import bins, cores, labnames, names, output, stopping
 from tunnelmark.cli.alone import no_wait, quiet
@@ -56,7 +55,7 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
     root.require("the lab makes network namespaces")
     if _standing(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
-    quiet(Console(highlight=False), "a lab", wait=not no_wait)
+    quiet(output.console(), "a lab", wait=not no_wait)
     state_file(name).unlink(missing_ok=True)
     stopping.goes_on("no lab is left; the same command makes it anew")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
@@ -220,7 +219,7 @@ def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | N
 
 
 def _show(state: dict[str, Any]) -> None:
-    console = Console(highlight=False)
+    console = output.console()
     vpn = f", {state['vpn']}" if state["vpn"] else ""
     console.print(f"[bold]{state['name']}[/] is up: {state['topology']}, {state['profile']}{vpn}")
     for node, about in state["nodes"].items():

@@ -127,6 +127,7 @@ def profiles(json_: bool) -> None:
                     "title": p.title,
                     "source": p.source,
                     "rate": p.rate,
+                    "auto": p.auto is not None,
                     "queue": p.queue,
                     "link": describe(p),
                 }

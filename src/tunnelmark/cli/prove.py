@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tunnelmark.cli import cores, names, output, vm
+from tunnelmark.cli import capacity, cores, names, output, vm
 from tunnelmark.cli.alone import alone
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
@@ -67,6 +67,7 @@ def prove_link(
             for place, release in vm.places(folder, guests).items():
                 proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
         else:
+            what = what[0], capacity.closed_now(what[1], what[0])
             proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
     if as_json:
         shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]

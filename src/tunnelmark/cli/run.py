@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, cores, links, names, output, progress, stopping, vm
+from tunnelmark.cli import bins, capacity, cores, links, names, output, progress, stopping, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import analysis, show, show_beside
@@ -62,6 +62,7 @@ _dry = click.option(
 @cores.option
 @bins.option
 @vm.options
+@capacity.option
 @_json
 @_dry
 def run(
@@ -77,6 +78,7 @@ def run(
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
+    measure_first: bool,
 ) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
@@ -116,7 +118,9 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    return _run(loaded, out, resuming=False, dry_run=dry_run, json=json_, guests=vm.chosen(backend, kernels))
+    return _run(
+        loaded, out, dry_run=dry_run, json=json_, guests=vm.chosen(backend, kernels), measure_first=measure_first
+    )
 
 
 @click.command()
@@ -138,6 +142,7 @@ def run(
 @cores.option
 @bins.option
 @vm.options
+@capacity.option
 @_json
 @_dry
 def compare(
@@ -155,6 +160,7 @@ def compare(
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
+    measure_first: bool,
 ) -> int:
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
@@ -177,10 +183,19 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
-    return _run(study, out, resuming=False, dry_run=dry_run, json=json_, guests=guests)
+    return _run(study, out, dry_run=dry_run, json=json_, guests=guests, measure_first=measure_first)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json: bool, guests: tuple[str, ...]) -> int:
+def _run(
+    study: Study,
+    out: Path | None,
+    *,
+    dry_run: bool,
+    json: bool,
+    guests: tuple[str, ...],
+    resuming: bool = False,
+    measure_first: bool = True,
+) -> int:
     if json and dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
@@ -193,6 +208,11 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json:
         root.require("the lab makes network namespaces")
         require(plan, kit, console)
         prepare(plan, kit, console)
+    measured: Mapping[str, Any] = {}
+    if not guests and not resuming:  # a guest measures itself; results that were begun have their rates
+        with alone(console, f"a look at this machine for the study {study.name}"):
+            study, measured = capacity.before(study, kit, console, look=measure_first)
+        plan = order(study)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, guests) if guests else {named: ""}
     for folder, release in places.items():
@@ -203,7 +223,7 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, json:
                 vm.study(study, folder, release, console, resuming=resuming)
             else:
                 left = held.left if held is not None else None
-                asyncio.run(measure(plan, kit, folder, resuming, console, left=left))
+                asyncio.run(measure(plan, kit, folder, resuming, console, measured=measured, left=left))
         stopping.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
         code = max(code, show(folder, console))
     if len(places) > 1:
@@ -233,12 +253,13 @@ async def measure(
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,
+    measured: Mapping[str, Any] | None = None,
     left: Callable[[float], object] | None = None,
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
-    `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
-    there first. `left` is told the seconds that it will take still.
+    `measured` is what was found of the machine before. `guest` is what is known of the virtual machine that this is, if
+    it is one; with `scratch` raw output is written there first. `left` is told the seconds that it will take still.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
@@ -251,6 +272,7 @@ async def measure(
         used = [kit.workloads[use.workload].part for use in plan.study.workloads]
         now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
+        now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
         if resuming:
             store.require_same(folder, now)

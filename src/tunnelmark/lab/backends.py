@@ -46,6 +46,8 @@ def describe(profile: Profile) -> str:
         "netem": f"netem on the {profile.place}, unit {profile.unit}: ",
     }[backend_of(profile)]
     forward, back = (_way(profile, way) for way in (profile.forward, profile.back))
+    if profile.auto is not None:
+        carrier = f"rate to be measured, at most {profile.auto}: {carrier}"
     if forward == back:
         return carrier + (f"{forward}, each direction" if forward else "veth pairs, no shaper")
     return f"{carrier}forward {forward or 'nothing'}; back {back or 'nothing'}"

@@ -21,6 +21,9 @@ _BUDGET = "cpu.rt_runtime_us"
 _REALTIME = (940_000, 850_000, 400_000, 200_000)
 """Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
 
+VARIABLE = "TUNNELMARK_CGROUP"
+"""Environment variable that names a control group below which labs get theirs: what limits it limits the lab as a whole."""
+
 _SHARED = "realtime"
 """The group of all processes that may have real-time priority, where a kernel gives budgets of it.
 
@@ -45,7 +48,15 @@ class Hierarchies:
 
 
 def find() -> Hierarchies:
-    """Find the hierarchies that can be written to."""
+    """Find the hierarchies that can be written to: where they are mounted, or the group there that VARIABLE names."""
+    mounts = _mounted()
+    name = os.environ.get(VARIABLE, "").strip("/")
+    unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
+    return Hierarchies(unified, cpu)
+
+
+def _mounted() -> tuple[Path | None, Path | None]:
+    """The mount points of the v2 hierarchy and of the one with the CPU controller."""
     unified = cpu = None
     with open("/proc/self/mounts") as mounts:
         for line in mounts:
@@ -58,7 +69,7 @@ def find() -> Hierarchies:
                 cpu = Path(folder)
     if cpu is None and unified and "cpu" in (unified / "cgroup.controllers").read_text().split():
         cpu = unified
-    return Hierarchies(unified, cpu)
+    return unified, cpu
 
 
 def sweep() -> None:

@@ -24,7 +24,7 @@ PERF = Part("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"perf ve
 """Shows where the time of a program goes; no lab needs it."""
 
 State = Literal["ok", "warn", "missing", "absent"]
-Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns"]
+Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measured"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,10 @@ class Keeper:
         `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
         programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`).
         """
+        if profile.auto is not None:
+            raise LabError(
+                f"the rate of {profile.name} is not fixed yet", hint="a study fixes it before its first trial"
+            )
         begun = time.monotonic()
         self._labs += 1
         name = f"lab{self._labs}"

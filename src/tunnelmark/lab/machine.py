@@ -93,6 +93,11 @@ def load(seconds: float = 0.2) -> Load:
     return Load(average=os.getloadavg()[0], busy=round(max(busy, 0.0), 2), steal=round(used[_STEAL], 2))
 
 
+def stolen() -> float:
+    """Seconds of all cores together that the machine's host has taken since it was started."""
+    return _ticks()[_STEAL] / _TICKS
+
+
 def _ticks() -> list[int]:
     return [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
 

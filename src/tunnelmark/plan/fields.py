@@ -31,7 +31,19 @@ def _seconds(duration: Duration) -> str:
     return f"{float(duration):g} s"
 
 
+def _rate_or_share(text: object) -> Rate | Share:
+    """ValueError unless it is a rate, or a share above zero of the rate of the link."""
+    if isinstance(text, str) and text.strip().endswith("%"):
+        if not (share := Share.parse(text)):
+            raise ValueError("should be a share above zero of the link's rate, such as '30 %'")
+        return share
+    return Rate.parse(text)
+
+
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
+OfLink = Annotated[Rate | Share, PlainValidator(_rate_or_share), PlainSerializer(str)]
+"""A rate, or a share of the rate of the link that a trial runs on; the trial is given the rate (`Use.over`)."""
+
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]
 WholeSeconds = Annotated[Duration, PlainValidator(_whole_seconds), PlainSerializer(_seconds)]

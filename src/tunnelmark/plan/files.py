@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
+from tunnelmark.plan import auto
+from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.fields import NAME_PATTERN
 from tunnelmark.plan.profiles import JOIN
 
@@ -91,6 +93,13 @@ class Files:
                 hint="results would call both by one name: rename the file",
             )
         return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
+
+    def fixed(self) -> dict[str, Fixed]:
+        """Which rate a profile's `auto` stands for, by profile: what the first folder says that says so."""
+        for folder in self.folders:
+            if (file := folder / auto.FILE).is_file():
+                return auto.read(read_text(file), str(file))
+        return {}
 
     def find_study(self, name_or_path: str) -> Path:
         """The study file behind a name (`quick`) or a path (`./my.toml`).

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainValidator
 
+from tunnelmark.plan.auto import Auto
 from tunnelmark.plan.fields import DurationText, MomentText, RateText, ShareText, SizeText
 from tunnelmark.plan.impairments import Distribution
 from tunnelmark.plan.schema import Table
-from tunnelmark.units import Share
+from tunnelmark.units import Rate, Share
 
 _SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
 _DURATION = "a duration above zero such as '10 ms'"
@@ -138,8 +139,11 @@ class ScheduleTable(Table):
 
 
 class DirectionTable(StagesTable):
-    """`[profile.forward]`, `[profile.back]`"""
+    """`[profile.forward]`, `[profile.back]`; here a rate may be left to the machine."""
 
+    rate: Annotated[Rate | Auto, PlainValidator(Auto.parse)] | None = Field(  # type: ignore[assignment]
+        default=None, description="a rate above zero such as '100 Mbit/s', 'auto', or 'auto, at most 1 Gbit/s'"
+    )
     limit: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on, such as 1000")
     blackouts: list[BlackoutTable] | None = Field(default=None, description="a list of tables with start and length")
     schedule: ScheduleTable | None = Field(default=None, description="a table with `steps`")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from tunnelmark.errors import UsageError, nearest
+from tunnelmark.plan import auto
+from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
+from tunnelmark.plan.shares import have_rates, shares
 from tunnelmark.plan.topologies import parse_topology
 
 DIRECT = "direct"
@@ -73,15 +77,19 @@ def parse_study(
         watched = (*watched, STACKS)
     problems.raise_if_any()
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
+    fixed = files.fixed()
     profiles, topologies = [], []
     for name in table.profiles:
         sources = _sources(name, files)
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
-        profiles.append(parse_profile(sources))
+        profiles.append(parse_profile(sources, fixed.get(name)))
     for name in table.topologies:
         topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
         topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
+    if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
+        inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
+    have_rates(uses, profiles, problems)
     return Study(
         name=table.name,
         title=table.title,
@@ -98,6 +106,22 @@ def parse_study(
         smoke=smoke,
         watch=watched if watch is None else tuple(watch),
     )
+
+
+def fix(study: Study, rates: Mapping[str, Fixed]) -> Study:
+    """The study with these rates, by profile, for those that were left to the machine; its inputs say so from now on."""
+    profiles = []
+    for profile in study.profiles:
+        if profile.auto is not None and profile.name in rates:
+            texts = {part: f"{FOLDERS['profile']}/{part}.toml" for part in profile.name.split(JOIN)}
+            sources = [Source(part, place, study.inputs[place]) for part, place in texts.items()]
+            profiles.append(parse_profile(sources, rates[profile.name]))
+        else:
+            profiles.append(profile)
+    before = auto.read(study.inputs[auto.FILE], auto.FILE) if auto.FILE in study.inputs else {}
+    used = before | {profile.name: rates[profile.name] for profile in study.profiles if profile.name in rates}
+    inputs = dict(study.inputs) | ({auto.FILE: auto.write(used)} if used else {})
+    return replace(study, profiles=tuple(profiles), inputs=inputs)
 
 
 def save_inputs(study: Study, folder: Path) -> None:
@@ -117,9 +141,12 @@ def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-def load_profile(name: str, files: Files) -> Profile:
-    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used."""
-    return parse_profile(_sources(name, files))
+def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile:
+    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used.
+
+    `fixed` is what a rate `auto` stands for.
+    """
+    return parse_profile(_sources(name, files), fixed or files.fixed().get(name))
 
 
 def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
@@ -223,8 +250,8 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
             continue
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
-        if _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, options))
+        if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
+            uses.append(Use(name, table.workload, options, shares(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
 

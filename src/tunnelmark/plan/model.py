@@ -6,11 +6,11 @@ Everything here is checked when it is made from a file (see `load`), so later st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tunnelmark.plan.impairments import NOTHING, Direction
-from tunnelmark.units import Duration, Rate, Size
+from tunnelmark.units import Duration, Rate, Share, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Profile:
     unit: Literal["wire", "gso"] = "wire"
     backend: Literal["auto", "wire", "shaper", "netem"] = "auto"
     place: Literal["middle", "sender"] = "middle"
+    auto: Rate | None = None
+    """The highest bit/s that a rate `auto` may become, as long as it is not fixed (see `load.fix`); None: all are fixed."""
 
     @property
     def rate(self) -> Rate | None:
@@ -87,11 +89,24 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A workload with its options, under the name by which the study calls it."""
+    """A workload with its options, under the name by which the study calls it.
+
+    `shares` are those of its options that are a share of the rate of the link.
+    """
 
     name: str
     workload: str
     options: Mapping[str, object] = field(default_factory=dict)
+    shares: Mapping[str, Share] = field(default_factory=dict)
+
+    def over(self, rate: Rate | None) -> Use:
+        """The same on a link of that rate: bit/s in place of shares of it."""
+        if not self.shares:
+            return self
+        if rate is None:  # refused when the study was loaded
+            raise ValueError(f"{self.name} asks for a share of a rate, and the link has none")
+        given = {name: str(Rate(round(share * rate))) for name, share in self.shares.items()}
+        return replace(self, options={**self.options, **given}, shares={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ def order(study: Study) -> Plan:
     trials: list[Trial] = []
     cells = list(product(study.arms, study.profiles, study.topologies, study.workloads))
     for block in range(1, study.blocks + 1):
-        drawn = [Trial(0, block, arm, profile, topology, use) for arm, profile, topology, use in cells]
+        drawn = [
+            Trial(0, block, arm, profile, topology, use.over(profile.rate)) for arm, profile, topology, use in cells
+        ]
         drawn.sort(key=lambda trial: _rank(study.seed, trial))
         for trial in drawn:
             position = len(trials)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tunnelmark.errors import PlanError
+from tunnelmark.plan.auto import Auto, Fixed
 from tunnelmark.plan.impairments import (
     Blackout,
     Chance,
@@ -33,6 +34,7 @@ from tunnelmark.plan.link_schema import (
 )
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import Location, Problems, dotted, parse
+from tunnelmark.units import Rate
 
 JOIN = "+"
 """Stands between the names of profiles that are one together."""
@@ -59,8 +61,11 @@ class _Stated:
     key: Location
 
 
-def parse_profile(sources: Sequence[Source]) -> Profile:
-    """The profile that the sources state together; PlanError says which key cannot be, or is stated twice."""
+def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Profile:
+    """The profile that the sources state together; PlanError says which key cannot be, or is stated twice.
+
+    `fixed` is the rate that an `auto` stands for; without it the profile says that it is open (`Profile.auto`).
+    """
     tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]
     whole: dict[str, _Stated] = {}
     ways: dict[str, dict[str, _Stated]] = {"forward": {}, "back": {}}
@@ -75,17 +80,38 @@ def parse_profile(sources: Sequence[Source]) -> Profile:
     problems = Problems(sources[0].file if len(sources) == 1 else name)
     given = {key: stated.value for key, stated in whole.items()}
     model: Model = given.get("model", "stated")
+    asked = _autos(ways)
+    _fix(ways, fixed)
+    cited = [table.source for _, table in tables]
+    if asked and fixed is not None:
+        cited.append(f"rate {fixed.rate}: {fixed.because}")
     profile = Profile(
         name,
         "; ".join(table.title for _, table in tables),
-        "; ".join(table.source for _, table in tables),
+        "; ".join(cited),
         _direction(ways["forward"], model, problems),
         _direction(ways["back"], model, problems),
+        auto=Rate(max(asked)) if asked and fixed is None else None,
         **given,
     )
     _backend(profile, problems)
     problems.raise_if_any()
     return profile
+
+
+def _autos(ways: Mapping[str, dict[str, _Stated]]) -> list[Rate]:
+    """The bounds of the rates that are left to the machine."""
+    stated = [way["rate"].value for way in ways.values() if "rate" in way]
+    return [value.at_most for value in stated if isinstance(value, Auto)]
+
+
+def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None) -> None:
+    """Put a figure where a rate is left to the machine: its bound as long as it is not fixed, to check everything else by."""
+    for way in ways.values():
+        stated = way.get("rate")
+        if stated is not None and isinstance(stated.value, Auto):
+            bound = stated.value.at_most
+            way["rate"] = replace(stated, value=Rate(bound if fixed is None else min(fixed.rate, bound)))
 
 
 def _stages(table: ProfileTable, way: str, source: Source) -> dict[str, _Stated]:

@@ -54,7 +54,8 @@ class MetricInfo:
 class WorkloadInfo:
     """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial.
 
-    `offered`: the bit/s that it offers, None where it takes all that it gets.
+    `offered`: the bit/s that it offers, None where it takes all that it gets; `offered_by` by profile, where it is a share
+    of the link's rate.
     """
 
     name: str
@@ -65,6 +66,11 @@ class WorkloadInfo:
     window: float
     warmup: float
     offered: float | None = None
+    offered_by: Mapping[str, float] = field(default_factory=dict)
+
+    def offers(self, profile: str) -> float | None:
+        """The bit/s that it offers on links of that profile."""
+        return self.offered_by.get(profile, self.offered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,9 @@ def describe(
     for use in study.workloads:
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.options)
-        traffic = workload.traffic(Endpoints.between("a", "b"), options)
+        over = {p.name: workload.options.model_validate(use.over(p.rate).options) for p in study.profiles}
+        first = next(iter(over.values()))
+        traffic = workload.traffic(Endpoints.between("a", "b"), first)
         uses.append(
             results.WorkloadInfo(
                 name=use.name,
@@ -238,7 +240,10 @@ def describe(
                 metrics=metrics(workload.metrics_with(options), watching(workload)),
                 window=traffic.window,
                 warmup=traffic.warmup,
-                offered=workload.offered(options),
+                offered=None if use.shares else workload.offered(options),
+                offered_by={
+                    name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
+                },
             )
         )
     return PlanInfo(

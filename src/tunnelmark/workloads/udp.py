@@ -13,9 +13,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
-from tunnelmark.plan.fields import DurationText, RateText, SizeText, WholeSeconds
-from tunnelmark.units import Duration, Rate, Size
+from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
+from tunnelmark.plan.fields import DurationText, OfLink, SizeText, WholeSeconds
+from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
 from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
@@ -27,13 +27,13 @@ _OFFERED = 0.95  # of the asked rate: below that the trial says nothing of the p
 
 
 class UdpOptions(Options):
-    """`rate` counts UDP payload, as iperf3 does; `length` is the payload of a datagram.
+    """`rate` counts UDP payload, as iperf3 does, or is a share of the link's rate; `length` is the payload of a datagram.
 
     The defaults ask for what slow VPNs still deliver on two cores, and for datagrams that fit into an
     inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate.
     """
 
-    rate: RateText = Rate(100_000_000)
+    rate: OfLink = Rate(100_000_000)
     flood: bool = False
     length: Annotated[SizeText, Field(ge=16, le=65507)] = Size(1200)
     duration: WholeSeconds = Duration(2)
@@ -96,7 +96,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
             *(
                 "--udp",
                 "--bitrate",
-                "0" if chosen.flood else str(int(chosen.rate)),
+                "0" if chosen.flood else str(_rate(chosen)),
                 "--length",
                 str(int(chosen.length)),
             ),
@@ -106,6 +106,15 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         duration=chosen.duration,
         warmup=chosen.warmup,
     )
+
+
+def _rate(chosen: UdpOptions) -> int:
+    """The bit/s that are offered; UsageError as long as it is not said of which link's rate they are a share."""
+    if isinstance(chosen.rate, Share):
+        raise UsageError(
+            f"udp offers {chosen.rate} of a link's rate, and there is no link", hint="state a rate such as '100 Mbit/s'"
+        )
+    return int(chosen.rate)
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
@@ -144,9 +153,9 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
             hint="the VPN may have duplicated datagrams; see the raw output",
         )
     offered = sender.end.sum_sent.packets * int(chosen.length) * 8 / chosen.duration
-    if not chosen.flood and offered < _OFFERED * chosen.rate:
+    if not chosen.flood and offered < _OFFERED * _rate(chosen):
         raise TrialVoid(
-            f"the sender offered only {offered / 1e6:.0f} of {chosen.rate / 1e6:.0f} Mbit/s",
+            f"the sender offered only {offered / 1e6:.0f} of {_rate(chosen) / 1e6:.0f} Mbit/s",
             hint="its core was taken by other work or by the VPN itself; ask for a lower rate, or try on a quiet machine",
         )
     until_end = receiver.spans(chosen.warmup, float("inf"))
@@ -186,7 +195,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
 
 def _offered(options: Options) -> float | None:
     chosen = cast(UdpOptions, options)
-    return None if chosen.flood else float(chosen.rate)
+    return None if chosen.flood else float(_rate(chosen))
 
 
 WORKLOAD = Workload(

@@ -110,3 +110,13 @@ def test_a_train_of_which_nothing_arrived_is_outside_unless_nothing_was_sent():
     rate = lines(judge_link(SHAPED, observation(unsent, unsent), "before"))["rate"]
     assert rate.ok is None
     assert "sent 8 packets" in rate.note
+
+
+@pytest.mark.parametrize(("pause", "ok"), [(0.0015, False), (0.005, None)])
+def test_a_queue_that_is_short_is_not_judged_where_its_sender_paused_for_as_long_as_that_takes(pause, ok):
+    """As it was seen with the lab held back to a quarter of the machine: 409 kB of 512 KiB, and 59 kB the other way."""
+    short = train(1e8, 50_000, 3e8, pause=pause)
+    good = replace(train(1e8, 100_000, 3e8), source="b", target="a")
+    line = lines(judge_link(SHAPED, observation(short, good), "before"))["queue"]
+    assert line.ok is ok
+    assert ("the sender paused for" in line.note) is (ok is None)

@@ -60,6 +60,9 @@ def test_profiles_are_in_bits_and_bytes_for_programs(capsys: pytest.CaptureFixtu
 
 OK = Check("machine", "system", "ok", "Linux")
 WARN = Check("machine", "load", "warn", "3 cores busy", "wait")
+ABSENT = Check(
+    "vpns", "boringtun", "warn", "the program boringtun is not installed", "tunnelmark peers install boringtun"
+)
 MISSING = Check("kernel", "tun", "missing", "No such file", "modprobe tun")
 
 
@@ -83,6 +86,18 @@ def test_doctor_is_exit_2_only_when_something_essential_is_missing(
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == verdict
     assert all(check.hint in said for check in checks)
+
+
+def test_doctor_takes_vpns_that_are_not_installed_for_no_fault_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: (OK, WARN, ABSENT))
+    monkeypatch.setattr("tunnelmark.cli.doctor.registry.vpns", dict)
+    monkeypatch.setattr("tunnelmark.cli.doctor._advised", lambda check, parts: check)
+    assert cli.main(["doctor"]) == 0
+    ready, rest = capsys.readouterr().out.splitlines()[-2:]
+    assert ready == "ready, with reservations: load"
+    assert rest.startswith("not installed: boringtun (")
 
 
 def test_doctor_json_keeps_its_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

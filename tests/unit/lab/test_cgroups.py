@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tunnelmark.lab import cgroups
 from tunnelmark.lab.cgroups import Group, Hierarchies
 
 
@@ -41,3 +42,13 @@ def test_labs_that_stand_at_once_share_the_budget(tmp_path: Path, group: Group):
         assert (tmp_path / "cpu/mine/realtime/cgroup.procs").read_text() == "0"
         assert (tmp_path / "unified/mine" / lab / "cgroup.procs").exists()
         assert (tmp_path / "cpu/mine" / lab).is_dir()  # whoever enters the node by hand joins this one
+
+
+def test_labs_get_their_groups_below_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In each hierarchy that has it; a quota there then holds for the lab as a whole."""
+    (tmp_path / "cpu" / "slow").mkdir(parents=True)
+    (tmp_path / "unified").mkdir()
+    monkeypatch.setattr(cgroups, "_mounted", lambda: (tmp_path / "unified", tmp_path / "cpu"))
+    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu")
+    monkeypatch.setenv(cgroups.VARIABLE, "/slow")
+    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu" / "slow")

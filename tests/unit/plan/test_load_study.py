@@ -9,7 +9,7 @@ from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, save_inputs
 from tunnelmark.plan.model import Arm, Use
-from tunnelmark.units import Duration
+from tunnelmark.units import Duration, Rate
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
 
@@ -68,8 +68,8 @@ class TestTheQuickStudy:
         assert study.arms[1] == Arm("direct-again", "direct", same_as="direct")
         assert [use.name for use in study.workloads] == ["ping", "tcp", "udp"]
         assert study.blocks == 5
-        (gigabit,) = study.profiles
-        assert (str(gigabit.rate), str(gigabit.queue)) == ("1 Gbit/s", "512 KiB")
+        (auto,) = study.profiles
+        assert (auto.name, auto.auto, str(auto.queue)) == ("auto", Rate.parse("1 Gbit/s"), "512 KiB")
 
 
 class TestSavedInputs:
@@ -86,7 +86,7 @@ class TestSavedInputs:
     def test_are_the_files_in_use_and_no_others(self, tmp_path):
         save_inputs(load_study("quick", FILES, CATALOGUE), tmp_path)
         assert sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.toml")) == [
-            *("profiles/gigabit.toml", "studies/quick.toml", "topologies/pair.toml"),
+            *("profiles/auto.toml", "studies/quick.toml", "topologies/pair.toml"),
         ]
 
 

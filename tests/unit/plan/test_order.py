@@ -3,14 +3,16 @@
 import dataclasses
 from collections import Counter
 
-from tunnelmark.plan.load import load_study
+from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Study
 from tunnelmark.plan.order import order
 from unit.plan.studies import CATALOGUE, FILES
 
 
 def quick(seed: int = 1) -> Study:
-    return load_study("quick", FILES, CATALOGUE, seed=seed)
+    """The study with the link that it had when its order was written down below; names decide the order."""
+    text = FILES.find_study("quick").read_text().replace('["auto"]', '["gigabit"]')
+    return parse_study(text, "quick.toml", FILES, CATALOGUE, seed=seed)
 
 
 def test_every_block_holds_every_cell_once():

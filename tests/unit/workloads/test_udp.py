@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.udp import WORKLOAD, UdpOptions
 from unit.workloads.recorded import ends, recorded, series, whole
@@ -141,6 +141,17 @@ class TestOptions:
     def test_that_are_wrong_are_refused(self, wrong, right):
         with pytest.raises(ValidationError, match=right):
             options(**wrong)
+
+    def test_may_offer_a_share_of_the_link(self):
+        chosen = options(rate="30 %")
+        assert chosen.model_dump(mode="json")["rate"] == "30 %"
+        with pytest.raises(UsageError, match="30 % of a link's rate, and there is no link"):
+            WORKLOAD.offered(chosen)
+
+    @pytest.mark.parametrize("wrong", ["0 %", "120 %"])
+    def test_cannot_offer_a_share_that_is_none(self, wrong):
+        with pytest.raises(ValidationError, match="share"):
+            options(rate=wrong)
 
     def test_are_written_as_they_are_read(self):
         chosen = options(rate="20 Mbit/s", duration="90 s")

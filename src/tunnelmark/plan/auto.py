@@ -1,0 +1,112 @@
+"""Owns `rate = "auto"`: what it asks for, which rates it may stand for, and how the one that was fixed is kept.
+
+A link that is faster than its machine measures the machine. Which rate a machine carries is known on that machine only, so
+it is measured once before a run, fixed for all of it (every arm and the A/A pair share it), and kept with the results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import Field
+
+from tunnelmark.plan.fields import ProfileName, RateText
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.plan.problems import parse
+from tunnelmark.plan.schema import Table
+from tunnelmark.units import Rate, Size
+
+FILE = "fixed.toml"
+"""Beside the folders of a study's inputs: which rate each `auto` stands for in these results."""
+
+MOST, LEAST = Rate(10_000_000_000), Rate(1_000_000)
+"""The bit/s between which an `auto` without a bound of its own may lie."""
+
+SHARE = 0.5
+"""The share of what the bare link carries unshaped that `auto` takes at most.
+
+The other half is for what the link does not: two ends that send and receive, a VPN beside them on the same cores, and a
+machine that has less to give in the next minute. docs/method.md has the measurement.
+"""
+
+_QUEUE = 0.01  # seconds at the rate, for a link that had none: as the profile fast-ethernet
+_AUTO, _BOUND = "auto", "at most"
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """`rate = "auto"`: a rate that this machine carries, `at_most` so many bit/s."""
+
+    at_most: Rate = MOST
+
+    @classmethod
+    def parse(cls, text: object) -> Auto | Rate:
+        """Read `"auto"`, `"auto, at most 1 Gbit/s"` or a rate; ValueError says what would be right."""
+        if not isinstance(text, str) or not text.strip().startswith(_AUTO):
+            return Rate.parse(text)
+        rest = text.strip().removeprefix(_AUTO).strip(" ,")
+        if not rest:
+            return cls()
+        if not rest.startswith(_BOUND):
+            raise ValueError("should be 'auto', or 'auto, at most 1 Gbit/s'")
+        return cls(Rate.parse(rest.removeprefix(_BOUND)))
+
+    def __str__(self) -> str:
+        return _AUTO if self.at_most == MOST else f"{_AUTO}, {_BOUND} {self.at_most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The rate that `auto` stands for, and in a sentence why."""
+
+    rate: Rate
+    because: str
+
+
+def steps(at_most: float, least: float = LEAST) -> Iterator[Rate]:
+    """Rates that a reader can keep in mind (1, 2 and 5 times a power of ten), from the highest allowed down."""
+    power = 10 ** (len(str(int(at_most))) - 1)
+    while power >= 1:
+        for factor in (5, 2, 1):
+            if least <= factor * power <= at_most:
+                yield Rate(factor * power)
+        power //= 10
+
+
+class _FixedTable(Table):
+    profile: ProfileName = Field(description="the name of a profile")
+    rate: RateText = Field(description="a rate such as '200 Mbit/s'")
+    because: str = Field(description="a sentence")
+
+
+class _FixedFile(Table):
+    rate: list[_FixedTable] = Field(description="a table [[rate]] for each profile with an `auto`")
+
+
+def read(text: str, file: str) -> dict[str, Fixed]:
+    """What `write` has written, by profile; PlanError if it cannot be used."""
+    return {each.profile: Fixed(each.rate, each.because) for each in parse(text, file, _FixedFile).rate}
+
+
+def write(fixed: Mapping[str, Fixed]) -> str:
+    """The rates as the text of a file that people can read."""
+    lines = ['# Which rate `rate = "auto"` stands for here: measured before the run, the same for all of it.\n']
+    for name, each in fixed.items():
+        lines.append(
+            f'\n[[rate]]\nprofile = "{name}"\nrate = "{each.rate}"\nbecause = {json.dumps(each.because, ensure_ascii=False)}\n'
+        )
+    return "".join(lines)
+
+
+def at(profile: Profile, rate: Rate) -> Profile:
+    """The profile with no rate above this one; a link without a rate gets it, with a queue of 10 ms."""
+    return replace(profile, forward=_way_at(profile.forward, rate), back=_way_at(profile.back, rate), auto=None)
+
+
+def _way_at(way: Direction, rate: Rate) -> Direction:
+    if way.rate is None:
+        return replace(way, rate=rate, queue=Size(round(_QUEUE * rate / 8)))
+    return replace(way, rate=min(way.rate, rate))

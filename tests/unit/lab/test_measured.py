@@ -1,0 +1,70 @@
+"""What the machine can do, in words, from figures that are made up; and the ciphers of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.lab.capacity import Chosen, Late, Look
+from tunnelmark.lab.measured import Crypto, Measured, crypto, judge, least_delay, verdicts
+from tunnelmark.lab.wakeups import Wakeups
+from tunnelmark.units import Rate
+
+GOOD = Late(20_000, 3e-5, 9e-5, 7e-4)
+BAD = Late(20_000, 5e-4, 3.1e-3, 9e-3)
+QUIET = Wakeups(3e-5, 7e-5, 1.3e-3, 0.001)
+FOUND = Measured(
+    direct=Look(7.02e9, 6e5),
+    direct_small=Look(7.9e7, 155_123.0),
+    emulator=Look(2.1e9, 1.8e5, GOOD),
+    emulator_small=Look(4.9e7, 95_000.0, GOOD),
+    busy=Look(9.4e7, 8e3, GOOD),
+    filled=Chosen(Rate.parse("1 Gbit/s"), 7.02e9, True, {}),
+    crypto=Crypto(9.5e9, 2e10),
+    asleep=QUIET,
+    awake=QUIET,
+    steal=0.001,
+)
+
+
+def test_a_good_machine_can_do_all_that_is_asked():
+    assert {check.state for check in judge(FOUND)} == {"ok"}
+    values = {check.name: check.value for check in judge(FOUND)}
+    assert values["bare link"] == "7.02 Gbit/s by TCP, 155 000 a second packets of 64 bytes"
+    rates, delays, ciphers = verdicts(FOUND)
+    assert "good up to 1 Gbit/s" in rates
+    assert "good down to 2 ms" in delays
+    assert "7.02 Gbit/s" in ciphers
+
+
+def test_a_bad_one_says_what_not_and_what_instead():
+    bad = replace(
+        FOUND,
+        busy=Look(9e7, 8e3, BAD, "late"),
+        filled=Chosen(Rate.parse("200 Mbit/s"), 7e9, False, {}),
+        asleep=replace(QUIET, pause_share=0.03),
+        steal=0.03,
+    )
+    assert {check.name for check in judge(bad) if check.state == "warn"} == {
+        "lateness",
+        "link filled",
+        "wake-ups",
+        "steal",
+    }
+    assert all(check.hint for check in judge(bad) if check.state == "warn")
+    rates, delays, _ = verdicts(bad)
+    assert "not filled at any rate now" in rates
+    assert "below 100 ms most trials would be void" in delays
+    assert "--backend vm" in delays
+
+
+@pytest.mark.parametrize(("late", "delay"), [(9e-5, "2 ms"), (2e-6, "100 us"), (3.1e-3, "100 ms"), (1e-3, "20 ms")])
+def test_the_least_delay_is_a_figure_of_which_the_lateness_is_little(late, delay):
+    assert str(least_delay(Late(1, 0.0, late, late))) == delay
+
+
+def test_ciphers_are_measured_on_real_packets():
+    found = crypto(0.02)
+    assert found.chacha > 1e6
+    assert found.aes > 1e6

@@ -1,0 +1,66 @@
+"""Whether a machine carries a study's links: which load the study is, and what the looks are said to mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from tunnelmark import registry
+from tunnelmark.lab.capacity import Late, Look
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, parse_study
+from tunnelmark.plan.model import Study
+from tunnelmark.run.fitness import Load, load_of, seen
+
+HEAD = """
+[study]
+name = "mine"
+title = "Mine"
+blocks = 1
+profiles = ["fast-ethernet"]
+topologies = ["pair"]
+[[arm]]
+name = "direct"
+[[arm]]
+name = "again"
+same_as = "direct"
+"""
+
+
+def study(*workloads: str) -> Study:
+    tables = "".join(f"[[workload]]\nworkload = {each}\n" for each in workloads)
+    return parse_study(HEAD + tables, "mine.toml", Files.standard(), registry.catalogue())
+
+
+@pytest.mark.parametrize(
+    ("workloads", "load"),
+    [
+        (['"ping"'], Load(False)),
+        (['"ping"', '"udp"\noptions = { rate = "20 Mbit/s" }'], Load(False, 20e6)),
+        (['"udp"\noptions = { rate = "30 %" }'], Load(False, 30e6)),
+        (['"ping"', '"tcp"'], Load(True)),
+        (['"udp"', '"latency"'], Load(True)),
+        (['"quic"'], Load(True)),
+    ],
+)
+def test_the_load_is_the_heaviest_that_a_study_makes(workloads, load):
+    assert load_of(study(*workloads), registry.workloads()) == load
+
+
+def test_a_link_that_is_not_filled_says_by_how_much():
+    gigabit = load_profile("gigabit", Files.standard())
+    said = seen(gigabit, [Look(0.83e9, 0.0), Look(0.948e9, 0.0)])
+    assert said == "one TCP stream over the bare link reached 94.8, 83.0 % of 1 Gbit/s; 95 % is asked"
+
+
+def test_a_link_that_is_late_says_by_how_much_and_what_is_allowed():
+    bad = load_profile("wifi-bad", Files.standard())
+    looks = [Look(1e7, 0.0, Late(500, 1e-5, late, 2 * late), "late") for late in (0.0031, 0.0012)]
+    assert (
+        seen(bad, looks) == "one packet in a hundred left the emulator 1.20, 3.10 ms late or more; 1.00 ms is the bound"
+    )
+
+
+def test_packets_that_were_dropped_are_told_first():
+    bad = load_profile("wifi-bad", Files.standard())
+    look = Look(1e7, 0.0, Late(500, 1e-5, 1e-4, 2e-4), "the emulator dropped 3 packets unasked")
+    assert seen(bad, [look]).startswith("the emulator dropped 3 packets unasked; one packet in a hundred")
