@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from tunnelmark import registry
+from tunnelmark.cli import output
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.lab.doctor import Check, examine
