@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +55,15 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
+    study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
     plan, console = order(study), Console(highlight=False)
-    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
     require(plan, kit, console)
     prepare(plan, kit, console)
     folder = Path(asked["folder"])
-    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH))
+    asyncio.run(
+        measure(plan, kit, folder, asked["resuming"], console, guest=asked["guest"], scratch=_SCRATCH, wait=False)
+    )
     return {}
 
 

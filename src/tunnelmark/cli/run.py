@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from tunnelmark import registry
-from tunnelmark.analyse.proofs import unproved
-from tunnelmark.cli import bins, links, names, progress, vm
+from tunnelmark.cli import bins, healing, links, names, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import show, show_beside
@@ -31,8 +32,10 @@ from tunnelmark.record import environment, store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import INPUTS, JOURNAL, RAW
 from tunnelmark.run import assets
+from tunnelmark.run.calm import Calm
+from tunnelmark.run.healing import Ledger
 from tunnelmark.run.loop import Kit, carry_out
-from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.outcome import Attempt, folder_of
 from tunnelmark.run.watch import stacks
 from tunnelmark.workloads.base import Workload
 
@@ -57,6 +60,7 @@ _dry = click.option(
 @_out
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with a run that was stopped, from its results.")
 @watchers.option
+@healing.options
 @bins.option
 @vm.options
 @_dry
@@ -69,6 +73,8 @@ def run(
     resume: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    no_repeat: bool,
+    no_wait: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -98,7 +104,9 @@ def run(
             smoke=info.smoke,
             watch=info.watch,
         )
-        return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume))
+        loaded = replace(loaded, attempts=info.attempts, replacements=info.replacements)
+        loaded = loaded.unrepeated if no_repeat else loaded
+        return _run(loaded, resume, resuming=True, dry_run=dry_run, guests=vm.of_results(resume), wait=not no_wait)
     assert study is not None
     catalogue = registry.catalogue()
     loaded = load_study(
@@ -111,7 +119,8 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels))
+    loaded = loaded.unrepeated if no_repeat else loaded
+    return _run(loaded, out, resuming=False, dry_run=dry_run, guests=vm.chosen(backend, kernels), wait=not no_wait)
 
 
 @click.command()
@@ -124,6 +133,7 @@ def run(
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @_out
 @watchers.option
+@healing.options
 @bins.option
 @vm.options
 @_dry
@@ -138,6 +148,8 @@ def compare(
     out: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    no_repeat: bool,
+    no_wait: bool,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -158,10 +170,11 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
-    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests)
+    study = study.unrepeated if no_repeat else study
+    return _run(study, out, resuming=False, dry_run=dry_run, guests=guests, wait=not no_wait)
 
 
-def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...]) -> int:
+def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guests: tuple[str, ...], wait: bool) -> int:
     plan = order(study)
     kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     console = Console(highlight=False)
@@ -180,7 +193,7 @@ def _run(study: Study, out: Path | None, *, resuming: bool, dry_run: bool, guest
                 if guests:
                     vm.study(study, folder, release, console, resuming=resuming)
                 else:
-                    asyncio.run(measure(plan, kit, folder, resuming, console))
+                    asyncio.run(measure(plan, kit, folder, resuming, console, wait=wait))
         except KeyboardInterrupt:
             console.print(f"\nstopped; every finished trial is kept. Go on with: tunnelmark run --resume {folder}")
             return _STOPPED
@@ -199,11 +212,12 @@ async def measure(
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,
+    wait: bool = True,
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
     `guest` is what is known of the virtual machine that this is, if it is one; with `scratch` raw output is written
-    there first.
+    there first. `wait`: other work is waited for, within bounds.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
@@ -224,25 +238,30 @@ async def measure(
 
             def keep(attempt: Attempt, workload: Workload) -> None:
                 if scratch is not None:
-                    store.adopt(scratch / attempt.trial.id, folder)
+                    store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
                 store.keep(journal, attempt.alone() if guest else attempt, workload, watching(workload))
 
             journal.append({"begun": started})
-            done = store.discard_unfinished(folder)
-            proofs = await links.prove(plan, keeper, folder, journal, "before", console, scratch)
+            tries = store.discard_unfinished(folder)
+            calm = Calm(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
+            looks = links.LOOKS if plan.study.attempts > 1 else 1
+            looked = links.Links(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
+            await looked.prove("before")
+            done = Ledger(plan, tries).settled(plan.trials)
             with progress.Live(console, plan, kit, done) as watcher:
                 await carry_out(
                     plan,
                     kit,
                     keeper,
                     scratch or folder / RAW,
-                    done=done,
+                    tries=tries,
                     ready=lambda: store.require_space(folder),
                     keep=keep,
                     watcher=watcher,
-                    unproved=unproved(proofs),
+                    links=looked,
+                    calm=calm,
                 )
-            await links.prove(plan, keeper, folder, journal, "after", console, scratch)
+            await looked.prove("after")
             journal.append({"wall": time.monotonic() - begun})
 
 

@@ -74,13 +74,20 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                     packets=loss == widest and size == by_size[0] and len(by_size) > 1,
                 )
             ),
-            Metric(_name("offered_max", size), "packets/s", f"what the sender could offer, {_said(size)}", "higher"),
+            Metric(
+                _name("offered_max", size),
+                "packets/s",
+                f"what the sender could offer, {_said(size)}",
+                "higher",
+                feels="processor",
+            ),
             Metric(
                 _name("split", size),
                 "%",
                 f"datagrams split to fit the path's MTU, {_said(size)}",
                 "lower",
                 compare="difference",
+                feels="counts",
             ),
         )
     )

@@ -1,0 +1,22 @@
+"""The options `--no-repeat` and `--no-wait` of `run` and `compare`: what is done about a machine that disturbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def options(command: _Command) -> _Command:
+    """Adds `--no-repeat` and `--no-wait` to a command."""
+    command = click.option(
+        "--no-wait", is_flag=True, help="Do not wait (at most 60 s at a time, 10 minutes a run) for other work to end."
+    )(command)
+    return click.option(
+        "--no-repeat",
+        is_flag=True,
+        help="Try nothing again that the laboratory has spoilt: no second attempt, no replacement block, no second look.",
+    )(command)
