@@ -106,7 +106,9 @@ async def main(rounds: int, profiles: list[str]) -> None:
             for number in range(rounds):
                 turn = number % len(FREEZES)
                 for freeze in FREEZES[turn:] + FREEZES[:turn]:
-                    found[freeze].append(await measure(keeper, profile, freeze, number))
+                    while not (seen_once := await measure(keeper, profile, freeze, number)).goodput:
+                        print("iperf3 told no goodput, once more", flush=True)
+                    found[freeze].append(seen_once)
             print(
                 f"\n{profile}, {rounds} rounds; ratios to the unfrozen trial of the round, geometric means (least to most)"
             )

@@ -67,7 +67,7 @@ def test_what_counts_feels_nothing():
 def test_other_work_disturbs_and_never_voids():
     busy = replace(QUIETLY, others=2 * QUIET)
     for feels in ("transfer", "delay", "tail", "longest", "processor"):
-        grade, (cause,) = grade_of(feels, profile(0.01), busy)  # type: ignore[arg-type]
+        grade, (cause,) = grade_of(feels, profile(0.01), busy)
         assert grade == "disturbed"
         assert "0.50 cores" in cause
 
@@ -95,10 +95,13 @@ def test_evidence_is_the_worst_of_all_directions_and_what_the_host_says():
 
     own = {"own_lateness_us": {"count": 9, "p50": 1, "p99": 80, "max": 90}}
     idle = {"lateness_us": {"count": 0, "p50": 0, "p99": 9e9, "max": 9e9}}
-    reports = [{"directions": [way(500, **own), way(900)], "scheduler": "other (refused)"}, {"directions": [idle]}]
+    reports: list[dict] = [
+        {"directions": [way(500, **own), way(900)], "scheduler": "other (refused)"},
+        {"directions": [idle]},
+    ]
     host = {"other_cpu": 0.1, "steal": 0.02, "pause_share": 0.03, "pause_longest": 0.011}
     seen = met(reports, host)
-    assert seen == Met(1e-6, 9e-4, 9e-4, 8e-5, 0.03, 0.011, pytest.approx(0.12), "other (refused)")
+    assert seen == Met(1e-6, 9e-4, 9e-4, 8e-5, 0.03, 0.011, 0.1 + 0.02, "other (refused)")
     _, causes = grade_of("tail", profile(0.002), seen)
     assert "without the machine's standing still 0.08 ms" in causes[0]
     assert "without real-time priority: other (refused)" in causes[0]
