@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tunnelmark.analyse import linktrain, linkwords
+from tunnelmark.analyse import linklate, linktrain, linkwords
 from tunnelmark.analyse.linkmodel import Fates, simulate
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
 from tunnelmark.lab import lateness
@@ -44,7 +44,7 @@ _SILENT = 16 / (8 * (SIZE + 28))
 def judge(
     profile: Profile, seen: Observation, when: Literal["before", "after", "alone"], raw: tuple[str, ...] = ()
 ) -> LinkProof:
-    """What a look at a link says about it."""
+    """What a look at a link says about it; in a run lateness is left to the trials, which are graded by their own."""
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
@@ -55,6 +55,8 @@ def judge(
             series[way] = _series(row)
         lines += linktrain.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
+    if when != "alone":
+        lines = [linklate.told_apart(line, seen.reports) for line in lines]
     outside = [line for line in lines if line.ok is False]
     return LinkProof(
         profile=seen.profile,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
 from tunnelmark.record.results import LinkProof, Results, TrialRow
@@ -15,25 +16,41 @@ Place = tuple[int, str, str, str]
 """A session by number, a link by profile and topology, and when it was looked at."""
 
 
-def reason(proof: LinkProof) -> str:
-    """Why trials on this link are void."""
-    return f"the link {proof.profile} was not what it says ({proof.when} the trials): {proof.reason}"
+def reason(looks: Sequence[LinkProof]) -> str:
+    """Why trials on a link that these looks have not proved are void."""
+    return f"the link {looks[-1].profile} was not what it says ({looks[-1].when} the trials): {standing(looks)}"
 
 
-def last(results: Results) -> Mapping[Place, LinkProof]:
-    """The last look at each link before and after the trials of each session: it decides, for those before it were repeated.
+def standing(looks: Sequence[LinkProof]) -> str | None:
+    """What is outside of its tolerance in every one of some looks at a link, in words; None: nothing is, so it is proved.
 
-    A look is an instrument that the machine disturbs. Every look meets the same draws of the same seed, so a link that is
-    wrong is wrong in each; one that is inside once is what it says, and the other looks were disturbed.
+    A look is an instrument that the machine disturbs. Every look meets the same draws of the same seed, so what is wrong
+    with a link is wrong in each; a property that is inside once is what it says, and the other look was disturbed.
     """
+    outside = [_outside(look) for look in looks]
+    always = [words for key, words in outside[-1].items() if all(key in each for each in outside)]
+    return "; ".join(always) or None
+
+
+def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
+    """What a look found outside, by way and name."""
+    found = {(line.way, line.name): linkwords.outside(line) for line in look.lines if line.ok is False}
+    return found or ({("", ""): look.reason} if look.verdict == "outside" else {})
+
+
+def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
+    """The looks at each link before and after the trials of each session, in order."""
     starts = sorted(session.started for session in results.sessions)
-    return {(bisect_right(starts, one.started), one.profile, one.topology, one.when): one for one in results.proofs}
+    found: dict[Place, list[LinkProof]] = {}
+    for one in results.proofs:
+        found.setdefault((bisect_right(starts, one.started), one.profile, one.topology, one.when), []).append(one)
+    return found
 
 
 def voided(results: Results) -> Results:
     """The results with those trials void whose link was outside of its tolerance, before or after, in their session."""
     starts = sorted(session.started for session in results.sessions)
-    bad = {place[:3]: reason(proof) for place, proof in last(results).items() if proof.verdict == "outside"}
+    bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
 
     def judged(row: TrialRow) -> TrialRow:
         found = bad.get((bisect_right(starts, row.started), row.profile, row.topology))
@@ -46,14 +63,14 @@ def voided(results: Results) -> Results:
 
 
 def gate(results: Results) -> Gate | None:
-    """Whether the last look at every link was inside of its tolerance; None where nobody looked."""
+    """Whether every link was inside of its tolerance, if need be by looking again; None where nobody looked."""
     if not results.proofs:
         return None
-    decisive = list(last(results).values())
-    outside = [f"{proof.profile} ({proof.when}): {proof.reason}" for proof in decisive if proof.verdict != "proved"]
-    lines = sum(line.ok is not None for proof in decisive for line in proof.lines)
-    said = f"{lines} properties in {len(decisive)} looks at the link are inside of their tolerance"
-    again = [one for one in results.proofs if one.verdict != "proved" and one not in decisive]
+    series = list(_looks(results).values())
+    outside = [f"{looks[-1].profile} ({looks[-1].when}): {found}" for looks in series if (found := standing(looks))]
+    lines = sum(line.ok is not None for looks in series for line in looks[-1].lines)
+    said = f"{lines} properties in {len(series)} looks at the link are inside of their tolerance"
+    again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
     if not lines:
         said = "its profiles state nothing that probes could meet: the link is as fast as the machine"
     if again:

@@ -63,8 +63,8 @@ class Links:
     """The links of a run under way: looks at them, keeps every look, and knows which are not what they say.
 
     A look that finds a link outside of its tolerance is taken again, after a pause in which the machine may come to rest:
-    the look is an instrument that the machine disturbs. It meets the same draws of the same seed, so a link that is wrong
-    is wrong in every look.
+    the look is an instrument that the machine disturbs. It meets the same draws of the same seed, so what is wrong with a
+    link is wrong in every look (`analyse.proofs.standing`).
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Links:
         self._plan, self._keeper, self._folder, self._journal = plan, keeper, folder, journal
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
         self._outside: dict[tuple[str, str], str] = {}
+        self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
         self._later: dict[tuple[str, str], int] = {}
 
     def trouble(self, trial: Trial) -> str | None:
@@ -101,9 +102,9 @@ class Links:
         """Look at each profile on each topology, again where a look is outside; what stays outside is told at once."""
         for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
             for number in range(1, self._looks + 1):
-                if (proof := await self._look(profile, topology, when)).verdict == "proved":
+                if (found := await self._look(profile, topology, when)) is None:
                     break
-                where = f"{profile.name} · {topology.name}: the link is not what it says: {proof.reason}"
+                where = f"{profile.name} · {topology.name}: the link is not what it says: {found}"
                 if number < self._looks:
                     self._say(
                         f"looking again ({number + 1} of {self._looks}) in {PAUSE * number:.0f} s: {where}", "yellow"
@@ -113,7 +114,8 @@ class Links:
                 else:
                     self._say(f"void: {where}", "red")
 
-    async def _look(self, profile: Profile, topology: Topology, when: Literal["before", "after"]) -> LinkProof:
+    async def _look(self, profile: Profile, topology: Topology, when: Literal["before", "after"]) -> str | None:
+        """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
         from tunnelmark.analyse import link, proofs  # takes scipy with it, which a dry run should not wait for
 
         raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
@@ -126,10 +128,12 @@ class Links:
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
         proof = link.judge(profile, seen, when, kept)
         store.keep_proof(self._journal, proof)
+        looks = self._seen.setdefault((profile.name, topology.name, when), [])
+        looks.append(proof)
         self._outside.pop((profile.name, topology.name), None)
-        if proof.verdict == "outside":
-            self._outside[profile.name, topology.name] = proofs.reason(proof)
-        return proof
+        if (found := proofs.standing(looks)) is not None:
+            self._outside[profile.name, topology.name] = proofs.reason(looks)
+        return found
 
     def _say(self, text: str, style: str) -> None:
         self._console.print(Text(text, style=style), soft_wrap=True)

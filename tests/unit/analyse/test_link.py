@@ -10,11 +10,12 @@ import pytest
 from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.link import judge as judge_link
 from tunnelmark.analyse.link import row_of
+from tunnelmark.analyse.linklate import told_apart
 from tunnelmark.analyse.linkstats import lag1
-from tunnelmark.analyse.proofs import voided
+from tunnelmark.analyse.proofs import standing, voided
 from tunnelmark.lab.prober import CORRUPTED
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
-from tunnelmark.record.results import LinkProof, Session
+from tunnelmark.record.results import LinkLine, LinkProof, Session
 from tunnelmark.run.prove import RECORDS
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
@@ -138,8 +139,40 @@ class TestAStudy:
         gate = gates(judge(healed))[-1]
         assert gate.passed
         assert "1 of them only when looked at again (at first: rate a>b: 1)" in gate.explanation
-        spoilt = replace(outside, proofs=(*proved.proofs, *outside.proofs))
-        assert {row.outcome for row in voided(spoilt).trials} == {"void"}
+        twice = replace(outside, proofs=(*outside.proofs, replace(outside.proofs[0], reason="rate a>b: 2")))
+        assert {row.outcome for row in voided(twice).trials} == {"void"}
+
+    def test_is_void_by_what_is_outside_in_every_look_and_by_nothing_else(self):
+        def look(*names: str) -> LinkProof:
+            lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False) for name in names)
+            return LinkProof("p", "pair", "before", 1.0, 1.0, "outside", "; ".join(names), lines)
+
+        assert standing([look("delay_p99", "rate"), look("distribution")]) is None
+        found = str(standing([look("delay_p99", "rate"), look("distribution", "rate")]))
+        assert found.startswith("rate a>b")
+        assert "distribution" not in found
+
+
+class TestLateness:
+    """A run's look leaves lateness to the trials, which are graded by their own."""
+
+    def look(self, when, late: float, p99: float, delay: float = 0.0):
+        slow = flow(WAY, "a", 2, late=delay)
+        return judge_link(profile(WAY), observation(slow, flow(WAY, "b", 3), (report(p99),)), when)
+
+    def test_is_judged_alone_and_told_in_a_run(self):
+        alone, before = self.look("alone", 0.0, 2000.0), self.look("before", 0.0, 2000.0)
+        assert (alone.verdict, before.verdict) == ("outside", "proved")
+        assert lines(before)["late"].ok is None
+        assert "graded" in lines(before)["late"].note
+
+    def test_excuses_a_delay_that_is_longer_by_no_more_than_it_says(self):
+        line = LinkLine("a>b", "delay_p99", "ms", "", 22.0, 20.0, 23.0, 24.5, False)
+        assert told_apart(line, (report(2000.0),)).ok is None
+        assert told_apart(line, (report(1000.0),)).ok is False
+        assert told_apart(replace(line, achieved=19.0), (report(2000.0),)).ok is False  # too short is no lateness
+        assert told_apart(replace(line, name="loss"), (report(2000.0),)).ok is False
+        assert told_apart(line, ()).ok is False
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
         assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))
