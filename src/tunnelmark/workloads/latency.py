@@ -37,7 +37,7 @@ _OFFERED = 0.95  # of the load: below that the trial says nothing of the path un
 
 _LATE_MS = 50.0  # of one probe of a hundred: beyond, its sender had no core for whole time slices
 
-_SEARCH_S = 8.0  # that finding the capacity takes, as a rule
+_SEARCH_S = 10.0  # that finding the capacity takes, as a rule
 _SETTLE_S = 0.3  # of load before the first probe
 _LEVEL_S = 1.0  # that agreeing on a start and waiting for stragglers take, at each load
 _GRACE_S = 90.0  # for a search on a bad path, and queues that drain

@@ -18,7 +18,7 @@ from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
 from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
 
-_FLOOD_S = 0.2  # of the trial that finds what the sender can offer
+_ASCENT_S = 3.0  # of the ascent, which finds about what the path carries: some eight trials of 0.1 s
 _TRIALS = 12  # short ones that a search takes, as a rule; a bound more takes about two
 _WAIT_S = 0.15  # for stragglers, per trial on average
 _LONGEST_S = 30.0  # that the search for one bound at one size may take on a bad path
@@ -77,7 +77,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
             Metric(
                 _name("offered_max", size),
                 "packets/s",
-                f"what the sender could offer, {_said(size)}",
+                f"most that the sender offered, {_said(size)}",
                 "higher",
                 feels="processor",
             ),
@@ -126,7 +126,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     chosen = cast(UdpSearchOptions, options)
     sizes, bounds = len(chosen.sizes), len(chosen.loss)
     confirming = sizes * bounds * chosen.confirm
-    trying = sizes * (_FLOOD_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
+    trying = sizes * (_ASCENT_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
     return Traffic(
         servers=(_probe.server(ends),),
         client=_probe.client(
