@@ -29,7 +29,7 @@ def standing(looks: Sequence[LinkProof]) -> str | None:
     """
     outside = [_outside(look) for look in looks]
     always = [words for key, words in outside[-1].items() if all(key in each for each in outside)]
-    return "; ".join(always) or None
+    return looks[-1].reason if always and len(always) == len(outside[-1]) else "; ".join(always) or None
 
 
 def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
