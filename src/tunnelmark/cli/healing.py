@@ -7,13 +7,19 @@ from typing import Any, TypeVar
 
 import click
 
+NO_WAIT = "TUNNELMARK_NO_WAIT"
+"""Environment variable that says the same as `--no-wait`: for machines that are never calm, such as those of CI."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def options(command: _Command) -> _Command:
     """Adds `--no-repeat` and `--no-wait` to a command."""
     command = click.option(
-        "--no-wait", is_flag=True, help="Do not wait (at most 60 s at a time, 10 minutes a run) for other work to end."
+        "--no-wait",
+        is_flag=True,
+        envvar=NO_WAIT,
+        help="Do not wait (at most 60 s at a time, 10 minutes a run) for other work to end.",
     )(command)
     return click.option(
         "--no-repeat",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -11,11 +11,12 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.errors import MissingPart
+from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab import probes, wire
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import sha256
+from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
@@ -47,6 +48,26 @@ def require(profiles: Iterable[Profile]) -> None:
             hint="modprobe sch_netem; or use a virtual machine that has it: --backend vm; or leave the profile's backend "
             "out: model = 'netem' is enough",
         )
+
+
+def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
+    """UsageError if workloads look for the most that a link carries, and an emulated one has no rate that would bound it.
+
+    They would find where the emulator comes to its end, on this machine and at this moment, and it loses packets there.
+    """
+    free = [
+        one.name for one in profiles if backend_of(one) == "wire" and not any(map(_bounded, (one.forward, one.back)))
+    ]
+    if free and searching:
+        raise UsageError(
+            f"{' and '.join(searching)} looks for the most that a link carries, and {free[0]} has no rate: it would find "
+            "where the emulator comes to its end on this machine, and nothing of the link",
+            hint=f"join a rate: {free[0]}+fast-ethernet",
+        )
+
+
+def _bounded(way: Direction) -> bool:
+    return way.rate is not None or way.rate_trace is not None
 
 
 def record(profiles: Iterable[Profile]) -> dict[str, Any]:

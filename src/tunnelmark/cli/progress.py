@@ -143,7 +143,7 @@ class Live:
         if (known := stem(failure.message)) in self._told:
             if failure.kind == _MISSING:
                 return
-            line += "as before" if len(known) > _SHORT else failure.message
+            line += failure.message if len(known) <= _SHORT else f"{failure.message[:_SHORT]}… (as before)"
         else:
             self._told.add(known)
             line += failure.message

@@ -273,6 +273,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
     for missing in lacking:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})")
     links.require(plan.study.profiles)
+    links.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if kit.searches(use)])
     if STACKS in plan.study.watch:
         stacks.require()
     if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):

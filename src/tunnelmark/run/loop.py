@@ -115,6 +115,11 @@ class Kit:
                 options = workload.options.model_validate(use.options)
                 yield from ((asset, workload.peer) for asset in workload.assets_with(options))
 
+    def searches(self, use: Use) -> bool:
+        """Whether a workload looks for the most that a link carries."""
+        workload = self.workloads[use.workload]
+        return workload.searches(workload.options.model_validate(use.options))
+
     def seconds(self, trial: Trial) -> float:
         """Seconds of traffic that a trial plans, warm-up included."""
         workload = self.workloads[trial.use.workload]

@@ -200,7 +200,8 @@ class Workload:
     options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
     recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.watch`) that a
     trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
-    offers with these options, None where it takes all that it gets.
+    offers with these options, None where it takes all that it gets; `searches` whether it looks for the most that a link
+    carries, at whatever that is lost.
     """
 
     name: str
@@ -216,6 +217,7 @@ class Workload:
     peer: str = ""
     watch: tuple[str, ...] = ()
     offered: Callable[[Options], float | None] = lambda _: None
+    searches: Callable[[Options], bool] = lambda _: False
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""

@@ -245,4 +245,5 @@ WORKLOAD = Workload(
     packages=(),
     options=LatencyOptions,
     metrics_of=_metrics,
+    searches=lambda options: any(load > 0 for load in cast(LatencyOptions, options).load),
 )

@@ -187,4 +187,5 @@ WORKLOAD = Workload(
     packages=(),
     options=UdpSearchOptions,
     metrics_of=_metrics,
+    searches=lambda _: True,
 )
