@@ -51,7 +51,7 @@ def judge(
         way = f"{flow.source}>{flow.target}"
         if flow.pace is not None:
             row = replace(row_of(flow, seen.zero), floor=_floor(direction))
-            lines += _probes(way, profile, direction, row)
+            lines += _probes(way, profile, direction, row, apart=when != "alone")
             series[way] = _series(row)
         lines += linktrain.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
@@ -112,7 +112,8 @@ def _ceiling(rows: Sequence[Row]) -> float:
     return largest + _OWN
 
 
-def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Iterator[LinkLine]:
+def _probes(way: str, profile: Profile, direction: Direction, row: Row, *, apart: bool) -> Sequence[LinkLine]:
+    """The lines on probes; `apart`: what is later than the profile can make any packet is told apart (`linklate`)."""
     runs = int(np.clip(_DRAWS // max(len(row.sent), 1), *_RUNS))
     own_rate = direction.rate is not None and not (
         profile.only_shaped or (profile.model == "netem" and direction.queue)
@@ -122,7 +123,18 @@ def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Itera
     rows = [_simulated(fates, run, row) for run in range(runs)]
     _lose_headers(rows)
     row = replace(row, ceiling=_ceiling(rows))
-    found, expected = statistics(row), [statistics(each) for each in rows]
+    expected = [statistics(each) for each in rows]
+    lines = tuple(_lines(way, direction, row, rows, expected))
+    if not apart or all(line.ok is not False for line in lines):
+        return lines
+    share, rest = linklate.without_late(row)
+    return linklate.mended(lines, tuple(_lines(way, direction, rest, rows, expected)), share) if rest else lines
+
+
+def _lines(
+    way: str, direction: Direction, row: Row, rows: list[Row], expected: Sequence[Mapping[str, float]]
+) -> Iterator[LinkLine]:
+    found = statistics(row)
     judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
     for each in PROPERTIES:
         values = np.array([run[each.name] for run in expected])

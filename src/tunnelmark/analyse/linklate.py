@@ -3,7 +3,7 @@
 A look before or after the trials is to say whether the link decides as its profile says. How late packets leave changes
 from second to second with the machine, is counted for every trial by itself, and decides its grade (`run.grades`). So in
 these looks lateness is told and not judged, and neither is a delay that is too long by no more than the emulator itself
-says that packets were late. `prove-link` judges both.
+says that packets were late, nor a few probes that are later than the profile can make any. `prove-link` judges all of it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from tunnelmark.analyse.linkstats import Row
 from tunnelmark.record.results import LinkLine
 
+MOST_LATE = 0.05
+"""The share of probes that may be later than the profile can make any; with more a look says too little of the rest."""
+
 _GRADED = "not judged: every trial is graded by its own lateness"
+
+
+def without_late(row: Row) -> tuple[float, Row | None]:
+    """The share of probes that came later than any draw of the profile makes them, and the row without; None: too many.
+
+    Nothing that the profile does can do that, so it was the machine: a prober or the path's kernel had no processor.
+    """
+    late = row.delay > row.ceiling  # not so where it is not known
+    share = float(late.mean())
+    if not 0 < share <= MOST_LATE:
+        return share, None
+    return share, replace(row, delay=np.where(late, np.nan, row.delay))
+
+
+def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) -> tuple[LinkLine, ...]:
+    """The lines, those that are outside by the probes of `without_late` alone taken from the rest, which says so."""
+    by_name = {line.name: line for line in rest if line.ok is True}
+    note = f"without {100 * share:.1f} % of the probes, later than any draw of the profile makes them"
+    return tuple(
+        replace(by_name[line.name], note=note) if line.ok is False and line.name in by_name else line for line in lines
+    )
 
 
 def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine:

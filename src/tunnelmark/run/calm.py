@@ -15,6 +15,9 @@ ONCE = 60.0
 ALL = 600.0
 """Seconds to wait at most in a run."""
 
+LEAST = 5.0
+"""Seconds that a wait is worth: once it would be shorter, others are there to stay, and none is waited for any more."""
+
 _LOOK = 0.5  # seconds: long enough that a timer's work is no load
 _BETWEEN = 1.0
 
@@ -45,7 +48,7 @@ class Calm:
     async def __call__(self) -> None:
         """Return when others take no more than `QUIET` cores, or when the time for waiting is over."""
         bound = min(self._once, self._left)
-        if bound <= 0:
+        if bound < LEAST:
             return
         begun = self._clock()
         taken = await asyncio.to_thread(self._look)
@@ -60,5 +63,8 @@ class Calm:
                 break
         else:
             self._once /= 2
-            self._say(f"no calm: other work still takes {taken:.2f} cores; going on, what it does to results is graded")
+            last = "" if self._once >= LEAST else "; it is not waited for again"
+            self._say(
+                f"no calm: other work still takes {taken:.2f} cores; going on, and results are graded by it{last}"
+            )
         self._left -= self._clock() - begun

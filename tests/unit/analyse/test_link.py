@@ -166,6 +166,24 @@ class TestLateness:
         assert lines(before)["late"].ok is None
         assert "graded" in lines(before)["late"].note
 
+    @pytest.mark.parametrize(("share", "verdict"), [(0.03, "proved"), (0.1, "outside")])
+    def test_leaves_out_a_few_probes_that_no_draw_makes_so_late(self, share, verdict):
+        records = flow(WAY, "a", 2).records.copy()
+        held = np.random.default_rng(3).random(len(records)) < share
+        records["received"][held] += 60_000_000
+        seen = observation(flow(WAY, "a", 2, records=records), flow(WAY, "b", 3), (report(),))
+        assert judge_link(profile(WAY), seen, "alone").verdict == "outside"
+        before = judge_link(profile(WAY), seen, "before")
+        assert before.verdict == verdict, before.reason
+        if verdict == "proved":
+            assert "later than any draw" in lines(before)["delay_p99"].note
+
+    def test_leaves_nothing_out_of_a_link_that_is_slower_than_it_says(self):
+        slow = flow(WAY, "a", 2, late=0.003)
+        assert (
+            judge_link(profile(WAY), observation(slow, flow(WAY, "b", 3), (report(),)), "before").verdict == "outside"
+        )
+
     def test_excuses_a_delay_that_is_longer_by_no_more_than_it_says(self):
         line = LinkLine("a>b", "delay_p99", "ms", "", 22.0, 20.0, 23.0, 24.5, False)
         assert told_apart(line, (report(2000.0),)).ok is None
