@@ -128,11 +128,19 @@ def _probes(way: str, profile: Profile, direction: Direction, row: Row, *, apart
     if not apart or all(line.ok is not False for line in lines):
         return lines
     share, rest = linklate.without_late(row)
-    return linklate.mended(lines, tuple(_lines(way, direction, rest, rows, expected)), share) if rest else lines
+    if rest is None:
+        return lines
+    return linklate.mended(lines, tuple(_lines(way, direction, rest, rows, expected, apart=True)), share)
 
 
 def _lines(
-    way: str, direction: Direction, row: Row, rows: list[Row], expected: Sequence[Mapping[str, float]]
+    way: str,
+    direction: Direction,
+    row: Row,
+    rows: list[Row],
+    expected: Sequence[Mapping[str, float]],
+    *,
+    apart: bool = False,
 ) -> Iterator[LinkLine]:
     found = statistics(row)
     judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
@@ -141,7 +149,8 @@ def _lines(
         stated = linkwords.stated(direction, each.name)
         if _worth(each, direction, found[each.name]):
             yield _line(way, each, stated, values, found[each.name], judged, len(row.sent))
-    yield _shape(way, direction, row, rows)
+    shift = linklate.shift(float(np.nanmean(row.delay))) if apart and not np.isnan(row.delay).all() else 0.0
+    yield _shape(way, direction, row, rows, shift)
 
 
 def _simulated(fates: Fates, run: int, row: Row) -> Row:
@@ -188,8 +197,8 @@ def _line(
     return LinkLine(way, each.name, each.unit, stated, middle, low, high, achieved, low <= achieved <= high)
 
 
-def _shape(way: str, direction: Direction, row: Row, rows: list[Row]) -> LinkLine:
-    """The largest difference between the distribution functions of delays, met and simulated."""
+def _shape(way: str, direction: Direction, row: Row, rows: list[Row], shift: float) -> LinkLine:
+    """The largest difference between the distribution functions of delays, met (all earlier by up to `shift` s) and simulated."""
     name, stated = "distribution", linkwords.stated(direction, "distribution")
     met = row.delay[~np.isnan(row.delay)]
     every = [each.delay[~np.isnan(each.delay)] for each in rows]
@@ -206,7 +215,7 @@ def _shape(way: str, direction: Direction, row: Row, rows: list[Row]) -> LinkLin
         ).max()
     )
     high = float(chance.mean()) + SPREADS * float(chance.std()) + moved
-    found = distance(met, pooled)
+    found = min(distance(met - by, pooled) for by in np.linspace(0, shift, 7 if shift else 1))
     return LinkLine(
         way,
         name,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +13,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.errors import LabError, MissingPart, UsageError
 from tunnelmark.lab import probes, wire
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.lab import Keeper
@@ -143,11 +145,19 @@ class Links:
         pace = None if profile.only_shaped else pace_of(profile, _PROBES, _INTERVAL)
         written = raw if self._scratch is None else self._scratch / raw.name
         seed = link_seed(self._plan.study.seed, 0)
-        seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)
+        begun = time.time()
+        try:
+            seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)
+            proof = link.judge(profile, seen, when)
+        except LabError as error:  # a prober that got no processor in time, for one: a look that failed, and no more
+            await self._keeper.check()
+            took = time.time() - begun
+            proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())
         if written != raw:
             store.adopt(written, self._folder)
+        raw.mkdir(exist_ok=True)
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
-        proof = link.judge(profile, seen, when, kept)
+        proof = replace(proof, raw=kept)
         store.keep_proof(self._journal, proof)
         looks = self._seen.setdefault((profile.name, topology.name, when), [])
         looks.append(proof)

@@ -178,6 +178,16 @@ class TestLateness:
         if verdict == "proved":
             assert "later than any draw" in lines(before)["delay_p99"].note
 
+    def test_lets_a_shift_be_judged_by_the_mean(self):
+        way = replace(WAY, jitter=Jitter(Duration(0.0005), "uniform", Share(0), keep_order=False), reordering=None)
+        shifted_by = {}
+        for late in (0.00012, 0.0004):
+            seen = observation(flow(way, "a", 2, late=late), flow(way, "b", 3), (report(),))
+            shifted_by[late] = judge_link(profile(way), seen, "before"), judge_link(profile(way), seen, "alone")
+        before, alone = shifted_by[0.00012]
+        assert (before.verdict, lines(alone)["distribution"].ok) == ("proved", False), before.reason
+        assert shifted_by[0.0004][0].verdict == "outside"
+
     def test_leaves_nothing_out_of_a_link_that_is_slower_than_it_says(self):
         slow = flow(WAY, "a", 2, late=0.003)
         assert (
