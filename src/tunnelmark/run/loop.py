@@ -154,7 +154,7 @@ async def carry_out(
     for place, block in enumerate(blocks):
         await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
     for number in range(1, plan.study.replacements + 1):
-        if extra := run.ledger.replacement(number):
+        if extra := await run.provable(run.ledger.replacement(number)):
             watcher.more(extra)
             await run.block(extra, [])
 
@@ -194,14 +194,23 @@ class _Run:
             ]
             first = [trial for trial in new if trial not in waiting]
             attempts += await self._in_turn(first, following)
-            for trial in waiting:
-                if self._links.trouble(trial) is not None:
-                    await self._links.again(trial)
+            await self._look_again(waiting)
             attempts += await self._in_turn(again(self._plan.study, waiting), following)
             self._watcher.block(attempts)
         while wanting := [one for one in self.ledger.wanting(trials) if self._links.trouble(one) is None]:
             await self._calm()
             await self._in_turn(wanting, following)
+
+    async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Those whose link is proved, if need be by one more look."""
+        await self._look_again(trials)
+        return [trial for trial in trials if self._links.trouble(trial) is None]
+
+    async def _look_again(self, trials: Sequence[Trial]) -> None:
+        """Look once more at each link of these trials that is not proved."""
+        for trial in {(trial.profile.name, trial.topology.name): trial for trial in trials}.values():
+            if self._links.trouble(trial) is not None:
+                await self._links.again(trial)
 
     async def _in_turn(self, trials: Sequence[Trial], following: Sequence[Trial]) -> list[Attempt]:
         attempts = []

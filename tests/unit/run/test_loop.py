@@ -180,6 +180,16 @@ def test_trials_whose_link_is_proved_at_a_later_look_run_at_the_end_of_their_blo
     assert [attempt.trial.block for attempt in watcher.ended] == [1] * 4 + [2] * 4
 
 
+def test_a_link_is_looked_at_once_more_at_the_end_of_a_block_and_replaces_nothing_while_it_is_not_proved(
+    tmp_path: Path,
+):
+    links = Links(looks=99)
+    watcher = carried(study(2, replacements=2), tmp_path, links)
+    assert len(watcher.ended) == 8
+    assert not watcher.added
+    assert links.left == 99 - 2 - 2
+
+
 def test_what_is_void_is_tried_again_at_the_end_of_its_block_and_a_failure_never(tmp_path: Path, monkeypatch):
     plan = study(2)
     first, second = plan.trials[0].arm.name, plan.trials[1].arm.name
