@@ -10,6 +10,7 @@ from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
 from tunnelmark.record.results import LinkProof, Results, TrialRow
+from tunnelmark.run.healing import Tries
 from tunnelmark.run.outcome import UNPROVED
 
 Place = tuple[int, str, str, str]
@@ -60,6 +61,13 @@ def voided(results: Results) -> Results:
         return replace(row, outcome="void", reason=kind, message=found, hint=UNPROVED)
 
     return replace(results, trials=tuple(judged(row) for row in results.trials)) if bad else results
+
+
+def reopened(results: Results, tries: Mapping[str, Tries]) -> dict[str, Tries]:
+    """The attempts at trials, those not settled that a look after them has voided: a run that goes on may try them again."""
+    held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
+    void = {row.trial for row in voided(results).trials if row.outcome == "void" and (row.trial, row.attempt) in held}
+    return {name: Tries(one.count, settled=one.settled and name not in void) for name, one in tries.items()}
 
 
 def gate(results: Results) -> Gate | None:

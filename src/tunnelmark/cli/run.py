@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tunnelmark import registry
+from tunnelmark.analyse.proofs import reopened
 from tunnelmark.cli import bins, healing, links, names, progress, vm
 from tunnelmark.cli import watch as watchers
 from tunnelmark.cli.alone import alone
@@ -242,7 +243,7 @@ async def measure(
                 store.keep(journal, attempt.alone() if guest else attempt, workload, watching(workload))
 
             journal.append({"begun": started})
-            tries = store.discard_unfinished(folder)
+            tries = reopened(store.load(folder), store.discard_unfinished(folder))
             calm = Calm(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
             looks = links.LOOKS if plan.study.attempts > 1 else 1
             looked = links.Links(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)

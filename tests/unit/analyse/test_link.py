@@ -12,10 +12,11 @@ from tunnelmark.analyse.link import judge as judge_link
 from tunnelmark.analyse.link import row_of
 from tunnelmark.analyse.linklate import told_apart
 from tunnelmark.analyse.linkstats import lag1
-from tunnelmark.analyse.proofs import standing, voided
+from tunnelmark.analyse.proofs import reopened, standing, voided
 from tunnelmark.lab.prober import CORRUPTED
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
 from tunnelmark.record.results import LinkLine, LinkProof, Session
+from tunnelmark.run.healing import Tries
 from tunnelmark.run.prove import RECORDS
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
@@ -122,6 +123,13 @@ class TestAStudy:
 
     def test_is_void_by_what_was_found_afterwards_too(self):
         assert {row.outcome for row in voided(self.results("outside", 1000, "after")).trials} == {"void"}
+
+    def test_is_open_again_for_a_run_that_goes_on(self):
+        tries = {"002.x": Tries(1, True)} | {row.trial: Tries(1, True) for row in Study(blocks=2).results().trials}
+        found = reopened(self.results("outside", 1000, "after"), tries)
+        assert found["002.x"] == Tries(1, True)
+        assert {one for name, one in found.items() if name != "002.x"} == {Tries(1, False)}
+        assert reopened(self.results("proved", 1000, "after"), tries) == tries
 
     def test_of_another_session_is_not(self):
         assert {row.outcome for row in voided(self.results("outside", 1e6 + 5)).trials} == {"ok"}
