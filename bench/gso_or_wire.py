@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from tunnelmark.analyse.attempts import chosen
 from tunnelmark.analyse.intervals import interval
 from tunnelmark.analyse.proofs import voided
 from tunnelmark.record.results import RAW, Results, TrialRow
@@ -57,7 +58,7 @@ def estimate(values: Mapping[int, float], scale: float, form: str) -> str:
 
 def forward(results: Path, trial: TrialRow) -> dict[str, Any]:
     """What the emulator said at its end of the way of the data: its last report of the direction to the second node."""
-    lines = (results / RAW / trial.trial / "wire.middle.out").read_text().splitlines()
+    lines = (results / RAW / trial.folder / "wire.middle.out").read_text().splitlines()
     reports = [json.loads(line)["report"] for line in lines if line.startswith('{"report"')]
     way: dict[str, Any] = next(way for way in reports[-1]["directions"] if way["name"] == "a to b")
     return way
@@ -82,9 +83,9 @@ COLUMNS: tuple[tuple[str, Callable[[TrialRow, dict[str, Any]], float]], ...] = (
 def show(folder: Path) -> None:
     """Print goodputs, ratios and what explains them."""
     results: Results = voided(load(folder))
-    good = [trial for trial in results.trials if trial.outcome == "ok"]
+    good = [trial for trial in chosen(results.trials) if trial.outcome == "ok"]
     print(
-        f"{len(good)} good trials of {len(results.trials)}, {results.plan.blocks} blocks; 95 % intervals over blocks\n"
+        f"{len(good)} usable trials of {len(results.trials)} attempts, {results.plan.blocks} blocks; 95 % intervals over blocks\n"
     )
     for wire, gso in PAIRS:
         one, other = by_block(good, wire), by_block(good, gso)

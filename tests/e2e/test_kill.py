@@ -63,7 +63,9 @@ def killed_again_and_again(tmp_path: Path, kills: int, within: float) -> None:
     assert done.returncode in (0, 1), done.stdout + done.stderr
     trials = journal(results)
     assert trials[: len(finished)] == finished
-    assert len({trial["trial"] for trial in trials}) == len(trials), "a trial was run twice"
+    assert len({(trial["trial"], trial["attempt"]) for trial in trials}) == len(trials), "an attempt was made twice"
+    usable = [trial["trial"] for trial in trials if trial["outcome"] != "void" and not trial["wanting"]]
+    assert len(set(usable)) == len(usable), "a trial was run again though it had a result"
     # One that the lab itself calls void, on a machine that stood still, is finished and kept like any other.
     assert {trial["outcome"] for trial in trials if trial["reason"] != "trial-void"} == {"ok"}
     assert left_within(before, within) == {}

@@ -33,7 +33,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_link_is_proved_before_and_after(results: Path):
-    assert [proof["when"] for proof in proofs(results)] == ["before", "after"]
+    looks = [proof["when"] for proof in proofs(results)]  # one that the machine disturbed is taken again
+    assert looks == sorted(looks, reverse=True)
+    assert set(looks) == {"before", "after"}
     for proof in proofs(results):
         names = {line["name"] for line in proof["lines"]}
         assert {"delay_mean", "loss", "burst", "distribution", "rate", "late"} <= names
@@ -63,5 +65,6 @@ def test_going_on_looks_again_and_keeps_the_first_looks(results: Path):
     before = proofs(results)
     done = run("run", "--resume", results)
     assert done.returncode in (0, 1), done.stderr
-    assert len(proofs(results)) == len(before) + 2
+    assert len(proofs(results)) >= len(before) + 2
+    assert proofs(results)[: len(before)] == before
     assert all((results / file).is_file() for proof in proofs(results) for file in proof["raw"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import command, environment, journal, run, small_study
+from support.command import command, environment, journal, run, settled, small_study
 from support.host import Host, left_within
 
 pytestmark = pytest.mark.root
@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_every_trial_succeeds_in_every_block(finished: tuple[Path, str]):
-    trials = journal(finished[0])
+    trials = settled(finished[0])
     assert len(trials) == 3 * 3 * 2
     assert {trial["outcome"] for trial in trials} == {"ok"}
     for block in (1, 2, 3):
@@ -68,6 +68,7 @@ def test_the_tables_hold_what_the_journal_holds(finished: tuple[Path, str]):
     assert len(samples) == sum(len(trial["samples"]) for trial in trials)
     assert set(samples[0]) >= {
         "study",
+        "attempt",
         "block",
         "arm",
         "profile",
@@ -110,7 +111,7 @@ def test_report_makes_the_same_again_from_the_journal(finished: tuple[Path, str]
 def test_the_order_is_the_plan_s(finished: tuple[Path, str]):
     results, _ = finished
     plan = json.loads((results / "plan.json").read_text())
-    assert [trial["trial"] for trial in journal(results)] == plan["trials"]
+    assert list(dict.fromkeys(trial["trial"] for trial in journal(results))) == plan["trials"]
 
 
 def test_a_dry_run_prints_the_same_order_every_time(tmp_path: Path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import journal, run, small_study
+from support.command import run, settled, small_study
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
@@ -41,7 +41,7 @@ def test_every_workload_ends_in_time(tmp_path: Path) -> None:
     study.write_text(study.read_text() + "\n" + "\n".join(uses))
     done = run("run", study, "--out", tmp_path / "results", path=tmp_path)
     assert done.returncode in (0, 1), done.stderr
-    trials = [trial for trial in journal(tmp_path / "results") if trial["workload"].startswith("w-")]
+    trials = [trial for trial in settled(tmp_path / "results") if trial["workload"].startswith("w-")]
     assert len(trials) == 2 * len(uses)
     for trial in trials:
         workload = registry.workload(trial["workload"].removeprefix("w-"))

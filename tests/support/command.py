@@ -80,12 +80,21 @@ def run(*arguments: str | Path, path: Path | None = None, timeout: float = 240) 
 def environment() -> dict[str, str]:
     """Our environment, with the project's code first, also for the command's own children."""
     source = Path(__file__).resolve().parents[2] / "src"
-    # Not measured first: what a test asks must not hang on what its machine carries at that moment.
-    return os.environ | {"PYTHONPATH": str(source), "COLUMNS": "120", "TUNNELMARK_MEASURE": "no"}
+    # Not measured first: what a test asks must not hang on what its machine carries at that moment. Other work is not waited
+    # for: on a machine that is never calm that takes minutes of every run.
+    ours = {"PYTHONPATH": str(source), "COLUMNS": "120", "TUNNELMARK_MEASURE": "no", "TUNNELMARK_NO_WAIT": "1"}
+    return os.environ | ours
+
+
+def settled(results: Path) -> list[dict]:
+    """The trials in a journal, in order, without attempts that the laboratory spoilt and made again."""
+    attempts = journal(results)
+    last = {trial["trial"]: place for place, trial in enumerate(attempts)}
+    return [trial for place, trial in enumerate(attempts) if place == last[trial["trial"]]]
 
 
 def journal(results: Path) -> list[dict]:
-    """The trials in a journal, in order; a torn last line is left out."""
+    """The attempts in a journal, in order; a torn last line is left out."""
     content = (results / "journal.jsonl").read_text()
     lines = content[: content.rfind("\n") + 1].splitlines()
     return [entry["trial"] for entry in map(json.loads, lines) if "trial" in entry]

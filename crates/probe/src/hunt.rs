@@ -24,10 +24,53 @@ const CLEAR: f64 = 0.005;
 /// Seconds by which the sender was late in a trial that deserves another chance: it offered a burst then.
 const STALLED: f64 = 0.001;
 
+/// Datagrams a second with which the ascent begins: some 12 Mbit/s of full packets.
+const LOWEST: f64 = 1000.0;
+
+/// How often the ascent doubles at most; beyond is what no sender reaches.
+const DOUBLINGS: u32 = 13;
+
+/// The share of what was sent, beside what was lost before, below which a path does not keep up in the ascent.
+const KEPT: f64 = 0.75;
+
 /// Something that trials can be carried out on.
 pub trait Path {
     /// A trial at that rate in datagrams a second, for so many seconds.
     fn trial(&mut self, rate: f64, seconds: f64) -> Result<Trial, String>;
+}
+
+/// What the ascent found: about what a path carries, and what was offered on the way.
+pub struct Ascent {
+    /// The last trial, at a rate that the path or the sender did not keep.
+    pub last: Trial,
+    /// The most that the sender offered, in datagrams a second.
+    pub offered_max: f64,
+    /// Datagrams sent in all.
+    pub sent: u64,
+}
+
+/// Doubles the rate until the path or the sender does not keep it.
+///
+/// So a path is never asked for much more than twice what it carries. All that a sender can send, at once, is more than
+/// what carries the link may be able to take: what is lost there says nothing of the path.
+pub fn ascend<P: Path>(path: &mut P, seconds: f64) -> Result<Ascent, String> {
+    let (mut rate, mut offered_max) = (LOWEST, 0.0);
+    let (mut sent, mut lost) = (0, 0);
+    for doubling in 0.. {
+        let last = path.trial(rate, seconds)?;
+        offered_max = f64::max(offered_max, last.offered);
+        let before = lost as f64 / f64::max(sent as f64, 1.0);
+        sent += last.sent;
+        lost += last.lost;
+        let kept = (1.0 - before) * KEPT;
+        let arrived = 1.0 - last.lost as f64 / last.sent.max(1) as f64;
+        let slow = last.delivered < kept * last.offered || arrived < kept || last.offered < KEPT * rate;
+        if slow || doubling == DOUBLINGS {
+            return Ok(Ascent { last, offered_max, sent });
+        }
+        rate *= 2.0;
+    }
+    unreachable!("it returns at the last doubling")
 }
 
 /// How thoroughly to search.
@@ -94,8 +137,8 @@ impl<'a, P: Path> Hunt<'a, P> {
                 (Some(low), Some((high, _))) if high <= low * step => break,
                 (Some(low), Some((high, _))) => (low * high).sqrt(),
                 (Some(low), None) if low * step > most => {
-                    // Something else may have slowed the sender down then.
-                    self.offered_max = most.max(self.path.trial(f64::INFINITY, self.limits.trial)?.offered);
+                    // It was never asked for more, or something else slowed it down then.
+                    self.offered_max = most.max(self.path.trial(2.0 * most, self.limits.trial)?.offered);
                     if self.offered_max <= most * step {
                         break;
                     }

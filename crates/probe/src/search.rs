@@ -5,15 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use clap::Args;
 use serde::Serialize;
 
-use crate::hunt::{Found, Hunt, Limit, Limits, Path};
+use crate::hunt::{self, Found, Hunt, Limit, Limits, Path};
 use crate::packet;
 use crate::print;
 use crate::serve;
 use crate::socket;
 use crate::trial::{Trial, Trials};
 
-/// Seconds of the trial that sends as much as it can: for what the sender can offer, and a guess of what arrives.
-const FLOOD: f64 = 0.2;
+/// Seconds of each trial of the ascent, which finds about what the path carries.
+const ASCENT: f64 = 0.1;
 
 /// The share of the guess at which the path's own loss is looked for.
 const LIGHT: f64 = 0.1;
@@ -146,17 +146,17 @@ pub fn run(options: &Options) -> Result<(), String> {
     for size in &options.sizes {
         let mut on = OnPath { size: size.bytes(&trials)?, trials: &mut trials };
         let split = socket::split_so_far(on.trials.v4);
-        let flood = on.trial(f64::INFINITY, FLOOD)?;
+        let ascent = hunt::ascend(&mut on, ASCENT)?;
         // All datagrams of a size are split, or none.
         let split = socket::split_so_far(on.trials.v4).zip(split).map(|(after, before)| after - before);
-        let split = split.map(|count| (count as f64 / flood.sent.max(1) as f64).min(1.0));
-        let mut hunt = Hunt::new(&mut on, limits, flood.offered);
+        let split = split.map(|count| (count as f64 / ascent.sent.max(1) as f64).min(1.0));
+        let mut hunt = Hunt::new(&mut on, limits, ascent.offered_max);
         for loss in &options.loss {
-            let found = hunt.highest(loss / 100.0, flood.delivered)?;
+            let found = hunt.highest(loss / 100.0, ascent.last.delivered)?;
             print::line(&Ended {
                 kind: "found",
                 name: size.name(),
-                size: flood.size,
+                size: ascent.last.size,
                 loss: *loss,
                 offered_max: found.offered_max,
                 split,
@@ -174,12 +174,12 @@ pub fn run(options: &Options) -> Result<(), String> {
 /// A load must be possible on a path that loses, too, so here loss counts from what is lost at a tenth of the rate.
 pub fn capacity(trials: &mut Trials, size: usize, bound: f64) -> Result<(f64, Found), String> {
     let mut on = OnPath { size, trials };
-    let flood = on.trial(f64::INFINITY, FLOOD)?;
+    let ascent = hunt::ascend(&mut on, ASCENT)?;
     let mut limits = Limits { trial: 0.3, confirm: 0.5, resolution: 0.03, path_loss: 0.0 };
-    let light = (LIGHT * flood.delivered).max(1.0);
+    let light = (LIGHT * ascent.last.delivered).max(1.0);
     let light = on.trial(light, (ENOUGH / light).clamp(limits.confirm, LONGEST))?;
     limits.path_loss = light.lost as f64 / light.sent.max(1) as f64;
-    let found = Hunt::new(&mut on, limits, flood.offered).highest(bound, flood.delivered)?;
+    let found = Hunt::new(&mut on, limits, ascent.offered_max).highest(bound, ascent.last.delivered)?;
     Ok((limits.path_loss, found))
 }
 

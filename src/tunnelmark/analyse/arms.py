@@ -19,7 +19,7 @@ def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSumma
 def in_settings(analysis: Analysis, settings: Iterable[Setting]) -> tuple[ArmSummary, ...]:
     """One summary an arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
     wanted = set(settings)
-    rows = [row for row in analysis.results.trials if setting_of(row) in wanted]
+    rows = [row for row in analysis.trials if setting_of(row) in wanted]
     return summaries((arm.name for arm in analysis.results.plan.arms), rows)
 
 
@@ -31,4 +31,5 @@ def spread(values: Sequence[float]) -> Spread | None:
 def _summary(arm: str, tried: Sequence[TrialRow]) -> ArmSummary:
     good = [row for row in tried if row.outcome == "ok"]
     first = [max(row.first_packet.values()) for row in good if row.first_packet]
-    return ArmSummary(arm, share(len(good), len(tried)), spread(first))
+    void = sum(row.outcome == "void" for row in tried)
+    return ArmSummary(arm, share(len(good), len(tried) - void), spread(first), void)

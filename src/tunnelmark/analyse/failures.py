@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tunnelmark.record.results import TrialRow
+from tunnelmark.run.outcome import stem
 
 NAMED = 3  # trials of one cause that are named one by one; of more, the arms and how many trials of each
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Attempts of one arm without a result that all said the same; `log` and `raw` are those of the only one, if it is."""
+    """Attempts without a result that all said the same, but for figures if they are void; alone it has its log and raw output."""
 
     rows: tuple[TrialRow, ...]
 
@@ -24,22 +25,28 @@ class FailureGroup:
 
     @property
     def title(self) -> str:
-        """The trial, or the arm and how many of its trials."""
-        return self.first.trial if len(self.rows) == 1 else f"{self.first.arm}, {len(self.rows)} trials"
+        """The trial, or how many of the trials of which arms."""
+        arms = ", ".join(dict.fromkeys(row.arm for row in self.rows))
+        return self.first.trial if len(self.rows) == 1 else f"{arms}, {len(self.rows)} trials"
 
 
 def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
-    """Attempts of an arm with the same reason and words and without a log of their own together, in order of the first."""
+    """Attempts with the same reason and words together, in order of the first: failures by arm, and alone if they have a log.
+
+    What is void says nothing of its arm and little by its figures, so it is told once for all.
+    """
     found: dict[tuple[object, ...], list[TrialRow]] = {}
     for row in failures:
-        alone = (row.trial,) if row.log else ()
-        found.setdefault((row.arm, row.outcome, row.reason, row.message, row.hint, *alone), []).append(row)
+        void = row.outcome == "void"
+        alone = (row.trial,) if row.log and not void else ()
+        words = stem(row.message or "") if void else (row.arm, row.message)
+        found.setdefault((row.outcome, row.reason, words, row.hint, *alone), []).append(row)
     return tuple(FailureGroup(tuple(rows)) for rows in found.values())
 
 
 def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
-    """Arms of which no attempt has a result, in order of their first."""
-    tried = Counter(row.arm for row in trials)
+    """Arms that never had a result, though the laboratory gave them a chance, in order of their first."""
+    tried = Counter(row.arm for row in trials if row.outcome != "void")
     good = Counter(row.arm for row in trials if row.outcome == "ok")
     return tuple(arm for arm in tried if not good[arm])
 

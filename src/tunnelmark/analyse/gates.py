@@ -20,13 +20,25 @@ def _same(analysis: Analysis) -> Gate:
 
 
 def _succeeded(analysis: Analysis) -> Gate:
-    attempts = len(analysis.results.trials)
-    said = []
-    if analysis.failures:
-        said.append(f"{len(analysis.failures)} of {attempts} attempts have no result ({causes(analysis.failures)})")
+    """A void trial is made good by a replacement block; a failed one is a result, and the gate says so."""
+    trials, plan, said = len(analysis.trials), analysis.results.plan, []
+    if analysis.failed:
+        said.append(f"{len(analysis.failed)} of {trials} trials failed ({causes(analysis.failed)})")
     if analysis.missing:
-        said.append(f"{len(analysis.missing)} of {len(analysis.results.plan.trials)} trials have not run yet")
-    return Gate("every trial succeeded", not said, "; ".join(said) or f"all {attempts} attempts succeeded")
+        said.append(f"{len(analysis.missing)} of {len(plan.trials)} trials have not run yet")
+    replaced = bool(analysis.void) and all(count >= plan.blocks for count in analysis.whole.values())
+    if analysis.void and not replaced:
+        said.append(
+            f"{len(analysis.void)} of {trials} trials are void, by the laboratory's fault ({causes(analysis.void)})"
+        )
+    passed = not said
+    if passed:
+        said.append(f"all {trials - len(analysis.void)} trials have a result")
+    if replaced:
+        said.append(f"{len(analysis.void)} void ones in blocks that others replace")
+    if analysis.repeated:
+        said.append(f"{len(analysis.repeated)} void attempts were made again")
+    return Gate("every trial succeeded", passed, "; ".join(said))
 
 
 def _link_filled(analysis: Analysis) -> Gate:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from tunnelmark.analyse.arms import spread, summaries
+from tunnelmark.analyse.attempts import chosen, good, usable
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
+from tunnelmark.analyse.good import with_good_alone
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import (
     Analysis,
@@ -42,30 +44,59 @@ def judge(results: Results) -> Analysis:
         for topology in plan.topologies
         for use in plan.workloads
     ]
-    values = values_by_block(results.trials)
-    same = judge_twins(plan, settings, metrics, values)
+    trials = chosen(results.trials)
+    values = values_by_block(trials, _may(plan, usable))
+    same = judge_twins(plan, settings, metrics, values, finished=results.finished)
     pairs = _pairs(plan, reference, settings, metrics, values, same)
-    cells = _cells(results, reference, settings, pairs, values, same)
+    cells = _cells(plan, trials, reference, settings, pairs, values, same)
     shares = link_shares(plan, cells, reference)
     free = capacities(plan, cells, reference)
     cells = _with_ceilings(plan, cells, shares, free)
+    disturbed = disturbances(trials)
+    if disturbed:
+        cells = with_good_alone(plan, cells, values_by_block(trials, _may(plan, good)), reference)
+    counted = {id(row) for row in trials}
     contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
     ran = {row.trial for row in results.trials}
     return Analysis(
         results=results,
         reference=reference,
         same=same,
-        arms=summaries((arm.name for arm in plan.arms), results.trials),
+        arms=summaries((arm.name for arm in plan.arms), trials),
         cells=cells,
         pairs=pairs,
         rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
         link_shares=shares,
-        failures=tuple(row for row in results.trials if row.outcome != "ok"),
+        failures=tuple(row for row in trials if row.outcome != "ok"),
         missing=tuple(trial for trial in plan.trials if trial not in ran),
         wall=wall_time(results.sessions, results.trials),
-        disturbed=disturbances(results.trials),
+        disturbed=disturbed,
         capacities=free,
+        trials=trials,
+        repeated=tuple(row for row in results.trials if id(row) not in counted),
+        whole=_whole(settings, trials, len(plan.arms)),
     )
+
+
+def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callable[[TrialRow, str], bool]:
+    """A rule on trials and metrics, by the metric's name; what no workload declares is as it is."""
+    metrics = {(use.name, metric.name): metric for use in plan.workloads for metric in use.metrics}
+
+    def may(row: TrialRow, name: str) -> bool:
+        metric = metrics.get((row.workload, name))
+        return metric is None or rule(row, metric)
+
+    return may
+
+
+def _whole(settings: Sequence[Setting], trials: Sequence[TrialRow], arms: int) -> Mapping[Setting, int]:
+    """The blocks of each setting in which every arm has an attempt that the laboratory has not spoilt."""
+    found: dict[tuple[Setting, int], int] = {}
+    for row in trials:
+        if row.outcome != "void":
+            key = setting_of(row), row.block
+            found[key] = found.get(key, 0) + 1
+    return {setting: sum(of == setting and count == arms for (of, _), count in found.items()) for setting in settings}
 
 
 def _pairs(
@@ -93,19 +124,19 @@ def _pairs(
 
 
 def _cells(
-    results: Results,
+    plan: PlanInfo,
+    trials: Sequence[TrialRow],
     reference: str | None,
     settings: list[Setting],
     pairs: tuple[Comparison, ...],
     values: Values,
     same: SameSame,
 ) -> tuple[Cell, ...]:
-    plan = results.plan
     # A twin of direct is judged by the A/A judgement alone, wherever there is one.
     known = [*pairs, *(twins.comparison for twins in same.twins)]
     to_direct = {(pair.arm, pair.setting, pair.metric): pair for pair in known if pair.against == reference}
     attempts: dict[tuple[str, Setting], list[TrialRow]] = {}
-    for row in results.trials:
+    for row in trials:
         attempts.setdefault((row.arm, setting_of(row)), []).append(row)
     workloads = {use.name: use for use in plan.workloads}
     cells = []
@@ -113,7 +144,8 @@ def _cells(
         for metric in workloads[setting.workload].metrics:
             for arm in plan.arms:
                 tried = attempts.get((arm.name, setting), [])
-                outcomes = [row.outcome for row in tried]
+                outcomes = ["void" if _spoilt(row, metric) else row.outcome for row in tried]
+                void = outcomes.count("void")
                 found = values.get((arm.name, setting, metric.name), ())
                 comparison = to_direct.get((arm.name, setting, metric.name))
                 cells.append(
@@ -122,21 +154,26 @@ def _cells(
                         setting=setting,
                         metric=metric,
                         planned=plan.blocks,
-                        success=share(outcomes.count("ok"), len(outcomes)),
+                        success=share(outcomes.count("ok"), len(outcomes) - void),
                         values=found,
                         spread=spread([value.value for value in found]),
                         against_direct=comparison,
                         verdict=_verdict(arm.name == reference, outcomes, comparison, metric),
+                        void=void,
                     )
                 )
     return tuple(cells)
+
+
+def _spoilt(row: TrialRow, metric: MetricInfo) -> bool:
+    return row.outcome == "void" or (row.outcome == "ok" and not usable(row, metric))
 
 
 def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison | None, metric: MetricInfo) -> Verdict:
     if not outcomes:
         return "not run"
     if "ok" not in outcomes:
-        return "void" if set(outcomes) == {"void"} else "failed"
+        return "failed" if "failed" in outcomes else "void"
     if is_reference:
         return "reference"
     if comparison is None or comparison.q is None or comparison.estimate is None:

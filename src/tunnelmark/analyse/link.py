@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tunnelmark.analyse import linktrain, linkwords
+from tunnelmark.analyse import linklate, linktrain, linkwords
 from tunnelmark.analyse.linkmodel import Fates, simulate
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
 from tunnelmark.lab import lateness
@@ -44,17 +44,19 @@ _SILENT = 16 / (8 * (SIZE + 28))
 def judge(
     profile: Profile, seen: Observation, when: Literal["before", "after", "alone"], raw: tuple[str, ...] = ()
 ) -> LinkProof:
-    """What a look at a link says about it."""
+    """What a look at a link says about it; in a run lateness is left to the trials, which are graded by their own."""
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
         way = f"{flow.source}>{flow.target}"
         if flow.pace is not None:
             row = replace(row_of(flow, seen.zero), floor=_floor(direction))
-            lines += _probes(way, profile, direction, row)
+            lines += _probes(way, profile, direction, row, apart=when != "alone")
             series[way] = _series(row)
         lines += linktrain.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
+    if when != "alone":
+        lines = [linklate.told_apart(line, seen.reports) for line in lines]
     outside = [line for line in lines if line.ok is False]
     return LinkProof(
         profile=seen.profile,
@@ -110,7 +112,8 @@ def _ceiling(rows: Sequence[Row]) -> float:
     return largest + _OWN
 
 
-def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Iterator[LinkLine]:
+def _probes(way: str, profile: Profile, direction: Direction, row: Row, *, apart: bool) -> Sequence[LinkLine]:
+    """The lines on probes; `apart`: what is later than the profile can make any packet is told apart (`linklate`)."""
     runs = int(np.clip(_DRAWS // max(len(row.sent), 1), *_RUNS))
     own_rate = direction.rate is not None and not (
         profile.only_shaped or (profile.model == "netem" and direction.queue)
@@ -120,14 +123,34 @@ def _probes(way: str, profile: Profile, direction: Direction, row: Row) -> Itera
     rows = [_simulated(fates, run, row) for run in range(runs)]
     _lose_headers(rows)
     row = replace(row, ceiling=_ceiling(rows))
-    found, expected = statistics(row), [statistics(each) for each in rows]
+    expected = [statistics(each) for each in rows]
+    lines = tuple(_lines(way, direction, row, rows, expected))
+    if not apart or all(line.ok is not False for line in lines):
+        return lines
+    share, rest = linklate.without_late(row)
+    if rest is None:
+        return lines
+    return linklate.mended(lines, tuple(_lines(way, direction, rest, rows, expected, apart=True)), share)
+
+
+def _lines(
+    way: str,
+    direction: Direction,
+    row: Row,
+    rows: list[Row],
+    expected: Sequence[Mapping[str, float]],
+    *,
+    apart: bool = False,
+) -> Iterator[LinkLine]:
+    found = statistics(row)
     judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
     for each in PROPERTIES:
         values = np.array([run[each.name] for run in expected])
         stated = linkwords.stated(direction, each.name)
         if _worth(each, direction, found[each.name]):
             yield _line(way, each, stated, values, found[each.name], judged, len(row.sent))
-    yield _shape(way, direction, row, rows)
+    shift = linklate.shift(float(np.nanmean(row.delay))) if apart and not np.isnan(row.delay).all() else 0.0
+    yield _shape(way, direction, row, rows, shift)
 
 
 def _simulated(fates: Fates, run: int, row: Row) -> Row:
@@ -174,8 +197,8 @@ def _line(
     return LinkLine(way, each.name, each.unit, stated, middle, low, high, achieved, low <= achieved <= high)
 
 
-def _shape(way: str, direction: Direction, row: Row, rows: list[Row]) -> LinkLine:
-    """The largest difference between the distribution functions of delays, met and simulated."""
+def _shape(way: str, direction: Direction, row: Row, rows: list[Row], shift: float) -> LinkLine:
+    """The largest difference between the distribution functions of delays, met (all earlier by up to `shift` s) and simulated."""
     name, stated = "distribution", linkwords.stated(direction, "distribution")
     met = row.delay[~np.isnan(row.delay)]
     every = [each.delay[~np.isnan(each.delay)] for each in rows]
@@ -192,7 +215,7 @@ def _shape(way: str, direction: Direction, row: Row, rows: list[Row]) -> LinkLin
         ).max()
     )
     high = float(chance.mean()) + SPREADS * float(chance.std()) + moved
-    found = distance(met, pooled)
+    found = min(distance(met - by, pooled) for by in np.linspace(0, shift, 7 if shift else 1))
     return LinkLine(
         way,
         name,

@@ -7,7 +7,7 @@ Two arms are compared inside one `Setting` by one metric, block by block. Their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -108,6 +108,21 @@ class Cell:
     against_direct: Comparison | None
     verdict: Verdict
     ceiling: Ceiling | None = None
+    void: int = 0  # trials without a value through the laboratory's fault
+    good: GoodAlone | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoodAlone:
+    """What a cell says by good trials alone, where others were disturbed: blocks, values, how it stands to direct.
+
+    `differs`: it says something else than all usable trials together: either estimate is outside of the other's interval.
+    """
+
+    blocks: int
+    spread: Spread | None
+    against_direct: Comparison | None
+    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +188,15 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class ArmSummary:
-    """An arm over all its trials; `first_packet` in seconds, until both directions had answered."""
+    """An arm over all its trials; `first_packet` in seconds, until both directions had answered.
+
+    `success` is of the trials that say something of the arm; `void` are those that the laboratory has spoilt.
+    """
 
     arm: str
     success: Share
     first_packet: Spread | None
+    void: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +221,11 @@ class WallTime:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A trial during which other work took `cores` cores of the machine."""
+    """A trial whose result is disturbed: the cores that other work took, and every reason."""
 
     trial: str
     cores: float
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +239,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything a report says; `reference` is the arm that is direct, None when the study has none."""
+    """Everything a report says; `reference` is the arm that is direct, None when the study has none.
+
+    `trials` holds the attempt that counts of each trial; `failures` are those without a result, void ones included;
+    `repeated` the attempts that a later one has replaced; `whole` the blocks of each setting that lack nothing.
+    """
 
     results: Results
     reference: str | None
@@ -234,6 +258,19 @@ class Analysis:
     wall: WallTime
     disturbed: tuple[Disturbance, ...]
     capacities: tuple[Capacity, ...] = ()
+    trials: tuple[TrialRow, ...] = ()
+    repeated: tuple[TrialRow, ...] = ()
+    whole: Mapping[Setting, int] = field(default_factory=dict)
+
+    @property
+    def void(self) -> tuple[TrialRow, ...]:
+        """Trials that the laboratory has spoilt for good."""
+        return tuple(row for row in self.failures if row.outcome == "void")
+
+    @property
+    def failed(self) -> tuple[TrialRow, ...]:
+        """Trials in which the VPN, or the workload over it, failed."""
+        return tuple(row for row in self.failures if row.outcome != "void")
 
     @cached_property
     def _by_metric(self) -> Mapping[tuple[Setting, str], dict[str, Cell]]:

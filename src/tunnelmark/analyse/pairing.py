@@ -8,7 +8,7 @@ cancels inside the block, which is why blocks are compared and not means over th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from statistics import fmean
@@ -37,13 +37,16 @@ DIFFERENCE_MARGINS = {"%": 0.1, "s": 1e-5, "ms": 0.01, "us": 10.0}
 OTHER_MARGIN = 0.1
 
 
-def values_by_block(trials: Iterable[TrialRow]) -> Values:
-    """The value of each metric over the whole window, by block, from the trials that succeeded."""
+def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> Values:
+    """The value of each metric over the whole window, by block, from the trials that succeeded.
+
+    `may` says by trial and metric whether a value is to be used.
+    """
     found: dict[tuple[str, Setting, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         if trial.outcome == "ok":
             for sample in trial.samples:
-                if sample.time is None:
+                if sample.time is None and may(trial, sample.metric):
                     found[trial.arm, setting_of(trial), sample.metric][trial.block].append(sample.value)
     return {
         key: tuple(BlockValue(block, fmean(values)) for block, values in sorted(blocks.items()))

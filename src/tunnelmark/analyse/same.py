@@ -15,7 +15,12 @@ from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
 def judge_twins(
-    plan: PlanInfo, settings: Sequence[Setting], metrics: Mapping[str, MetricInfo], values: Values
+    plan: PlanInfo,
+    settings: Sequence[Setting],
+    metrics: Mapping[str, MetricInfo],
+    values: Values,
+    *,
+    finished: bool = True,
 ) -> SameSame:
     """Every `same_as` arm against its twin by every primary metric, corrected together as one family.
 
@@ -31,7 +36,7 @@ def judge_twins(
     ]
     twins = tuple(_twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics))
     standing = _overall([pair.standing for pair in twins])
-    return SameSame(standing, twins, _explained(standing, twins))
+    return SameSame(standing, twins, _explained(standing, twins, finished))
 
 
 def noise(same: SameSame, setting: Setting, metric: MetricInfo) -> float:
@@ -58,7 +63,7 @@ def _overall(standings: Sequence[Standing]) -> Standing:
     return "agrees" if standings and "not judged" not in standings else "not judged"
 
 
-def _explained(standing: Standing, twins: Sequence[Twins]) -> str:
+def _explained(standing: Standing, twins: Sequence[Twins], finished: bool) -> str:
     match standing:
         case "agrees":
             names = dict.fromkeys(f"{pair.comparison.arm} and {pair.comparison.against}" for pair in twins)
@@ -76,6 +81,7 @@ def _explained(standing: Standing, twins: Sequence[Twins]) -> str:
                     "the study has no A/A pair (an arm with `same_as`), so nobody can say what it sees by mere chance"
                 )
             short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
-            return f"the A/A pair has too few good blocks yet for {', '.join(short)}"
+            yet = "" if finished else " yet"
+            return f"the A/A pair has too few blocks with a result of both{yet} for {', '.join(short)}"
         case _:
             assert_never(standing)

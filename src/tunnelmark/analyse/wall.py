@@ -1,15 +1,14 @@
-"""Where the wall time of a study went, and which trials other work on the machine disturbed."""
+"""Where the wall time of a study went, and which trials the machine disturbed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tunnelmark.analyse.attempts import causes_of, grade_of
 from tunnelmark.analyse.model import Disturbance, WallTime
 from tunnelmark.record.results import Session, TrialRow
+from tunnelmark.run.grades import others
 from tunnelmark.run.outcome import PHASES
-
-QUIET = 0.25
-"""Cores that other work (or the hypervisor, as steal) may take during a trial before the trial counts as disturbed."""
 
 
 def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTime:
@@ -38,9 +37,9 @@ def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTi
 
 
 def disturbances(trials: Sequence[TrialRow]) -> tuple[Disturbance, ...]:
-    """The trials during which others took more than `QUIET` cores, in the order in which they ran."""
-    taken = [(trial, trial.host.get("other_cpu", 0.0) + trial.host.get("steal", 0.0)) for trial in trials]
-    return tuple(Disturbance(trial.trial, cores) for trial, cores in taken if cores > QUIET)
+    """The trials whose result is disturbed, in the order in which they ran."""
+    disturbed = [trial for trial in trials if grade_of(trial) == "disturbed"]
+    return tuple(Disturbance(trial.trial, others(trial.host), causes_of(trial)) for trial in disturbed)
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:

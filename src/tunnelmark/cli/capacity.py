@@ -168,21 +168,24 @@ def said(woken: wakeups.Wakeups) -> str:
     )
 
 
+_ENDS = {
+    "short": "results will say more of the machine than of the arms",
+    "late": "metrics that feel it will be disturbed, or void",
+    "drops": "trials on it will be void",
+}
+
+
 def _tell(study: Study, found: Sequence[Fitness], console: Console) -> None:
     """A warning for each link that this machine does not carry; UsageError if it carries none in real time."""
     bad = [fit for fit in found if fit.state != "fits"]
     profiles = {profile.name: profile for profile in study.profiles}
-    if bad and len(bad) == len(study.profiles) and all(fit.state == "late" for fit in bad):
+    if bad and len(bad) == len(study.profiles) and all(fit.state == "drops" for fit in bad):
         raise UsageError(
             "this machine does not carry " + "; nor ".join(f"{fit.profile}: {fit.said}" for fit in bad),
             hint=f"{instead(bad[0], profiles[bad[0].profile])}; --no-measure runs it all the same",
         )
     for fit in bad:
-        end = (
-            "trials on it will be void"
-            if fit.state == "late"
-            else "results will say more of the machine than of the arms"
-        )
+        end = _ENDS[fit.state]
         console.print(
             f"[yellow]warning:[/] {fit.profile}: {fit.said}; {end}. What fits: {instead(fit, profiles[fit.profile])}",
             soft_wrap=True,
@@ -199,7 +202,7 @@ def instead(fit: Fitness, profile: Profile) -> str:
         )
         if fit.state == "short":
             offers.append("--profile auto, which takes such a rate by itself")
-    if fit.state == "late":
+    if fit.state != "short":
         offers.append("try a quieter moment (`tunnelmark doctor --measure` shows it)")
         offers.append("--backend vm, whose counted clock no pause disturbs")
     elif not offers:

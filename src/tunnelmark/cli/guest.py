@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,19 @@ def main(place: Path) -> int:
 
 def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli import capacity
-    from tunnelmark.cli.run import measure, prepare, require
+    from tunnelmark.cli.measuring import measure, prepare, require
 
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
+    study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
     plan, console = order(study), Console(highlight=False)
-    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
     require(plan, kit, console)
     prepare(plan, kit, console)
     study, measured = capacity.before(study, kit, console, look=False)
     plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
-    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, **more))
+    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, wait=False, **more))
     return {}
 
 

@@ -1,8 +1,11 @@
-"""The links of a run: what carries them must be there, they are proved before and after the trials, and recorded."""
+"""The links of a run: what carries them must be there, they are looked at before and after the trials, and recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -10,18 +13,28 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.errors import MissingPart
+from tunnelmark.errors import LabError, MissingPart, UsageError
 from tunnelmark.lab import probes, wire
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import sha256
-from tunnelmark.plan.model import Plan, Profile
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import RAW, LinkProof
 from tunnelmark.run.loop import link_seed
 from tunnelmark.run.probes import pace_of
 from tunnelmark.run.prove import observe
+
+LOOKS = 3
+"""Looks at a link, before or after the trials, until one finds it inside of its tolerance."""
+
+LATER = 3
+"""Further looks, at the ends of blocks, at a link that was not proved before the trials."""
+
+PAUSE = 3.0
+"""Seconds before the second look; the third waits twice as long."""
 
 _PROBES, _INTERVAL = 1500, 0.001  # each way, and seconds between two: a short look, for `prove-link` looks longer
 
@@ -39,6 +52,26 @@ def require(profiles: Iterable[Profile]) -> None:
         )
 
 
+def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
+    """UsageError if workloads look for the most that a link carries, and an emulated one has no rate that would bound it.
+
+    They would find where the emulator comes to its end, on this machine and at this moment, and it loses packets there.
+    """
+    free = [
+        one.name for one in profiles if backend_of(one) == "wire" and not any(map(_bounded, (one.forward, one.back)))
+    ]
+    if free and searching:
+        raise UsageError(
+            f"{' and '.join(searching)} looks for the most that a link carries, and {free[0]} has no rate: it would find "
+            "where the emulator comes to its end on this machine, and nothing of the link",
+            hint=f"join a rate: {free[0]}+fast-ethernet",
+        )
+
+
+def _bounded(way: Direction) -> bool:
+    return way.rate is not None or way.rate_trace is not None
+
+
 def record(profiles: Iterable[Profile]) -> dict[str, Any]:
     """How each link is made, and by which emulator, for the environment."""
     profiles = tuple(profiles)
@@ -49,37 +82,92 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
     return found
 
 
-async def prove(
-    plan: Plan,
-    keeper: Keeper,
-    folder: Path,
-    journal: Journal,
-    when: Literal["before", "after"],
-    console: Console,
-    scratch: Path | None = None,
-) -> tuple[LinkProof, ...]:
-    """Look at each profile on each topology and keep what is found; a link outside of its tolerance is told at once.
+class Links:
+    """The links of a run under way: looks at them, keeps every look, and knows which are not what they say.
 
-    With `scratch` the raw output is written there first, and moved when it is complete.
+    A look that finds a link outside of its tolerance is taken again, after a pause in which the machine may come to rest:
+    the look is an instrument that the machine disturbs. It meets the same draws of the same seed, so what is wrong with a
+    link is wrong in every look (`analyse.proofs.standing`).
     """
-    from tunnelmark.analyse import link  # takes scipy with it, which a dry run should not wait for
 
-    proofs = []
-    for profile, topology in product(plan.study.profiles, plan.study.topologies):
-        raw = _free(folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
+    def __init__(
+        self,
+        plan: Plan,
+        keeper: Keeper,
+        folder: Path,
+        journal: Journal,
+        console: Console,
+        calm: Callable[[], Awaitable[None]],
+        *,
+        scratch: Path | None = None,
+        looks: int = LOOKS,
+    ) -> None:
+        """With `scratch` the raw output is written there first, and moved when it is complete."""
+        self._plan, self._keeper, self._folder, self._journal = plan, keeper, folder, journal
+        self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
+        self._outside: dict[tuple[str, str], str] = {}
+        self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
+        self._later: dict[tuple[str, str], int] = {}
+
+    def trouble(self, trial: Trial) -> str | None:
+        """Why a trial's link is not what it says; None if it is."""
+        return self._outside.get((trial.profile.name, trial.topology.name))
+
+    async def again(self, trial: Trial) -> None:
+        """Look once more at a link that was not proved, a few times in a run."""
+        key = trial.profile.name, trial.topology.name
+        if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
+            self._later[key] = self._later.get(key, 0) + 1
+            await self._calm()
+            await self._look(trial.profile, trial.topology, "before")
+
+    async def prove(self, when: Literal["before", "after"]) -> None:
+        """Look at each profile on each topology, again where a look is outside; what stays outside is told at once."""
+        for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
+            for number in range(1, self._looks + 1):
+                if (found := await self._look(profile, topology, when)) is None:
+                    break
+                where = f"{profile.name} · {topology.name}: the link is not what it says: {found}"
+                if number < self._looks:
+                    self._say(
+                        f"looking again ({number + 1} of {self._looks}) in {PAUSE * number:.0f} s: {where}", "yellow"
+                    )
+                    await asyncio.sleep(PAUSE * number)
+                    await self._calm()
+                else:
+                    self._say(f"void: {where}", "red")
+
+    async def _look(self, profile: Profile, topology: Topology, when: Literal["before", "after"]) -> str | None:
+        """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
+        from tunnelmark.analyse import link, proofs  # takes scipy with it, which a dry run should not wait for
+
+        raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
         pace = None if profile.only_shaped else pace_of(profile, _PROBES, _INTERVAL)
-        written = raw if scratch is None else scratch / raw.name
-        seen = await observe(keeper, topology, profile, pace, written, seed=link_seed(plan.study.seed, 0))
+        written = raw if self._scratch is None else self._scratch / raw.name
+        seed = link_seed(self._plan.study.seed, 0)
+        begun = time.time()
+        try:
+            seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)
+            proof = link.judge(profile, seen, when)
+        except LabError as error:  # a prober that got no processor in time, for one: a look that failed, and no more
+            await self._keeper.check()
+            took = time.time() - begun
+            proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())
         if written != raw:
-            store.adopt(written, folder)
+            store.adopt(written, self._folder)
+        raw.mkdir(exist_ok=True)
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
-        proof = link.judge(profile, seen, when, kept)
-        store.keep_proof(journal, proof)
-        proofs.append(proof)
-        if proof.verdict == "outside":
-            said = f"void: {profile.name} · {topology.name}: the link is not what it says: {proof.reason}"
-            console.print(Text(said, style="red"), soft_wrap=True)
-    return tuple(proofs)
+        proof = replace(proof, raw=kept)
+        store.keep_proof(self._journal, proof)
+        looks = self._seen.setdefault((profile.name, topology.name, when), [])
+        looks.append(proof)
+        self._outside.pop((profile.name, topology.name), None)
+        if (found := proofs.standing(looks)) is not None:
+            self._outside[profile.name, topology.name] = proofs.reason(looks)
+        return found
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _free(folder: Path, name: str) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -15,10 +16,11 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.run.loop import BETWEEN, Kit
-from tunnelmark.run.outcome import Attempt, Failure
+from tunnelmark.run.outcome import Attempt, Failure, stem
 from tunnelmark.units import clock
 
 _MISSING = MissingPart("").kind
+_SHORT = 80  # characters of a reason that may be said again
 _REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
 
 
@@ -70,7 +72,8 @@ class Live:
         self._ran = 0
         self._begun = 0.0
         self._outside = 0.0  # seconds beside traffic, of all trials that ran
-        self._told: set[str] = set()  # what is said of parts that are missing
+        self._told: set[str] = set()  # reasons, without their figures
+        self._warned = False
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -102,9 +105,10 @@ class Live:
     def end(self, attempt: Attempt) -> None:
         """Count the trial; say so at once when it failed."""
         took, traffic = time.monotonic() - self._begun, self._kit.seconds(attempt.trial)
-        self._count += 1
+        if attempt.number == 1:  # of a trial that is tried again the first is counted, and the bar stays
+            self._count += 1
+            self._left -= traffic
         self._ran += 1
-        self._left -= traffic
         if attempt.outcome == "ok":
             settling = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning: no rule for the rest
             self._outside += max(took - traffic - settling, 0.0)
@@ -116,26 +120,63 @@ class Live:
             self._failed(attempt, attempt.failure)
         elif not self._console.is_terminal:
             self._console.print(
-                f"[{self._count}/{self._all}] {_name(attempt.trial)}: ok, {took:.1f} s; {self._time_left()}",
+                f"[{self._count}/{self._all}] {_name(attempt.trial)}{_which(attempt)}: {_worth(attempt)}, {took:.1f} s; "
+                f"{self._time_left()}",
                 markup=False,
                 soft_wrap=True,
             )
 
-    def _failed(self, attempt: Attempt, failure: Failure) -> None:
-        """Say why a trial has no result; what is not installed is said once, not for every trial that needs it."""
-        if failure.message in self._told:
+    def block(self, attempts: Sequence[Attempt]) -> None:
+        """Say how many trials of a block the laboratory has spoilt, if it has, and at the first such block what can be done."""
+        void = [attempt for attempt in attempts if attempt.outcome == "void"]
+        if not void:
             return
-        line = f"{attempt.outcome}: {_name(attempt.trial)}: {failure.message}"
-        if failure.kind == _MISSING:
-            self._told.add(failure.message)
-            line += "; said once, all trials that need it fail"
-        self._console.print(Text(line, style="red"), soft_wrap=True)
+        block = void[0].trial.block
+        many = 2 * len(void) > len(attempts)
+        line = f"block {block}: {len(void)} of {len(attempts)} trials are void, which is the laboratory's fault and no VPN's"
+        if many and not self._warned:
+            self._warned = True
+            causes = Counter(stem(attempt.failure.message) for attempt in void if attempt.failure is not None)
+            hint = next(attempt.failure.hint for attempt in void if attempt.failure is not None)
+            line += (
+                f"; most often: {causes.most_common(1)[0][0]}. What can be done: {hint}; a lower rate; or --backend vm"
+            )
+        self._console.print(Text(line, style="bold red" if many else "yellow"), soft_wrap=True)
+
+    def more(self, trials: Sequence[Trial]) -> None:
+        """Say that a block is added."""
+        self._all += len(trials)
+        self._left += sum(self._kit.seconds(trial) for trial in trials)
+        self._bar.update(self._task, total=self._all)
+        said = f"block {trials[0].block} is added for trials that stayed void: {len(trials)} trials"
+        self._console.print(Text(said, style="yellow"), soft_wrap=True)
+
+    def _failed(self, attempt: Attempt, failure: Failure) -> None:
+        """Say why a trial has no result; a reason that many share is said once, and then named by its beginning."""
+        line = f"{attempt.outcome}: {_name(attempt.trial)}{_which(attempt)}: "
+        if (known := stem(failure.message)) in self._told:
+            if failure.kind == _MISSING:
+                return
+            line += failure.message if len(known) <= _SHORT else f"{failure.message[:_SHORT]}… (as before)"
+        else:
+            self._told.add(known)
+            line += failure.message
+            line += "; said once, all trials that need it fail" if failure.kind == _MISSING else ""
+        self._console.print(Text(line, style="yellow" if attempt.outcome == "void" else "red"), soft_wrap=True)
 
     def _seconds_left(self) -> float:
         return max(self._left + (self._all - self._count) * self._between, 0.0)
 
     def _time_left(self) -> str:
         return f"{clock(self._seconds_left())} left"
+
+
+def _which(attempt: Attempt) -> str:
+    return f" (attempt {attempt.number})" if attempt.number > 1 else ""
+
+
+def _worth(attempt: Attempt) -> str:
+    return "disturbed" if attempt.graded is not None and attempt.graded.grade == "disturbed" else "ok"
 
 
 def estimate(plan: Plan, kit: Kit) -> float:

@@ -94,6 +94,8 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
         "seed": study.seed,
         "smoke": study.smoke,
         "watch": study.watch,
+        "attempts": study.attempts,
+        "replacements": study.replacements,
         "resuming": resuming,
     }
 

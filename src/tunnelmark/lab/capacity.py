@@ -129,7 +129,7 @@ def _look(profile: Profile, goodput: float, packets: float, reports: Sequence[Ma
     if found:
         worst = max(found, key=lambda each: float(each["p99"]))
         late = Late(worst["count"], *(worst[key] / 1e6 for key in ("p50", "p99", "max")))
-    return Look(goodput, packets, late, lateness.trouble(profile, reports))
+    return Look(goodput, packets, late, lateness.trouble(reports))
 
 
 def margin(profile: Profile, look: Look) -> float:

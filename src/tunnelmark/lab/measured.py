@@ -114,7 +114,7 @@ def judge(found: Measured) -> tuple[Check, ...]:
     return (
         _told("bare link", f"{Rate(round3(found.direct.goodput))} by TCP, {_per_second(found.direct_small)} packets of 64 bytes"),
         _told("emulator", f"{Rate(round3(found.emulator.goodput))} by TCP, {_per_second(found.emulator_small)} packets of 64 bytes"),
-        _advised("lateness", found.busy.trouble is None, f"{_late(busy)} at {BUSY.rate}, {bound:g} ms allowed",
+        _advised("lateness", capacity.holds(BUSY, found.busy), f"{_late(busy)} at {BUSY.rate}, {bound:g} ms allowed",
                  "keep the machine quiet; or --backend vm, whose counted clock no pause disturbs"),
         _advised("link filled", filled.holds, f"up to {filled.rate}" if filled.holds else "at no rate, most of the time",
                  "other work, or this machine's host, is in the way: look again when it is quiet"),
@@ -141,13 +141,13 @@ def verdicts(found: Measured) -> tuple[str, ...]:
     late = found.busy.late
     if late is None or "dropped" in (found.busy.trouble or ""):
         said.append(f"links with a delay: {found.busy.trouble or 'not seen'}")
-    elif found.busy.trouble is None:
+    elif capacity.holds(BUSY, found.busy):
         said.append(
             f"links with a delay: good down to {least_delay(late)}, below that late packets are a larger share of it"
         )
     else:
         said.append(
-            f"links with a delay: below {least_delay(late)} most trials would be void now; --backend vm carries them"
+            f"links with a delay: below {least_delay(late)} late packets would disturb trials now; --backend vm carries them"
         )
     limit = Rate(round3(min(found.crypto.chacha, found.direct.goodput)))
     said.append(f"no VPN with ChaCha20 in one thread can pass {limit} here")

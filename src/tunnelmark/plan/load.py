@@ -27,6 +27,9 @@ DIRECT = "direct"
 STACKS = "stacks"
 """The watcher that `profile_stacks` asks for."""
 
+REPLACED = 5
+"""One replacement block for as many blocks, where a study does not say how many there may be."""
+
 
 def load_study(
     name_or_path: str,
@@ -76,6 +79,7 @@ def parse_study(
     if table.profile_stacks and STACKS not in watched:
         watched = (*watched, STACKS)
     problems.raise_if_any()
+    count = (content.smoke.blocks if smoke else table.blocks) if blocks is None else blocks
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
     profiles, topologies = [], []
@@ -95,7 +99,7 @@ def parse_study(
         title=table.title,
         description=table.description,
         seed=table.seed if seed is None else seed,
-        blocks=(content.smoke.blocks if smoke else table.blocks) if blocks is None else blocks,
+        blocks=count,
         ready_timeout=table.ready_timeout,
         arms=arms,
         profiles=tuple(profiles),
@@ -105,6 +109,8 @@ def parse_study(
         inputs=inputs,
         smoke=smoke,
         watch=watched if watch is None else tuple(watch),
+        attempts=table.attempts,
+        replacements=-(-count // REPLACED) if table.replacements is None else table.replacements,
     )
 
 

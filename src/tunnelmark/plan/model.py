@@ -131,6 +131,13 @@ class Study:
     inputs: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False  # in its short length, which shows whether it works and no more
     watch: tuple[str, ...] = ()  # the watchers of every trial
+    attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
+    replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
+
+    @property
+    def unrepeated(self) -> Study:
+        """The same without another attempt at what is void."""
+        return replace(self, attempts=1, replacements=0)
 
 
 @dataclass(frozen=True, slots=True)

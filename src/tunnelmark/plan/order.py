@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 
 from tunnelmark.plan.model import Plan, Study, Trial
@@ -11,24 +13,35 @@ from tunnelmark.plan.model import Plan, Study, Trial
 def order(study: Study) -> Plan:
     """The study with its trials, one of every cell a block, in the order in which they run."""
     trials: list[Trial] = []
-    cells = list(product(study.arms, study.profiles, study.topologies, study.workloads))
     for block in range(1, study.blocks + 1):
-        drawn = [
-            Trial(0, block, arm, profile, topology, use.over(profile.rate)) for arm, profile, topology, use in cells
-        ]
-        drawn.sort(key=lambda trial: _rank(study.seed, trial))
-        for trial in drawn:
-            position = len(trials)
-            trials.append(Trial(position, block, trial.arm, trial.profile, trial.topology, trial.use))
+        trials += _block(study, block, len(trials))
     return Plan(study, tuple(trials))
 
 
-def _rank(seed: int, trial: Trial) -> bytes:
-    """Where the trial comes in its block.
+def replacement(study: Study, number: int, position: int) -> list[Trial]:
+    """The block of that number (from 1) after the planned ones, as if it had been planned; `position` is where those end."""
+    cells = len(study.arms) * len(study.profiles) * len(study.topologies) * len(study.workloads)
+    return _block(study, study.blocks + number, position + (number - 1) * cells)
+
+
+def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
+    """Trials in the order in which they are tried again: another shuffle, so that none meets its neighbour anew."""
+    return sorted(trials, key=lambda trial: _rank(study.seed, trial, "again"))
+
+
+def _block(study: Study, block: int, position: int) -> list[Trial]:
+    cells = product(study.arms, study.profiles, study.topologies, study.workloads)
+    drawn = [Trial(0, block, arm, profile, topology, use.over(profile.rate)) for arm, profile, topology, use in cells]
+    drawn.sort(key=lambda trial: _rank(study.seed, trial))
+    return [replace(trial, position=position + place) for place, trial in enumerate(drawn)]
+
+
+def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
+    """Where the trial comes in its block, or among those that are tried again.
 
     A hash instead of `random.shuffle`: Python promises the same shuffle for a seed only within one version,
     and a study must have the same order for everybody and for ever. It depends on nothing but these words, so
     an arm that is added leaves the order of the others as it was.
     """
     cell = "/".join((trial.arm.name, trial.profile.name, trial.topology.name, trial.use.name))
-    return hashlib.sha256(f"{seed}/{trial.block}/{cell}".encode()).digest()
+    return hashlib.sha256(f"{seed}/{trial.block}/{cell}{more and '/' + more}".encode()).digest()

@@ -40,6 +40,17 @@ class StudyTable(Table):
         default=None,
         description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
     )
+    attempts: int = Field(
+        default=3,
+        ge=1,
+        le=9,
+        description="a whole number of attempts from 1 to 9 that a trial may have when the laboratory spoils it",
+    )
+    replacements: int | None = Field(
+        default=None,
+        ge=0,
+        description="a whole number of blocks from 0 on that may replace blocks with void trials",
+    )
     profile_stacks: bool = Field(
         default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
     )

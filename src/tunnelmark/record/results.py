@@ -6,7 +6,7 @@ Layout of a results folder:
     environment.json    machine, kernel, settings, versions and hashes of programs
     journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
     inputs/             the study, profile and topology files as they were
-    raw/TRIAL/          what every program of that trial printed
+    raw/TRIAL/          what every program of that trial printed; raw/TRIAL~2/ at its second attempt
     raw/link.WHEN.../   what the probers printed that proved a link
     vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
     samples.parquet, trials.parquet    the journal as tables (see `schema`), written at the end
@@ -19,6 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from tunnelmark.run.grades import Grade
+from tunnelmark.run.outcome import folder_of
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -48,6 +51,7 @@ class MetricInfo:
     watcher: str = ""  # who saw it; empty: the workload itself
     fills: float = 0.95
     limited_by: str = ""
+    feels: str = "transfer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,8 @@ class PlanInfo:
     trials: tuple[str, ...]
     smoke: bool = False
     watch: tuple[str, ...] = ()  # the watchers of every trial
+    attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
+    replacements: int = 0  # blocks at most beyond the planned ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,16 @@ class TrialRow:
     log: str | None = None
     raw: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    attempt: int = 1
+    grade: Grade | None = None  # of a result (see `run.grades`)
+    causes: tuple[str, ...] = ()  # why it is not good
+    grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics feel, where not good
+    wanting: bool = False  # a primary metric is void, though others may be used
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder of raw output."""
+        return folder_of(self.trial, self.attempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ SAMPLES = pa.schema(
     [
         pa.field("study", pa.string()),
         pa.field("trial", pa.string()),
+        pa.field("attempt", pa.int32()),
         pa.field("block", pa.int32()),
         pa.field("arm", pa.string()),
         pa.field("profile", pa.string()),
@@ -25,6 +26,7 @@ TRIALS = pa.schema(
     [
         pa.field("study", pa.string()),
         pa.field("trial", pa.string()),
+        pa.field("attempt", pa.int32()),
         pa.field("position", pa.int32()),
         pa.field("block", pa.int32()),
         pa.field("arm", pa.string()),
@@ -42,6 +44,10 @@ TRIALS = pa.schema(
         pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # seconds by direction
         pa.field("host", pa.map_(pa.string(), pa.float64())),  # cores taken by others
         pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or watcher: why it is absent
+        pa.field("grade", pa.string()),  # good, disturbed, void; null where there is no result
+        pa.field("causes", pa.list_(pa.string())),  # why it is not good
+        pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics feel, where it is not good
+        pa.field("wanting", pa.bool_()),  # a primary metric is void through the laboratory's fault
         pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results
     ]
 )

@@ -20,7 +20,8 @@ from tunnelmark.plan.model import Plan
 from tunnelmark.record import results, schema
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow
-from tunnelmark.run.outcome import Attempt
+from tunnelmark.run.healing import Tries
+from tunnelmark.run.outcome import Attempt, folder_of
 from tunnelmark.run.watch.base import Watcher
 from tunnelmark.run.watching import COST
 from tunnelmark.vpns.base import Driver
@@ -28,6 +29,8 @@ from tunnelmark.workloads.base import Endpoints, Metric, Workload
 
 SPARE = 16 << 20
 """Bytes that must be free before a trial starts: its raw output, the journal and the report."""
+
+_CELL = ("trial", "attempt", "block", "arm", "profile", "topology", "workload", "link")
 
 _REPAIR = "restore the file from a copy, or read the results with the version named in environment.json"
 
@@ -85,15 +88,22 @@ def require_space(folder: Path) -> None:
         )
 
 
-def discard_unfinished(folder: Path) -> set[str]:
-    """The ids of all trials that have an attempt; raw output of what was cut off is removed."""
+def discard_unfinished(folder: Path) -> dict[str, Tries]:
+    """The attempts of each trial that has any, by its id; raw output of what was cut off is removed."""
     lines = list(entries(folder / results.JOURNAL))
-    done = {entry["trial"]["trial"] for entry in lines if "trial" in entry}
+    tries: dict[str, Tries] = {}
+    done = set()
+    for row in (entry["trial"] for entry in lines if "trial" in entry):
+        number = row.get("attempt", 1)
+        wanting = row["outcome"] == "void" or row.get("wanting", False)
+        settled = row["trial"] in tries and tries[row["trial"]].settled
+        tries[row["trial"]] = Tries(number, settled or not wanting)
+        done.add(folder_of(row["trial"], number))
     proofs = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
     for raw in (folder / results.RAW).iterdir():
         if raw.name not in done | proofs:
             shutil.rmtree(raw)
-    return done
+    return tries
 
 
 def require_same(folder: Path, now: Mapping[str, Any]) -> None:
@@ -160,7 +170,7 @@ def tables(found: Results) -> tuple[pa.Table, pa.Table]:
     """The journal as two Arrow tables in the tidy schema: samples, trials."""
     samples, trials = [], []
     for row in found.trials:
-        cell = {key: getattr(row, key) for key in ("trial", "block", "arm", "profile", "topology", "workload", "link")}
+        cell = {key: getattr(row, key) for key in _CELL}
         cell["study"] = found.plan.study
         samples += [cell | asdict(sample) for sample in row.samples]
         plain = {key: value for key, value in asdict(row).items() if key != "samples"}
@@ -199,8 +209,13 @@ def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = (
         message=failure.message if failure else None,
         hint=failure.hint if failure else None,
         log=failure.log if failure else None,
-        raw=tuple(f"{results.RAW}/{trial.id}/{name}" for name in attempt.raw),
+        raw=tuple(f"{results.RAW}/{folder_of(trial.id, attempt.number)}/{name}" for name in attempt.raw),
         notes=dict(attempt.notes),
+        attempt=attempt.number,
+        grade=attempt.graded.grade if attempt.graded else None,
+        causes=attempt.graded.causes if attempt.graded else (),
+        grades=dict(attempt.graded.grades) if attempt.graded else {},
+        wanting=attempt.wanting,
     )
 
 
@@ -275,6 +290,8 @@ def describe(
         trials=tuple(trial.id for trial in plan.trials),
         smoke=study.smoke,
         watch=study.watch,
+        attempts=study.attempts,
+        replacements=study.replacements,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -10,10 +11,12 @@ from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
 from tunnelmark.analyse.pairing import additive
+from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import words
 from tunnelmark.report.flames import recorded
-from tunnelmark.report.view import primary_metrics
+from tunnelmark.report.view import primary_metrics, where
+from tunnelmark.run.outcome import stem
 from tunnelmark.units import clock
 
 _DIFFER = {True: "differs", False: "differ"}
@@ -34,7 +37,7 @@ class Finding:
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
     """The findings in the order of the plan; without superlatives where nothing may be ranked."""
-    nothing = silent(analysis.results.trials)  # the cautions say so once
+    nothing = silent(analysis.trials)  # the cautions say so once
     return tuple(
         Finding(setting, metric, _sentences(analysis, setting, metric, nothing))
         for setting in analysis.settings()
@@ -44,7 +47,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
     """What a reader must know before any number: unfinished, failed, not to be ranked, a single block, disturbed."""
-    said = [*_guest(analysis)]
+    said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis)]
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
         said.append(f"Do not rank: {analysis.same.explanation}.")
@@ -57,18 +60,16 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
     said += _failed(analysis)
-    if analysis.disturbed:
-        count = len(analysis.disturbed)
-        said.append(f"Other work on the machine disturbed {count} {'trial' if count == 1 else 'trials'}.")
+    said += _disturbed(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
     return tuple(said)
 
 
 def _failed(analysis: Analysis) -> list[str]:
-    """Arms without any result, and how many attempts of the others failed."""
-    nothing = silent(analysis.results.trials)
-    others = [row for row in analysis.failures if row.arm not in nothing]
+    """Arms without any result, and how many trials of the others failed; what is void is told apart."""
+    nothing = silent(analysis.trials)
+    others = [row for row in analysis.failed if row.arm not in nothing]
     said = []
     if nothing:
         verb = "has" if len(nothing) == 1 else "have"
@@ -82,8 +83,48 @@ def _failed(analysis: Analysis) -> list[str]:
 
 def _why(analysis: Analysis, arm: str) -> str:
     """The arm, with what all of its attempts said if they said the same."""
-    said = {row.message for row in analysis.failures if row.arm == arm}
+    said = {row.message for row in analysis.failed if row.arm == arm}
     return f"{arm} ({said.pop()})" if len(said) == 1 and None not in said else arm
+
+
+def _laboratory(analysis: Analysis) -> list[str]:
+    """What the laboratory could not do, why, and what to change, if that is much; else how many trials are void."""
+    void, trials = analysis.void, len(analysis.trials)
+    if not void:
+        return []
+    why = "; ".join(reasons(void))
+    if not mostly_void(analysis):
+        return [f"{len(void)} of {trials} trials are void, by the laboratory's fault and no VPN's: {why}."]
+    said = [
+        f"The laboratory could not do its work: {len(void)} of {trials} trials are void, which says nothing of any VPN."
+    ]
+    said.append(f"Why: {why}.")
+    return [*said, *(f"What to change: {remedy}." for remedy in remedies(analysis))]
+
+
+def _two_answers(analysis: Analysis) -> list[str]:
+    """Where good trials alone say something else than all that can be used."""
+    said = []
+    for cell in analysis.cells:
+        if cell.metric.primary and cell.good is not None and cell.good.differs:
+            assert cell.good.against_direct is not None
+            both = words.effect(cell.metric, _against(cell)), words.effect(cell.metric, cell.good.against_direct)
+            said.append(
+                f"{cell.arm} by {cell.metric.title}{where(analysis, cell.setting)}: {both[0]} of all, {both[1]} of good ones"
+            )
+    return [f"Good trials alone say something else than all usable ones: {'; '.join(said)}."] if said else []
+
+
+def _disturbed(analysis: Analysis) -> list[str]:
+    count, usable = len(analysis.disturbed), len(analysis.trials) - len(analysis.failures)
+    if not count:
+        return []
+    causes = Counter(stem(cause) for found in analysis.disturbed for cause in found.causes)
+    often = next(
+        cause for found in analysis.disturbed for cause in found.causes if stem(cause) == causes.most_common(1)[0][0]
+    )
+    text = f"The machine disturbed {count} of {usable} usable trials; {usable - count} are good. Most often ({causes.most_common(1)[0][1]}): {often}."
+    return [text]
 
 
 def _guest(analysis: Analysis) -> tuple[str, ...]:
@@ -103,7 +144,7 @@ def time_spent(analysis: Analysis) -> str:
     wall = analysis.wall
     if wall.wall <= 0:
         return "No wall time is recorded."
-    so_far = "" if wall.complete else " so far"
+    so_far = "" if wall.complete or analysis.results.finished else " so far"
     return f"{clock(wall.wall)}{so_far}, {words.percent(wall.measuring)} of it inside measuring windows."
 
 

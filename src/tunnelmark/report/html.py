@@ -13,11 +13,12 @@ from jinja2 import PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tunnelmark.analyse import linkwords
+from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
-from tunnelmark.report import costs, view, words
+from tunnelmark.report import costs, graded, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
@@ -119,6 +120,10 @@ def render(analysis: Analysis) -> str:
         explained=costs.explained(analysis),
         option=_option,
         first=_first_packets(analysis),
+        worth=graded.summary(analysis),
+        causes=graded.causes(analysis),
+        alone=graded.alone(analysis),
+        grade_of=grade_of,
     )
 
 
@@ -191,6 +196,8 @@ def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
         notes.append(words.VERDICTS[cell.verdict])
     if cell.success.count < cell.success.total:
         notes.append(f"{words.share(cell.success)} ok")
+    if cell.void:
+        notes.append(f"{cell.void} void")
     if cell.ceiling:
         notes.append(words.CEILINGS[cell.ceiling])
     effect = words.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
@@ -262,6 +269,7 @@ def _first_packets(analysis: Analysis) -> list[tuple[str, str, str, str]]:
         share = words.share(arm.success)
         if arm.success.total:
             share += f" [{100 * arm.success.low:.0f}–{words.percent(arm.success.high)}]"
+        share += f", {arm.void} void" if arm.void else ""
         rows.append((arm.arm, share, scale.value(first.median) if first else "", scale.spread(first) if first else ""))
     return rows
 

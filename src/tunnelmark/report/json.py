@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from tunnelmark.analyse.attempts import causes_of, grade_of
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell
 from tunnelmark.report import view
@@ -51,6 +52,11 @@ def render(analysis: Analysis) -> str:
         "failures": [
             {"trial": row.trial, "outcome": row.outcome, "reason": row.reason, "message": row.message, "hint": row.hint}
             for row in analysis.failures
+        ],
+        "attempts": [
+            {"trial": row.trial, "attempt": row.attempt, "outcome": row.outcome, "grade": grade_of(row)}
+            | {"causes": causes_of(row), "grades": dict(row.grades), "message": row.message}
+            for row in analysis.results.trials
         ],
         "missing": analysis.missing,
         "wall": {**asdict(analysis.wall), "measuring": analysis.wall.measuring},

@@ -10,7 +10,7 @@ from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, view, words
+from tunnelmark.report import costs, graded, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flames import KINDS, SIDES, flames
@@ -48,6 +48,7 @@ def render(analysis: Analysis) -> str:
     parts += _stacks(analysis)
     parts.append(_safe(words.capacities(analysis.capacities)))
     parts += _costs(analysis)
+    parts += _grades(analysis)
     parts += _failures(analysis)
     parts.append("## How it was done")
     parts.append(_safe(time_spent(analysis)) + f" Seed {plan.seed}.")
@@ -65,7 +66,7 @@ def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
         rows.append(
             [
                 f"**{_safe(summary.arm)}**",
-                words.share(summary.success),
+                words.success(summary.success, summary.void),
                 words.first_packet(summary),
                 *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
             ]
@@ -141,10 +142,23 @@ def _priced(analysis: Analysis, cell: Cell) -> str:
     return "<br>".join(filter(None, (costs.value(analysis, cell), effect)))
 
 
+def _grades(analysis: Analysis) -> list[str]:
+    parts = ["## What the results are worth", _safe(graded.summary(analysis))]
+    if said := graded.causes(analysis):
+        parts.append("\n".join(f"- {_safe(cause)}" for cause in said))
+    if rows := graded.alone(analysis):
+        table = [
+            [_safe(one.metric), f"**{_safe(one.arm)}**", one.usable, f"{one.good}{' ⚠' if one.differs else ''}"]
+            for one in rows
+        ]
+        parts.append(f"<details><summary>Good trials alone</summary>\n\n{_rows(graded.HEAD, table)}\n\n</details>")
+    return parts
+
+
 def _failures(analysis: Analysis) -> list[str]:
     if not analysis.failures:
         return []
-    parts = ["## What failed"]
+    parts = ["## What failed, and what is void"]
     for group in grouped(analysis.failures):
         row = group.first
         cause = f"**{_safe(group.title)}** ({row.reason or row.outcome}): {_safe(row.message or '')}"

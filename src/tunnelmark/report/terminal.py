@@ -14,7 +14,7 @@ from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, ArmSummary, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, view, words
+from tunnelmark.report import costs, graded, view, words
 from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
@@ -45,6 +45,7 @@ def render(analysis: Analysis) -> RenderableType:
     parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
+    parts += _grades(analysis)
     parts.append(_gates(analysis))
     parts += _same_lines(analysis)
     parts.append(Padding(_time(analysis), (1, 0, 0, 0)))
@@ -92,7 +93,7 @@ def _table(
     for summary in summaries:
         good = summary.success.count == summary.success.total
         about = (
-            Text(words.share(summary.success), style="" if good else "red"),
+            Text(words.success(summary.success, summary.void), style="" if good else "red"),
             words.first_packet(summary),
         )
         table.add_row(
@@ -157,6 +158,16 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
 def _capacities(analysis: Analysis) -> list[RenderableType]:
     said = words.capacities(analysis.capacities)
     return [Padding(Text(said, style="dim"), (0, 0, 1, 0))] if said else []
+
+
+def _grades(analysis: Analysis) -> list[RenderableType]:
+    """What the results are worth; where good trials alone say something else, that."""
+    parts: list[RenderableType] = [Text(graded.summary(analysis))]
+    for one in graded.alone(analysis):
+        if one.differs:
+            said = f"  {one.metric}, {one.arm}: {one.usable} by all usable trials, {one.good} by good ones alone"
+            parts.append(Text(said, style="yellow"))
+    return parts
 
 
 def _gates(analysis: Analysis) -> Table:

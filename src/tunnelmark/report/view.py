@@ -79,7 +79,7 @@ Series = dict[str, dict[int, list[tuple[float, float]]]]
 def series(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Series:
     """The time series of one metric in one setting; arms without any are left out."""
     found: Series = {}
-    for row in analysis.results.trials:
+    for row in analysis.trials:
         if row.outcome == "ok" and (row.profile, row.topology, row.workload) == (
             setting.profile,
             setting.topology,

@@ -119,6 +119,11 @@ def share(found: Share) -> str:
     return f"{found.count}/{found.total}"
 
 
+def success(found: Share, void: int) -> str:
+    """How many trials of an arm succeeded, of those that say something of it; and how many are void."""
+    return share(found) + (f", {void} void" if void else "")
+
+
 def percent(value: float, places: int = 0) -> str:
     return with_unit(f"{100 * value:.{places}f}", "%")
 

@@ -39,13 +39,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """Whether the machine carries a profile: `fits`; `short` (a shaped link is not filled); `late` (not in real time).
+    """Whether the machine carries a profile: `fits`; `short` (a shaped link is not filled); `late` (packets leave late, which
+    disturbs trials by what their metrics feel); `drops` (the emulator loses what no profile asked for: trials are void).
 
     `said` is what was seen, `instead` a rate with which it fits, None if none was found; `looks` for the record.
     """
 
     profile: str
-    state: Literal["fits", "short", "late"]
+    state: Literal["fits", "short", "late", "drops"]
     said: str
     instead: Rate | None = None
     looks: Sequence[Look] = ()
@@ -86,11 +87,12 @@ async def examine(keeper: Keeper, topology: Topology, profile: Profile, load: Lo
         chosen = await capacity.choose(keeper, topology, profile)
         better = chosen.rate if chosen.rate < (profile.rate or 0) else None
         return Fitness(profile.name, "short", seen(profile, looks), better, looks)
+    state: Literal["late", "drops"] = "drops" if all(look.trouble for look in looks) else "late"
     for rate in _slower(profile):
         tried = await _loaded(keeper, topology, auto.at(profile, rate), load)
         if holds(auto.at(profile, rate), tried):
-            return Fitness(profile.name, "late", seen(profile, looks), rate, looks)
-    return Fitness(profile.name, "late", seen(profile, looks), None, looks)
+            return Fitness(profile.name, state, seen(profile, looks), rate, looks)
+    return Fitness(profile.name, state, seen(profile, looks), None, looks)
 
 
 def _slower(profile: Profile) -> tuple[Rate, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +13,9 @@ from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.programs import Part
 from tunnelmark.peers import standing
 from tunnelmark.plan.model import Arm, Plan, Trial, Use
-from tunnelmark.run.outcome import UNPROVED, Attempt
+from tunnelmark.plan.order import again
+from tunnelmark.run.healing import Ledger, Tries
+from tunnelmark.run.outcome import UNPROVED, Attempt, folder_of
 from tunnelmark.run.trial import Parts, Prepared, prepare, refused
 from tunnelmark.run.watch import base as watch
 from tunnelmark.run.watch import watchers
@@ -33,6 +35,22 @@ class Watcher(Protocol):
     def end(self, attempt: Attempt) -> None:
         """It has ended, and its attempt is safe on the disk."""
 
+    def block(self, attempts: Sequence[Attempt]) -> None:
+        """All trials of a block have had their first attempt in this session; these are what came of them."""
+
+    def more(self, trials: Sequence[Trial]) -> None:
+        """A block is added, in place of one with void trials."""
+
+
+class Links(Protocol):
+    """What is known of the links, which were looked at before the trials."""
+
+    def trouble(self, trial: Trial) -> str | None:
+        """Why a trial's link is not what it says; None if it is."""
+
+    async def again(self, trial: Trial) -> None:
+        """Look once more at a trial's link, if that may be done yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kit:
@@ -42,6 +60,7 @@ class Kit:
     workloads: Mapping[str, Workload]
     socket_buffer: int
     watchers: Mapping[str, watch.Watcher] = field(default_factory=watchers)
+    alone: bool = False  # on this machine only the lab runs
 
     def parts(self, plan: Plan, trial: Trial) -> Parts:
         """What one trial is made with."""
@@ -54,6 +73,7 @@ class Kit:
             float(plan.study.ready_timeout) + driver.start_of(len(trial.topology.nodes)),
             self.socket_buffer,
             self.watching(plan.study.watch, workload),
+            self.alone,
             link_seed(plan.study.seed, trial.block),
         )
 
@@ -95,6 +115,11 @@ class Kit:
                 options = workload.options.model_validate(use.options)
                 yield from ((asset, workload.peer) for asset in workload.assets_with(options))
 
+    def searches(self, use: Use) -> bool:
+        """Whether a workload looks for the most that a link carries."""
+        workload = self.workloads[use.workload]
+        return workload.searches(workload.options.model_validate(use.options))
+
     def seconds(self, trial: Trial) -> float:
         """Seconds of traffic that a trial plans, warm-up included."""
         workload = self.workloads[trial.use.workload]
@@ -110,43 +135,114 @@ async def carry_out(
     keeper: Keeper,
     raw: Path,
     *,
-    done: Collection[str],
+    tries: Mapping[str, Tries],
     ready: Callable[[], None],
     keep: Callable[[Attempt, Workload], object],
     watcher: Watcher,
-    unproved: Mapping[tuple[str, str], str],
+    links: Links,
+    calm: Callable[[], Awaitable[None]],
 ) -> None:
-    """Run every trial of the plan that is not `done` yet (by id).
+    """Run every trial of the plan that needs an attempt yet; `tries` are those that there are, by the trial's id.
 
-    `ready` is called before each trial and may refuse by raising; `keep` makes an attempt safe before
-    the next trial begins. Raw output of a trial goes to `raw/ID`. Trials of a profile and topology that
-    are `unproved` are void, for the reason given there, and not run.
+    What the laboratory spoils is tried again at the end of its block, and blocks that stay without a result are replaced,
+    both as far as the study says. `ready` is called before each trial and may refuse by raising; `keep` makes an attempt
+    safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
+    the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
     """
-    absent = {arm.name: missing for arm in plan.study.arms if (missing := kit.missing(arm)) is not None}
-    lacking = {use.name: missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None}
+    run = _Run(plan, kit, keeper, raw, Ledger(plan, tries), ready, keep, watcher, links, calm)
+    blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
+    for place, block in enumerate(blocks):
+        await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
+    for number in range(1, plan.study.replacements + 1):
+        if extra := await run.provable(run.ledger.replacement(number)):
+            watcher.more(extra)
+            await run.block(extra, [])
 
-    def hindrance(trial: Trial) -> TunnelmarkError | None:
-        reason = unproved.get((trial.profile.name, trial.topology.name))
-        return (
-            TrialVoid(reason, hint=UNPROVED)
-            if reason is not None
-            else absent.get(trial.arm.name) or lacking.get(trial.use.name)
-        )
 
-    todo = [trial for trial in plan.trials if trial.id not in done]
-    prepared: dict[str, Prepared] = {}
-    for place, trial in enumerate(todo):
-        ready()
-        for coming in (trial, *kit.due(todo[place:])):
-            if hindrance(coming) is None and coming.id not in prepared:
-                prepared[coming.id] = await prepare(keeper, coming, kit.parts(plan, coming), raw / coming.id)
-        watcher.begin(trial)
-        if (error := hindrance(trial)) is not None:
-            ended = refused(trial, error)
-        else:
-            ended = await prepared.pop(trial.id).measure()
-        keep(ended, kit.workloads[trial.use.workload])
-        watcher.end(ended)
+class _Run:
+    """A run under way: what it is made with, and the deployments that stand already."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kit: Kit,
+        keeper: Keeper,
+        raw: Path,
+        ledger: Ledger,
+        ready: Callable[[], None],
+        keep: Callable[[Attempt, Workload], object],
+        watcher: Watcher,
+        links: Links,
+        calm: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._plan, self._kit, self._keeper, self._raw = plan, kit, keeper, raw
+        self._ready, self._keep, self._watcher, self._links, self._calm = ready, keep, watcher, links, calm
+        self.ledger = ledger
+        study = plan.study
+        self._absent = {arm.name: missing for arm in study.arms if (missing := kit.missing(arm)) is not None}
+        self._lacking = {use.name: missing for use in study.workloads if (missing := kit.lacks(use)) is not None}
+        self._prepared: dict[str, Prepared] = {}
+
+    async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
+        """Every trial of a block that has no attempt, and then those again that are void, in another order."""
+        attempts: list[Attempt] = []
+        new = self.ledger.new(trials)
+        if new:
+            await self._calm()
+            waiting = [
+                trial for trial in new if self._links.trouble(trial) is not None and not self._absent_part(trial)
+            ]
+            first = [trial for trial in new if trial not in waiting]
+            attempts += await self._in_turn(first, following)
+            await self._look_again(waiting)
+            attempts += await self._in_turn(again(self._plan.study, waiting), following)
+            self._watcher.block(attempts)
+        while wanting := [one for one in self.ledger.wanting(trials) if self._links.trouble(one) is None]:
+            await self._calm()
+            await self._in_turn(wanting, following)
+
+    async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Those whose link is proved, if need be by one more look."""
+        await self._look_again(trials)
+        return [trial for trial in trials if self._links.trouble(trial) is None]
+
+    async def _look_again(self, trials: Sequence[Trial]) -> None:
+        """Look once more at each link of these trials that is not proved."""
+        for trial in {(trial.profile.name, trial.topology.name): trial for trial in trials}.values():
+            if self._links.trouble(trial) is not None:
+                await self._links.again(trial)
+
+    async def _in_turn(self, trials: Sequence[Trial], following: Sequence[Trial]) -> list[Attempt]:
+        attempts = []
+        for place, trial in enumerate(trials):
+            self._ready()
+            for coming in (trial, *self._kit.due([*trials[place:], *following])):
+                if self._hindrance(coming) is None and coming.id not in self._prepared:
+                    self._prepared[coming.id] = await self._prepare(coming)
+            self._watcher.begin(trial)
+            if (error := self._hindrance(trial)) is not None:
+                ended = refused(trial, error, self.ledger.number(trial))
+            else:
+                ended = await self._prepared.pop(trial.id).measure()
+            self._keep(ended, self._kit.workloads[trial.use.workload])
+            self.ledger.note(ended)
+            self._watcher.end(ended)
+            attempts.append(ended)
+        return attempts
+
+    async def _prepare(self, trial: Trial) -> Prepared:
+        number = self.ledger.number(trial)
+        raw = self._raw / folder_of(trial.id, number)
+        return await prepare(self._keeper, trial, self._kit.parts(self._plan, trial), raw, number)
+
+    def _absent_part(self, trial: Trial) -> TunnelmarkError | None:
+        return self._absent.get(trial.arm.name) or self._lacking.get(trial.use.name)
+
+    def _hindrance(self, trial: Trial) -> TunnelmarkError | None:
+        if (missing := self._absent_part(trial)) is not None:
+            return missing
+        reason = self._links.trouble(trial)
+        return None if reason is None else TrialVoid(reason, hint=UNPROVED)
 
 
 def link_seed(seed: int, block: int) -> int:

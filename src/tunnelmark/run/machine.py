@@ -41,11 +41,11 @@ def glance(lab: float | None) -> Glance:
     )
 
 
-def between(before: Glance, after: Glance) -> dict[str, float]:
+def between(before: Glance, after: Glance, *, alone: bool = False) -> dict[str, float]:
     """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`.
 
     `softirq_cpu` is what ksoftirqd took, and softirq work on idle cores. It is no other work: it handles the packets of
-    whoever has most, which is the lab.
+    whoever has most, which is the lab. `alone`: whatever ran was the lab's.
     """
     wall = after.time - before.time
     if wall <= 0:
@@ -55,6 +55,6 @@ def between(before: Glance, after: Glance) -> dict[str, float]:
     other = (after.busy - before.busy - lab - own - softirqs) / wall
     found = {"steal": (after.stolen - before.stolen) / wall, "softirq_cpu": softirqs / wall}
     if other == other:  # not NaN
-        found["other_cpu"] = max(other, 0.0)
-        found["lab_cpu"] = lab / wall
+        found["other_cpu"] = 0.0 if alone else max(other, 0.0)
+        found["lab_cpu"] = lab / wall + (max(other, 0.0) if alone else 0.0)
     return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tunnelmark.plan.model import Trial
+from tunnelmark.run.grades import Graded
 from tunnelmark.workloads.base import Sample
 
 PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "collect")
@@ -16,8 +18,20 @@ PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "co
 trials ahead of its own, and settles while those are measured.
 """
 
+_FIGURES = re.compile(r"-?\d+(?:[.,]\d+)*")
+
 UNPROVED = "`tunnelmark prove-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
 """What to do about a link that is not what its profile says."""
+
+
+def folder_of(trial: str, number: int) -> str:
+    """The name of the folder for an attempt's raw output: the trial's id, and from the second attempt on its number."""
+    return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
+
+
+def stem(message: str) -> str:
+    """A message without its figures, which is the same for all attempts that ended for one reason."""
+    return _FIGURES.sub("…", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +46,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a trial; nothing is retried, so a trial has one attempt a run.
+    """One attempt at a trial: the first, or a later one (`number`) of a trial that was void before.
 
     `link` is the direction measured (`a>b`); `phases` are wall seconds by PHASES; `first_packet` are
     seconds from the first daemon's start to the first answered ping, by direction; `host` holds what
     other work did to the machine meanwhile (`other_cpu`, `steal`: cores) and when it stood still
-    (`lab.stillness.host`); `raw` lists kept files,
-    relative to the results.
+    (`lab.stillness.host`); `raw` lists kept files, relative to the results; `graded` says what the result is worth
+    (None without one).
     """
 
     trial: Trial
@@ -52,6 +66,13 @@ class Attempt:
     failure: Failure | None = None
     raw: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # by metric or watcher: why it is absent
+    number: int = 1
+    graded: Graded | None = None
+
+    @property
+    def wanting(self) -> bool:
+        """Whether something is missing that the laboratory and not the VPN is to blame for."""
+        return self.outcome == "void" or (self.graded is not None and self.graded.wanting)
 
     def alone(self) -> Attempt:
         """The same on a machine where only the lab runs: what threads of the kernel do is done for the lab."""

@@ -1,7 +1,7 @@
 """One trial from a fresh lab to its samples: lab, deployment, readiness, traffic, reading, end.
 
 Whatever goes wrong becomes data: the attempt says which error, with its hint and the end of the
-daemons' logs. Nothing is tried twice.
+daemons' logs. Nothing is tried twice here; the loop may attempt a trial again that the laboratory has spoilt.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, 
 from tunnelmark.lab import lateness
 from tunnelmark.lab.congestion import CUBIC
 from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.plan.model import Profile, Trial
-from tunnelmark.run import machine
+from tunnelmark.plan.model import Trial
+from tunnelmark.run import grades, machine
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.deploy import log_end
 from tunnelmark.run.deploy import prepare as deployed
@@ -31,6 +31,7 @@ from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.workloads.base import Endpoints, Sample, Workload
 
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
+_LATE = "keep the machine quiet, or ask for a lower rate; the emulator's reports are in wire.middle.out"
 _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
 
 
@@ -60,6 +61,7 @@ class Parts:
     ready_timeout: float
     socket_buffer: int
     watchers: tuple[Watcher, ...] = ()
+    alone: bool = False  # on a machine where only the lab runs: what threads of the kernel do is done for the lab
     link_seed: int = 0  # what emulated links do to packets is the same for all arms of a block
 
 
@@ -69,13 +71,14 @@ class Prepared:
     Made by `prepare`; `measure` gives the attempt, whatever has failed since.
     """
 
-    def __init__(self, keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> None:
+    def __init__(self, keeper: Keeper, trial: Trial, parts: Parts, raw: Path, number: int) -> None:
         self._keeper = keeper
+        self._number = number
         self._trial = trial
         self._parts = parts
         self._raw = raw
         self._clock = Clock()
-        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}, "notes": {}}
+        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}, "notes": {}, "graded": None}
         self._error: TrialError | LabError | None = None
         self._lab: Lab | None = None
         self._settling: asyncio.Future[None] | None = None
@@ -137,6 +140,7 @@ class Prepared:
             phases=self._clock.phases,
             failure=failure,
             raw=tuple(sorted(path.name for path in self._raw.iterdir())),
+            number=self._number,
             **self._found,
         )
 
@@ -150,9 +154,9 @@ class Prepared:
             self._lab = None
 
 
-async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path) -> Prepared:
+async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path, number: int = 1) -> Prepared:
     """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
-    prepared = Prepared(keeper, trial, parts, raw)
+    prepared = Prepared(keeper, trial, parts, raw, number)
     await prepared.prepare()
     return prepared
 
@@ -188,11 +192,18 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
         spent = clock.lap("collect")
         after = machine.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
         watched = await watching.end()
-        found["host"] = machine.between(before, after) | await lab.stood_still(before.time, after.time)
+        stood_still = await lab.stood_still(before.time, after.time)
+        found["host"] = machine.between(before, after, alone=parts.alone) | stood_still
         clock.lap("collect")
     await tunnel.unless_dead(stage.finish())
     clock.lap("collect")
-    _gate_link(lab.profile, await lab.link_reports())
+    reports = await lab.link_reports()
+    _gate_link(reports)
+    found["graded"] = graded = grades.graded(
+        parts.workload.metrics_with(parts.use_options), lab.profile, grades.met(reports, found["host"])
+    )
+    if graded.grade == "void":
+        raise TrialVoid("; ".join(graded.causes), hint=_LATE)
     try:
         reading = parts.workload.read(stage.outputs(), parts.use_options)
     except TrialError as error:
@@ -228,12 +239,10 @@ async def _gate_tunnel_sockets(lab: Lab) -> None:
         raise TrialVoid(f"the VPN's own TCP uses {', '.join(sorted(used))}, not {CUBIC}", hint=_SOCKETS)
 
 
-def _gate_link(profile: Profile, reports: list[dict[str, Any]]) -> None:
-    """Void the trial if the emulator did not do what the profile says."""
-    if (said := lateness.trouble(profile, reports)) is not None:
-        raise TrialVoid(
-            said, hint="keep the machine quiet, or ask for a lower rate; its reports are in wire.middle.out"
-        )
+def _gate_link(reports: list[dict[str, Any]]) -> None:
+    """Void the trial if packets were lost that no profile asked for: no metric can be used then."""
+    if (said := lateness.trouble(reports)) is not None:
+        raise TrialVoid(said, hint=_LATE)
 
 
 def _gate_workload_sockets(used: Sequence[str], wanted: str) -> None:
@@ -241,7 +250,7 @@ def _gate_workload_sockets(used: Sequence[str], wanted: str) -> None:
         raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
 
 
-def refused(trial: Trial, error: TunnelmarkError) -> Attempt:
+def refused(trial: Trial, error: TunnelmarkError, number: int = 1) -> Attempt:
     """The attempt of a trial that could not even begin: a part of it is missing, or its link is not what it says."""
     return Attempt(
         trial=trial,
@@ -250,4 +259,5 @@ def refused(trial: Trial, error: TunnelmarkError) -> Attempt:
         started=time.time(),
         phases=dict.fromkeys(PHASES, 0.0),
         failure=Failure(error.kind, error.message, error.hint),
+        number=number,
     )

@@ -14,7 +14,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.run.watch.base import Eye, Scene, Seen, Watcher
 from tunnelmark.workloads.base import Metric, Sample
 
-COST = Metric("watch_cpu", "s", "CPU of the watchers themselves", "lower", "difference")
+COST = Metric("watch_cpu", "s", "CPU of the watchers themselves", "lower", "difference", feels="processor")
 """What all watchers of a trial took together, beside their own metrics; by watcher it stands in `FILE`."""
 
 FILE = "watch.cost.json"

@@ -203,7 +203,12 @@ GENERATOR = (
     Metric("errors", "%", "requests without a good answer", "lower", compare="difference"),
     Metric("achieved", "requests/s", "requests sent a second", "higher"),
     Metric(
-        "late", "ms", "99th percentile of how late the generator itself sent a request", "lower", compare="difference"
+        "late",
+        "ms",
+        "99th percentile of how late the generator itself sent a request",
+        "lower",
+        "difference",
+        feels="tail",
     ),
 )
 

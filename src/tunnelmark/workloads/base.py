@@ -22,6 +22,15 @@ EVENTS = "events"
 """The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
 
 
+Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
+"""What a metric feels of a link that is late, or of a machine that stands still or works for others.
+
+`counts`: nothing; it counts what time does not change (a size, a number of requests). `transfer`: it is spread over a whole
+transfer, so that single packets weigh little. `delay`: the middle of many delays. `tail`: their highest hundredth, or a
+mean that it decides. `longest`: a single packet or gap. `processor`: CPU time, which other work makes dearer. `run.grades` has the bounds.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number that a workload yields.
@@ -30,7 +39,8 @@ class Metric:
     their difference (for metrics that are often zero); `primary` metrics are ranked and judged,
     the others are shown as explanation. `fills` is the share of a link's rate that the bare link must reach by a
     throughput in bit/s, the rest being headers; 0 where one link's rate is not what limits it. `limited_by` names a metric of
-    the same reading that is above zero where the generator ended it and not the path.
+    the same reading that is above zero where the generator ended it and not the path. `feels` is what lateness and a
+    disturbed machine do to it.
     """
 
     name: str
@@ -41,6 +51,7 @@ class Metric:
     primary: bool = False
     fills: float = 0.95  # a full TCP segment carries 1,448 bytes of payload in a frame of 1,514
     limited_by: str = ""
+    feels: Feels = "transfer"  # what most are: a rate, a share or a duration of all that passed in seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +200,8 @@ class Workload:
     options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
     recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.watch`) that a
     trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
-    offers with these options, None where it takes all that it gets.
+    offers with these options, None where it takes all that it gets; `searches` whether it looks for the most that a link
+    carries, at whatever that is lost.
     """
 
     name: str
@@ -205,6 +217,7 @@ class Workload:
     peer: str = ""
     watch: tuple[str, ...] = ()
     offered: Callable[[Options], float | None] = lambda _: None
+    searches: Callable[[Options], bool] = lambda _: False
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""

@@ -224,19 +224,50 @@ def _happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
 
 
 _METRICS = (
-    Metric("gap", "s", "longest time without a packet", "lower", compare="difference", primary=True),
-    Metric("back", "s", "from the event to the first packet after that", "lower", compare="difference"),
+    Metric("gap", "s", "longest time without a packet", "lower", compare="difference", primary=True, feels="longest"),
+    Metric(
+        "back", "s", "from the event to the first packet after that", "lower", compare="difference", feels="longest"
+    ),
     Metric("lost", "packets", "probes lost, both ways", "lower", compare="difference"),
-    Metric("gap_to_target", "s", "longest time without a packet, source to target", "lower", compare="difference"),
-    Metric("gap_to_source", "s", "longest time without a packet, target to source", "lower", compare="difference"),
-    Metric("gap_before", "s", "longest time without a packet before the event", "lower", compare="difference"),
+    Metric(
+        "gap_to_target",
+        "s",
+        "longest time without a packet, source to target",
+        "lower",
+        compare="difference",
+        feels="longest",
+    ),
+    Metric(
+        "gap_to_source",
+        "s",
+        "longest time without a packet, target to source",
+        "lower",
+        compare="difference",
+        feels="longest",
+    ),
+    Metric(
+        "gap_before",
+        "s",
+        "longest time without a packet before the event",
+        "lower",
+        compare="difference",
+        feels="longest",
+    ),
     Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
     Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
 )
 _FIRST = (
-    Metric("cold", "s", "from the start of daemons to answers everywhere", "lower", compare="difference", primary=True),
-    Metric("warm", "ms", "first packet after idle time, one way", "lower", primary=True),
-    Metric("usual", "ms", "median packet before it, one way", "lower"),
+    Metric(
+        "cold",
+        "s",
+        "from the start of daemons to answers everywhere",
+        "lower",
+        compare="difference",
+        primary=True,
+        feels="longest",
+    ),
+    Metric("warm", "ms", "first packet after idle time, one way", "lower", primary=True, feels="longest"),
+    Metric("usual", "ms", "median packet before it, one way", "lower", feels="delay"),
 )
 
 

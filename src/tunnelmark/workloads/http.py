@@ -13,13 +13,14 @@ from tunnelmark.plan.fields import DurationText, MomentText, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
 from tunnelmark.vpns.base import Command, Hand, Options
 from tunnelmark.workloads import _nginx, _vegeta
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import Endpoints, Feels, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
 _PORT = 8080
 _SHORT, _LONG = "short", "long"  # the files that are asked for, and the beginnings of the metrics' names
 _STEPS = 1000  # the share of long requests is a whole number of these
 _MOST = 200_000  # requests of a trial: each leaves some 400 bytes of output
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "max": 100.0}
+_FEELS: dict[str, Feels] = {"p50": "delay", "p90": "delay", "p99": "tail", "p99_9": "tail", "max": "longest"}
 
 
 class HttpOptions(Options):
@@ -78,13 +79,18 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
     kinds = [kind for kind in (_SHORT, _LONG) if kind in chosen.cycle]
     latencies = [
         Metric(
-            f"{kind}_{name}", "ms", f"{words.get(name, 'longest')} latency of {kind} requests", "lower", primary=primary
+            f"{kind}_{name}",
+            "ms",
+            f"{words.get(name, 'longest')} latency of {kind} requests",
+            "lower",
+            primary=primary,
+            feels=_FEELS[name],
         )
         for kind in kinds
         for name in _PERCENTILES
         for primary in ((kind, name) == (_SHORT, "p50"),)
     ]
-    series = [Metric(kind, "ms", f"latency of each {kind} request", "lower") for kind in kinds]
+    series = [Metric(kind, "ms", f"latency of each {kind} request", "lower", feels="tail") for kind in kinds]
     return (*latencies, *_vegeta.GENERATOR, *series)
 
 

@@ -14,10 +14,26 @@ from tunnelmark.vpns.base import Options
 from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Traffic, Workload
 
 METRICS = (
-    Metric("cpu_source", "ms/s", "CPU of an idle node (first)", "lower", "difference", primary=True),
-    Metric("cpu_target", "ms/s", "CPU of an idle node (last)", "lower", "difference", primary=True),
-    Metric("wire_sent_source", "B/s", "bytes sent by an idle node (first)", "lower", "difference", primary=True),
-    Metric("wire_sent_target", "B/s", "bytes sent by an idle node (last)", "lower", "difference", primary=True),
+    Metric("cpu_source", "ms/s", "CPU of an idle node (first)", "lower", "difference", primary=True, feels="processor"),
+    Metric("cpu_target", "ms/s", "CPU of an idle node (last)", "lower", "difference", primary=True, feels="processor"),
+    Metric(
+        "wire_sent_source",
+        "B/s",
+        "bytes sent by an idle node (first)",
+        "lower",
+        "difference",
+        primary=True,
+        feels="counts",
+    ),
+    Metric(
+        "wire_sent_target",
+        "B/s",
+        "bytes sent by an idle node (last)",
+        "lower",
+        "difference",
+        primary=True,
+        feels="counts",
+    ),
 )
 
 

@@ -237,15 +237,15 @@ WORKLOAD = Workload(
     name="kube-api",
     title="Pod listings from a Kubernetes API server (vegeta)",
     metrics=(
-        Metric("p50", "ms", "median response time", "lower", primary=True),
-        Metric("p90", "ms", "90th percentile of response time", "lower"),
-        Metric("p99", "ms", "99th percentile of response time", "lower"),
-        Metric("max", "ms", "longest response time", "lower"),
-        Metric("mean", "ms", "mean response time", "lower"),
-        Metric("server_p50", "ms", "median time that the API server itself took", "lower"),
-        Metric("response", "bytes", "size of a response's body", "lower"),
+        Metric("p50", "ms", "median response time", "lower", primary=True, feels="delay"),
+        Metric("p90", "ms", "90th percentile of response time", "lower", feels="delay"),
+        Metric("p99", "ms", "99th percentile of response time", "lower", feels="tail"),
+        Metric("max", "ms", "longest response time", "lower", feels="longest"),
+        Metric("mean", "ms", "mean response time", "lower", feels="delay"),
+        Metric("server_p50", "ms", "median time that the API server itself took", "lower", feels="processor"),
+        Metric("response", "bytes", "size of a response's body", "lower", feels="counts"),
         *_vegeta.GENERATOR,
-        Metric("latency", "ms", "response time of each request", "lower"),  # a series only
+        Metric("latency", "ms", "response time of each request", "lower", feels="tail"),  # a series only
     ),
     traffic=_traffic,
     read=_read,

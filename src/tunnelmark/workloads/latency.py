@@ -18,7 +18,7 @@ from tunnelmark.plan.fields import DurationText, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Feels, Metric, Reading, Sample, Traffic, Workload
 
 _Way = Literal["forward", "back"]
 _WAYS: tuple[_Way, ...] = ("forward", "back")
@@ -30,12 +30,14 @@ _WORDS = {
     "p99_9": "99.9th percentile",
     "max": "longest",
 }
+_FEELS: dict[str, Feels] = {"p50": "delay", "p90": "delay", "p99": "tail", "p99_9": "tail", "max": "longest"}
+"""The 90th percentile is far from the hundredth that a machine makes late: it goes with the middle."""
 _FEWEST = 1000  # answers that a 99.9th percentile needs: of fewer it would be the longest
 _OFFERED = 0.95  # of the load: below that the trial says nothing of the path under that load
 
 _LATE_MS = 50.0  # of one probe of a hundred: beyond, its sender had no core for whole time slices
 
-_SEARCH_S = 8.0  # that finding the capacity takes, as a rule
+_SEARCH_S = 10.0  # that finding the capacity takes, as a rule
 _SETTLE_S = 0.3  # of load before the first probe
 _LEVEL_S = 1.0  # that agreeing on a start and waiting for stragglers take, at each load
 _GRACE_S = 90.0  # for a search on a bad path, and queues that drain
@@ -114,6 +116,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                     f"{_WORDS[percentile]} of one-way delay {words}",
                     "lower",
                     primary=percentile == judged and way == "forward" and size == chosen.sizes[0],
+                    feels=_FEELS[percentile],
                 )
                 for percentile in _PERCENTILES
             ]
@@ -128,7 +131,9 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
         metrics.append(Metric("capacity", "bit/s", title, "higher", limited_by="limited"))
         limited = "searches for it that the sender or the receiver ended and not the path"
         metrics.append(Metric("limited", "searches", limited, "lower", compare="difference"))
-    metrics.append(Metric("late_p99", "ms", "99th percentile of probes leaving late, as part of the delays", "lower"))
+    metrics.append(
+        Metric("late_p99", "ms", "99th percentile of probes leaving late, as part of the delays", "lower", feels="tail")
+    )
     return tuple(metrics)
 
 
@@ -240,4 +245,5 @@ WORKLOAD = Workload(
     packages=(),
     options=LatencyOptions,
     metrics_of=_metrics,
+    searches=lambda options: any(load > 0 for load in cast(LatencyOptions, options).load),
 )

@@ -189,10 +189,17 @@ def _as(model: type[ModelT], said: Mapping[str, Any]) -> ModelT:
 def _metrics(options: Options) -> tuple[Metric, ...]:
     chosen = cast(MtuOptions, options)
     return (
-        Metric("mtu", "B", "largest inner packet that passes whole", "higher", primary=True),
-        Metric("black_hole", "", "larger packets vanish without a word (1: yes)", "lower", compare="difference"),
-        Metric("interface", "B", "largest packet that the overlay's interface takes", "higher"),
-        Metric("mss", "B", "payload of a TCP segment, as TCP finds it", "higher"),
+        Metric("mtu", "B", "largest inner packet that passes whole", "higher", primary=True, feels="counts"),
+        Metric(
+            "black_hole",
+            "",
+            "larger packets vanish without a word (1: yes)",
+            "lower",
+            compare="difference",
+            feels="counts",
+        ),
+        Metric("interface", "B", "largest packet that the overlay's interface takes", "higher", feels="counts"),
+        Metric("mss", "B", "payload of a TCP segment, as TCP finds it", "higher", feels="counts"),
         Metric("goodput", "bit/s", "TCP goodput", "higher"),
         *(
             Metric(f"goodput_{size}", "bit/s", f"TCP goodput in packets of at most {size} bytes", "higher")

@@ -274,15 +274,31 @@ WORKLOAD = Workload(
     metrics=(
         Metric("seconds", "s", "time to copy the closure", "lower", primary=True),
         Metric("goodput", "bit/s", "bytes of the archives (NAR) over that time", "higher"),
-        Metric("requests", "requests", "requests in all", "lower", compare="difference"),
-        Metric("narinfo_requests", "requests", "requests for what is known of a path", "lower", compare="difference"),
-        Metric("nar_requests", "requests", "requests for a path's archive", "lower", compare="difference"),
+        Metric("requests", "requests", "requests in all", "lower", compare="difference", feels="counts"),
+        Metric(
+            "narinfo_requests",
+            "requests",
+            "requests for what is known of a path",
+            "lower",
+            compare="difference",
+            feels="counts",
+        ),
+        Metric(
+            "nar_requests", "requests", "requests for a path's archive", "lower", compare="difference", feels="counts"
+        ),
         Metric(
             "other_requests", "requests", "requests about the cache, and whether it has the root", "lower", "difference"
         ),
-        Metric("failures", "requests", "requests without a good answer", "lower", compare="difference"),
-        Metric("retries", "requests", "transfers that Nix tried again", "lower", compare="difference"),
-        Metric("connections", "connections", "connections that carried a request", "lower", compare="difference"),
+        Metric("failures", "requests", "requests without a good answer", "lower", compare="difference", feels="counts"),
+        Metric("retries", "requests", "transfers that Nix tried again", "lower", compare="difference", feels="counts"),
+        Metric(
+            "connections",
+            "connections",
+            "connections that carried a request",
+            "lower",
+            compare="difference",
+            feels="counts",
+        ),
     ),
     traffic=_traffic,
     read=_read,

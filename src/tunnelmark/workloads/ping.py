@@ -72,13 +72,13 @@ class _Probes:
 
 
 _METRICS = (
-    Metric("rtt_median", "ms", "median round-trip time", "lower", primary=True),
-    Metric("rtt_mean", "ms", "mean round-trip time", "lower"),
-    Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower"),
-    Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower"),
-    Metric("rtt_max", "ms", "longest round-trip time", "lower"),
+    Metric("rtt_median", "ms", "median round-trip time", "lower", primary=True, feels="delay"),
+    Metric("rtt_mean", "ms", "mean round-trip time", "lower", feels="delay"),
+    Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower", feels="delay"),
+    Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower", feels="tail"),
+    Metric("rtt_max", "ms", "longest round-trip time", "lower", feels="longest"),
     Metric("loss", "%", "probes without an answer", "lower", compare="difference"),
-    Metric("rtt", "ms", "round-trip time of each probe", "lower"),  # a series only
+    Metric("rtt", "ms", "round-trip time of each probe", "lower", feels="tail"),  # a series only
 )
 
 

@@ -178,9 +178,9 @@ _METRICS = (
     Metric("goodput", "bit/s", "TCP goodput at the receiver", "higher", primary=True),
     Metric("retransmits", "segments", "TCP segments sent again", "lower", compare="difference"),
     Metric("cwnd", "KiB", "mean congestion window of the sender", "higher"),
-    Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower"),
-    Metric("mss", "B", "payload of a full segment (MSS)", "higher"),
-    Metric("pmtu", "B", "path MTU that the sender's TCP knew at the end", "higher"),
+    Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower", feels="delay"),
+    Metric("mss", "B", "payload of a full segment (MSS)", "higher", feels="counts"),
+    Metric("pmtu", "B", "path MTU that the sender's TCP knew at the end", "higher", feels="counts"),
 )
 
 

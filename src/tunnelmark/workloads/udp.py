@@ -183,7 +183,7 @@ _METRICS = (
     Metric("offered", "bit/s", "UDP payload that the sender sent", "higher"),
     # iperf3 counts these for the whole run only, so the warm-up is in it.
     Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),
-    Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower"),
+    Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower", feels="tail"),
 )
 
 

@@ -18,7 +18,7 @@ from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
 from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
 
-_FLOOD_S = 0.2  # of the trial that finds what the sender can offer
+_ASCENT_S = 3.0  # of the ascent, which finds about what the path carries: some eight trials of 0.1 s
 _TRIALS = 12  # short ones that a search takes, as a rule; a bound more takes about two
 _WAIT_S = 0.15  # for stragglers, per trial on average
 _LONGEST_S = 30.0  # that the search for one bound at one size may take on a bad path
@@ -74,13 +74,20 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                     packets=loss == widest and size == by_size[0] and len(by_size) > 1,
                 )
             ),
-            Metric(_name("offered_max", size), "packets/s", f"what the sender could offer, {_said(size)}", "higher"),
+            Metric(
+                _name("offered_max", size),
+                "packets/s",
+                f"most that the sender offered, {_said(size)}",
+                "higher",
+                feels="processor",
+            ),
             Metric(
                 _name("split", size),
                 "%",
                 f"datagrams split to fit the path's MTU, {_said(size)}",
                 "lower",
                 compare="difference",
+                feels="counts",
             ),
         )
     )
@@ -119,7 +126,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     chosen = cast(UdpSearchOptions, options)
     sizes, bounds = len(chosen.sizes), len(chosen.loss)
     confirming = sizes * bounds * chosen.confirm
-    trying = sizes * (_FLOOD_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
+    trying = sizes * (_ASCENT_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
     return Traffic(
         servers=(_probe.server(ends),),
         client=_probe.client(
@@ -180,4 +187,5 @@ WORKLOAD = Workload(
     packages=(),
     options=UdpSearchOptions,
     metrics_of=_metrics,
+    searches=lambda _: True,
 )

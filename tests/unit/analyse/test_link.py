@@ -10,11 +10,13 @@ import pytest
 from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.link import judge as judge_link
 from tunnelmark.analyse.link import row_of
+from tunnelmark.analyse.linklate import told_apart
 from tunnelmark.analyse.linkstats import lag1
-from tunnelmark.analyse.proofs import unproved, voided
+from tunnelmark.analyse.proofs import reopened, standing, voided
 from tunnelmark.lab.prober import CORRUPTED
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
 from tunnelmark.record.results import LinkLine, LinkProof, Session
+from tunnelmark.run.healing import Tries
 from tunnelmark.run.prove import RECORDS
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
@@ -118,12 +120,16 @@ class TestAStudy:
         analysis = judge(results)
         assert len(analysis.failures) == len(results.trials)
         assert not gates(analysis)[-1].passed
-        assert unproved(results.proofs) == {
-            ("gigabit", "pair"): "the link gigabit was not what it says (before the trials): rate a>b: 1"
-        }
 
     def test_is_void_by_what_was_found_afterwards_too(self):
         assert {row.outcome for row in voided(self.results("outside", 1000, "after")).trials} == {"void"}
+
+    def test_is_open_again_for_a_run_that_goes_on(self):
+        tries = {"002.x": Tries(1, True)} | {row.trial: Tries(1, True) for row in Study(blocks=2).results().trials}
+        found = reopened(self.results("outside", 1000, "after"), tries)
+        assert found["002.x"] == Tries(1, True)
+        assert {one for name, one in found.items() if name != "002.x"} == {Tries(1, False)}
+        assert reopened(self.results("proved", 1000, "after"), tries) == tries
 
     def test_of_another_session_is_not(self):
         assert {row.outcome for row in voided(self.results("outside", 1e6 + 5)).trials} == {"ok"}
@@ -133,7 +139,26 @@ class TestAStudy:
         assert voided(results) is results
         gate = gates(judge(results))[-1]
         assert (gate.name, gate.passed) == ("the link is what it says", True)
-        assert unproved(results.proofs) == {}
+
+    def test_is_decided_by_the_last_look(self):
+        outside, proved = self.results("outside", 1000, "after"), self.results("proved", 1001, "after")
+        healed = replace(outside, proofs=(*outside.proofs, *proved.proofs))
+        assert {row.outcome for row in voided(healed).trials} == {"ok"}
+        gate = gates(judge(healed))[-1]
+        assert gate.passed
+        assert "1 of them only when looked at again (at first: rate a>b: 1)" in gate.explanation
+        twice = replace(outside, proofs=(*outside.proofs, replace(outside.proofs[0], reason="rate a>b: 2")))
+        assert {row.outcome for row in voided(twice).trials} == {"void"}
+
+    def test_is_void_by_what_is_outside_in_every_look_and_by_nothing_else(self):
+        def look(*names: str) -> LinkProof:
+            lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False) for name in names)
+            return LinkProof("p", "pair", "before", 1.0, 1.0, "outside", "; ".join(names), lines)
+
+        assert standing([look("delay_p99", "rate"), look("distribution")]) is None
+        found = str(standing([look("delay_p99", "rate"), look("distribution", "rate")]))
+        assert found.startswith("rate a>b")
+        assert "distribution" not in found
 
     def test_whose_link_showed_nothing_that_its_profile_states_is_not_seen(self):
         slow = "not judged: the sender reached 772 Mbit/s"
@@ -161,3 +186,53 @@ class TestAStudy:
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
         assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))
+
+
+class TestLateness:
+    """A run's look leaves lateness to the trials, which are graded by their own."""
+
+    def look(self, when, late: float, p99: float, delay: float = 0.0):
+        slow = flow(WAY, "a", 2, late=delay)
+        return judge_link(profile(WAY), observation(slow, flow(WAY, "b", 3), (report(p99),)), when)
+
+    def test_is_judged_alone_and_told_in_a_run(self):
+        alone, before = self.look("alone", 0.0, 2000.0), self.look("before", 0.0, 2000.0)
+        assert (alone.verdict, before.verdict) == ("outside", "proved")
+        assert lines(before)["late"].ok is None
+        assert "graded" in lines(before)["late"].note
+
+    @pytest.mark.parametrize(("share", "verdict"), [(0.03, "proved"), (0.1, "outside")])
+    def test_leaves_out_a_few_probes_that_no_draw_makes_so_late(self, share, verdict):
+        records = flow(WAY, "a", 2).records.copy()
+        held = np.random.default_rng(3).random(len(records)) < share
+        records["received"][held] += 60_000_000
+        seen = observation(flow(WAY, "a", 2, records=records), flow(WAY, "b", 3), (report(),))
+        assert judge_link(profile(WAY), seen, "alone").verdict == "outside"
+        before = judge_link(profile(WAY), seen, "before")
+        assert before.verdict == verdict, before.reason
+        if verdict == "proved":
+            assert "later than any draw" in lines(before)["delay_p99"].note
+
+    def test_lets_a_shift_be_judged_by_the_mean(self):
+        way = replace(WAY, jitter=Jitter(Duration(0.0005), "uniform", Share(0), keep_order=False), reordering=None)
+        shifted_by = {}
+        for late in (0.00012, 0.0004):
+            seen = observation(flow(way, "a", 2, late=late), flow(way, "b", 3), (report(),))
+            shifted_by[late] = judge_link(profile(way), seen, "before"), judge_link(profile(way), seen, "alone")
+        before, alone = shifted_by[0.00012]
+        assert (before.verdict, lines(alone)["distribution"].ok) == ("proved", False), before.reason
+        assert shifted_by[0.0004][0].verdict == "outside"
+
+    def test_leaves_nothing_out_of_a_link_that_is_slower_than_it_says(self):
+        slow = flow(WAY, "a", 2, late=0.003)
+        assert (
+            judge_link(profile(WAY), observation(slow, flow(WAY, "b", 3), (report(),)), "before").verdict == "outside"
+        )
+
+    def test_excuses_a_delay_that_is_longer_by_no_more_than_it_says(self):
+        line = LinkLine("a>b", "delay_p99", "ms", "", 22.0, 20.0, 23.0, 24.5, False)
+        assert told_apart(line, (report(2000.0),)).ok is None
+        assert told_apart(line, (report(1000.0),)).ok is False
+        assert told_apart(replace(line, achieved=19.0), (report(2000.0),)).ok is False  # too short is no lateness
+        assert told_apart(replace(line, name="loss"), (report(2000.0),)).ok is False
+        assert told_apart(line, ()).ok is False

@@ -89,7 +89,7 @@ def _read(leader: int) -> bytes:
 
 
 def test_a_results_folder_with_a_blank_in_its_name_can_be_copied(tmp_path: Path) -> None:
-    from tunnelmark.cli.run import go_on
+    from tunnelmark.cli.measuring import go_on
 
     assert go_on(tmp_path / "my results") == f"tunnelmark run --resume '{tmp_path}/my results'"
 

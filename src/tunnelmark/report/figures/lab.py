@@ -38,7 +38,8 @@ def order(analysis: Analysis) -> Markup:
     row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
     places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
     bottom = top + row * len(places)
-    step = (right - left) / max(len(plan.trials), 1)
+    last = max((trial.position + 1 for trial in trials), default=0)  # of replacement blocks, behind the planned ones
+    step = (right - left) / max(len(plan.trials), last, 1)
     size = min(step * 0.76, 11.0)
     disturbed = {found.trial for found in analysis.disturbed}
     shades = {use.name: index % 3 for index, use in enumerate(plan.workloads)}
@@ -48,7 +49,8 @@ def order(analysis: Analysis) -> Markup:
     for trial in trials:
         starts[trial.block] = min(trial.position, starts.get(trial.block, trial.position))
         x, y = left + (trial.position + 0.5) * step, places[trial.arm]
-        told = svg.element("title", f"{trial.position + 1}: {trial.trial}, {trial.outcome}")
+        again = f" (attempt {trial.attempt})" if trial.attempt > 1 else ""
+        told = svg.element("title", f"{trial.position + 1}: {trial.trial}{again}, {trial.outcome}")
         shade = f"mark w{shades[trial.workload]}" + (" disturbed" if trial.trial in disturbed else "")
         if trial.outcome == "ok":
             corner = {"x": x - size / 2, "y": y - 5.5, "width": size, "height": 11.0}

@@ -24,7 +24,7 @@ from typing import Protocol
 
 from tunnelmark.lab.lab import Lab
 from tunnelmark.run.deploy import Tunnel
-from tunnelmark.workloads.base import Metric, Sample
+from tunnelmark.workloads.base import Feels, Metric, Sample
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,13 @@ class Watcher:
     light: bool = False
 
 
-def both(name: str, unit: str, title: str, *, compare: str = "ratio", better: str = "lower") -> tuple[Metric, ...]:
+def both(
+    name: str, unit: str, title: str, *, compare: str = "ratio", better: str = "lower", feels: Feels = "counts"
+) -> tuple[Metric, ...]:
     """A metric of each end: `name_source` and `name_target`, titled after the sender and the receiver."""
     words = {"source": "sender", "target": "receiver"}
     return tuple(
-        Metric(f"{name}_{end}", unit, f"{title}, {word}", better=better, compare=compare)  # type: ignore[arg-type]
+        Metric(f"{name}_{end}", unit, f"{title}, {word}", better=better, compare=compare, feels=feels)  # type: ignore[arg-type]
         for end, word in words.items()
     )
 

@@ -18,15 +18,21 @@ from tunnelmark.run.watch.base import Eye, Scene, Seen, Since, Watcher, both
 from tunnelmark.workloads.base import Metric, Sample
 
 METRICS = (
-    *both("cpu_per_gb", "s/GB", "CPU per gigabyte"),
-    *both("cpu_per_packet", "us", "CPU per wire packet"),
-    *both("cpu", "ms/s", "CPU"),
-    *both("cpu_user", "ms/s", "CPU in user space"),
-    *both("cpu_kernel", "ms/s", "CPU in the kernel"),
-    *both("cpu_softirq", "ms/s", "CPU in softirq on the node's cores", compare="difference"),
-    *both("cpu_ksoftirqd", "ms/s", "CPU of ksoftirqd on the node's cores", compare="difference"),
-    *both("cpu_unbilled", "ms/s", "CPU in softirq while the node's cores had no task", compare="difference"),
-    Metric("cpu_links", "ms/s", "CPU of the links", "lower", "difference"),
+    *both("cpu_per_gb", "s/GB", "CPU per gigabyte", feels="processor"),
+    *both("cpu_per_packet", "us", "CPU per wire packet", feels="processor"),
+    *both("cpu", "ms/s", "CPU", feels="processor"),
+    *both("cpu_user", "ms/s", "CPU in user space", feels="processor"),
+    *both("cpu_kernel", "ms/s", "CPU in the kernel", feels="processor"),
+    *both("cpu_softirq", "ms/s", "CPU in softirq on the node's cores", compare="difference", feels="processor"),
+    *both("cpu_ksoftirqd", "ms/s", "CPU of ksoftirqd on the node's cores", compare="difference", feels="processor"),
+    *both(
+        "cpu_unbilled",
+        "ms/s",
+        "CPU in softirq while the node's cores had no task",
+        compare="difference",
+        feels="processor",
+    ),
+    Metric("cpu_links", "ms/s", "CPU of the links", "lower", "difference", feels="processor"),
 )
 EVERY = 0.5
 

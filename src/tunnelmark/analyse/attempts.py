@@ -1,0 +1,57 @@
+"""Which attempt of a trial counts, and for which metrics: the first that is all that was asked, as far as it can be used. Pure.
+
+The choice knows nothing of a result: an attempt is void or disturbed by what the laboratory saw of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tunnelmark.record.results import MetricInfo, TrialRow
+from tunnelmark.run.grades import QUIET, Grade, others
+
+
+def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
+    """One attempt of each trial, in the order of the first: one that is settled, else one of use for some metric, else the last."""
+    by_trial: dict[str, list[TrialRow]] = {}
+    for row in rows:
+        by_trial.setdefault(row.trial, []).append(row)
+    return tuple(_chosen(attempts) for attempts in by_trial.values())
+
+
+def _chosen(attempts: Sequence[TrialRow]) -> TrialRow:
+    usable = [row for row in attempts if row.outcome != "void"]
+    return next((row for row in usable if not row.wanting), usable[0] if usable else attempts[-1])
+
+
+def grade_of(row: TrialRow) -> Grade | None:
+    """What an attempt's result is worth; None without a result."""
+    if row.outcome != "ok":
+        return "void" if row.outcome == "void" else None
+    if row.grade is not None:
+        return row.grade
+    return "disturbed" if others(row.host) > QUIET else "good"  # from before there were grades
+
+
+def causes_of(row: TrialRow) -> tuple[str, ...]:
+    """Why an attempt with a result is not good."""
+    if row.causes or grade_of(row) != "disturbed":
+        return row.causes
+    return (f"other work took {others(row.host):.2f} cores (good up to {QUIET:g})",)
+
+
+def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
+    """What a result is worth by one metric."""
+    if row.grade is None:
+        return grade_of(row) or "void"
+    return row.grades.get(metric.feels, "good")
+
+
+def usable(row: TrialRow, metric: MetricInfo) -> bool:
+    """Whether an attempt's value of this metric may be used."""
+    return row.outcome == "ok" and grade_for(row, metric) != "void"
+
+
+def good(row: TrialRow, metric: MetricInfo) -> bool:
+    """Whether nothing disturbed it as far as this metric feels it."""
+    return row.outcome == "ok" and grade_for(row, metric) == "good"

@@ -1,0 +1,87 @@
+"""What the laboratory could not do, why, and what to change: for a run that is largely void. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import ProfileInfo, TrialRow
+from tunnelmark.run.grades import QUIET, others
+from tunnelmark.run.outcome import stem
+
+SLOWER = "fast-ethernet"
+"""The profile with a rate that every machine carries that carries a lab at all."""
+
+_SLOW = 100_000_000  # bit/s of that profile: below it, it is no rate that asks too much
+_LONGEST = 300  # characters of a reason
+
+
+def mostly_void(analysis: Analysis) -> bool:
+    """Whether more than half of what ran is void."""
+    return 2 * len(analysis.void) > len(analysis.trials)
+
+
+def reasons(rows: Sequence[TrialRow]) -> list[str]:
+    """Each reason once, with the number of trials that share it but for its figures; the most frequent first."""
+    counts = Counter(stem(row.message or row.outcome) for row in rows)
+    said = []
+    for kind, count in counts.most_common():
+        words = next(text for row in rows if stem(text := row.message or row.outcome) == kind)
+        said.append(f"{words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'} ({count} of {len(rows)})")
+    return said
+
+
+def remedies(analysis: Analysis) -> list[str]:
+    """What to change, most promising first, with commands that can be copied."""
+    void = analysis.void
+    if not void:
+        return []
+    plan = analysis.results.plan
+    hit = [profile for profile in plan.profiles if any(row.profile == profile.name for row in void)]
+    said = []
+    taken = sum(others(row.host) for row in void) / len(void)
+    if taken > QUIET:
+        said.append(f"stop the other work on this machine, which took {taken:.1f} cores")
+    if free := [profile for profile in hit if profile.rate is None and profile.impaired]:
+        said.append(
+            "join a rate, since without one a sender is bounded by the emulator alone: " + _slower(analysis, free)
+        )
+    elif fast := [profile for profile in hit if profile.rate is not None and profile.rate > _SLOW]:
+        said.append("ask for a lower rate: " + _slower(analysis, fast))
+    if not analysis.results.environment.get("guest"):
+        command = _command(analysis)
+        said.append(
+            f"take a virtual machine, whose counted clock no pause disturbs: {shlex.join([*command, '--backend', 'vm'])}"
+        )
+    return said
+
+
+def _slower(analysis: Analysis, profiles: Sequence[ProfileInfo]) -> str:
+    """The same with a rate of 100 Mbit/s: as a command where profiles are named on the command line, else as names."""
+    command = _command(analysis)
+    names = {profile.name: _joined(profile) for profile in profiles}
+    changed = [names.get(word, word) for word in command]
+    if changed != command:
+        return shlex.join(changed)
+    listed = ", ".join(f'"{name}"' for name in names.values())
+    return f"profiles = [{listed}] in the study"
+
+
+def _joined(profile: ProfileInfo) -> str:
+    parts = profile.name.split("+")
+    return "+".join([*(parts if profile.rate is None or len(parts) == 1 else parts[:-1]), SLOWER])
+
+
+def _command(analysis: Analysis) -> list[str]:
+    """The command that was given, as it can be given again: the results have another folder, and nothing is resumed."""
+    words = list(analysis.results.environment.get("command") or ("tunnelmark", "run", analysis.results.plan.study))
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip or word in ("--out", "--resume", "--backend", "--kernel"):
+            skip = not skip
+        elif not word.startswith(("--out=", "--resume=", "--backend=", "--kernel=")):
+            kept.append(word)
+    return [*kept, analysis.results.plan.study] if kept[-1:] == ["run"] else kept

@@ -1,0 +1,28 @@
+"""The options `--no-repeat` and `--no-wait` of `run` and `compare`: what is done about a machine that disturbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+NO_WAIT = "TUNNELMARK_NO_WAIT"
+"""Environment variable that says the same as `--no-wait`: for machines that are never calm, such as those of CI."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def options(command: _Command) -> _Command:
+    """Adds `--no-repeat` and `--no-wait` to a command."""
+    command = click.option(
+        "--no-wait",
+        is_flag=True,
+        envvar=NO_WAIT,
+        help="Do not wait (at most 60 s at a time, 10 minutes a run) for other work to end.",
+    )(command)
+    return click.option(
+        "--no-repeat",
+        is_flag=True,
+        help="Try nothing again that the laboratory has spoilt: no second attempt, no replacement block, no second look.",
+    )(command)

@@ -1,0 +1,208 @@
+"""Carries a checked study out: the machine first, then its links and trials, and the report at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark import registry
+from tunnelmark.analyse.proofs import reopened
+from tunnelmark.cli import capacity, links, output, progress, stopping, vm
+from tunnelmark.cli.alone import alone
+from tunnelmark.cli.report import analysis, show, show_beside
+from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.lab import root
+from tunnelmark.lab.facts import facts
+from tunnelmark.lab.lab import Keeper
+from tunnelmark.plan.load import DIRECT, STACKS
+from tunnelmark.plan.model import Plan, Study
+from tunnelmark.plan.order import order
+from tunnelmark.record import environment, store
+from tunnelmark.record.journal import Journal
+from tunnelmark.record.results import JOURNAL, RAW
+from tunnelmark.run import assets
+from tunnelmark.run.calm import Calm
+from tunnelmark.run.healing import Ledger
+from tunnelmark.run.loop import Kit, carry_out
+from tunnelmark.run.outcome import Attempt, folder_of
+from tunnelmark.run.watch import stacks
+from tunnelmark.workloads.base import Workload
+
+_TUN = Path("/dev/net/tun")
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a study is carried out, by the options of the command.
+
+    `guests`: kernels of virtual machines to run it in, none: here. `wait`: other work is waited for, within bounds.
+    `measure_first`: the machine is measured before the study, where nothing fresh is known of it.
+    """
+
+    dry_run: bool
+    json: bool
+    guests: tuple[str, ...]
+    wait: bool
+    resuming: bool = False
+    measure_first: bool = True
+
+
+def study_of(study: Study, out: Path | None, ways: Ways) -> int:
+    """Carry a study out, or print its plan; results go to `out`, or a new folder in `results/`. The exit code."""
+    if ways.json and ways.dry_run:
+        raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
+    plan = order(study)
+    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    console = output.console(stderr=ways.json)
+    if ways.dry_run:
+        progress.dry_run(console, plan, kit)
+        return 0
+    if not ways.guests:  # a guest says itself what it lacks
+        root.require("the lab makes network namespaces")
+        require(plan, kit, console)
+        prepare(plan, kit, console)
+    measured: Mapping[str, Any] = {}
+    if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
+        with alone(console, f"a look at this machine for the study {study.name}"):
+            study, measured = capacity.before(study, kit, console, look=ways.measure_first)
+        plan = order(study)
+    named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    code, places = 0, vm.places(named, ways.guests) if ways.guests else {named: ""}
+    for folder, release in places.items():
+        progress.opening(console, plan, kit, folder)
+        stopping.goes_on(partial(_how_to_go_on, folder))
+        with alone(console, f"the study {study.name}", folder, progress.estimate(plan, kit)) as held:
+            if ways.guests:
+                vm.study(study, folder, release, console, resuming=ways.resuming)
+            else:
+                left = held.left if held is not None else None
+                asyncio.run(
+                    measure(plan, kit, folder, ways.resuming, console, measured=measured, left=left, wait=ways.wait)
+                )
+        stopping.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
+        code = max(code, show(folder, console))
+    if len(places) > 1:
+        show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
+    if ways.json:
+        click.echo(analysis(*places))
+    return code
+
+
+def _how_to_go_on(folder: Path) -> str:
+    if not (folder / JOURNAL).exists():
+        return f"nothing was measured: remove {folder}, and begin anew" if folder.exists() else stopping.ANEW
+    return f"every finished trial is kept. Go on with: {go_on(folder)}"
+
+
+def go_on(folder: Path) -> str:
+    """The command that goes on with these results, as it can be copied into a shell."""
+    return f"tunnelmark run --resume {shlex.quote(str(folder))}"
+
+
+async def measure(
+    plan: Plan,
+    kit: Kit,
+    folder: Path,
+    resuming: bool,
+    console: Console,
+    *,
+    guest: Mapping[str, Any] | None = None,
+    scratch: Path | None = None,
+    measured: Mapping[str, Any] | None = None,
+    left: Callable[[float], object] | None = None,
+    wait: bool = True,
+) -> None:
+    """Carry a plan out with this kernel and record it in the folder.
+
+    `measured` is what was found of the machine before. `guest` is what is known of the virtual machine that this is, if
+    it is one; with `scratch` raw output is written there first. `left` is told the seconds that it will take still.
+    `wait`: other work is waited for, within bounds.
+    """
+    begun, started = time.monotonic(), time.time()
+    watching = partial(kit.watching, plan.study.watch)
+    async with Keeper() as keeper:
+        keeper.watch()
+        async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
+            found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
+            found |= {"backend": "vm"} if guest else {}
+        parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
+        used = [kit.workloads[use.workload].part for use in plan.study.workloads]
+        now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
+        tested = {arm.vpn for arm in plan.study.arms}
+        now |= {"measured": dict(measured)} if measured else {}
+        now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
+        if resuming:
+            store.require_same(folder, now)
+        else:
+            store.create(folder, store.describe(plan, kit.drivers, kit.workloads, watching), plan, now)
+        with Journal(folder / JOURNAL) as journal:
+
+            def keep(attempt: Attempt, workload: Workload) -> None:
+                if scratch is not None:
+                    store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
+                store.keep(journal, attempt.alone() if guest else attempt, workload, watching(workload))
+
+            journal.append({"begun": started})
+            tries = reopened(store.load(folder), store.discard_unfinished(folder))
+            calm = Calm(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
+            looks = links.LOOKS if plan.study.attempts > 1 else 1
+            looked = links.Links(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
+            await looked.prove("before")
+            done = Ledger(plan, tries).settled(plan.trials)
+            with progress.Live(console, plan, kit, done, left) as watcher:
+                await carry_out(
+                    plan,
+                    kit,
+                    keeper,
+                    scratch or folder / RAW,
+                    tries=tries,
+                    ready=lambda: store.require_space(folder),
+                    keep=keep,
+                    watcher=watcher,
+                    links=looked,
+                    calm=calm,
+                )
+            await looked.prove("after")
+            journal.append({"wall": time.monotonic() - begun})
+
+
+def require(plan: Plan, kit: Kit, console: Console) -> None:
+    """MissingPart for what no arm could do without, or if no VPN is there; a warning for each arm that cannot take part."""
+    lacking = [missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None]
+    if len(lacking) == len(plan.study.workloads):
+        raise lacking[0]
+    for missing in lacking:
+        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
+    links.require(plan.study.profiles)
+    links.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if kit.searches(use)])
+    if STACKS in plan.study.watch:
+        stacks.require()
+    if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):
+        raise MissingPart(
+            f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"
+        )
+    vpns = [arm for arm in plan.study.arms if arm.vpn != DIRECT]
+    gone = {arm.name: missing for arm in vpns if (missing := kit.missing(arm)) is not None}
+    if gone and len(gone) == len(vpns):
+        raise next(iter(gone.values()))
+    for arm, missing in gone.items():
+        console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
+
+
+def prepare(plan: Plan, kit: Kit, console: Console) -> None:
+    """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
+    for asset, peer in kit.assets(plan):
+        if assets.absent([asset]):
+            with console.status(f"making {asset.name}, once on this machine"):
+                assets.make(asset, peer)

@@ -1,0 +1,74 @@
+"""What the results are worth: attempts by grade, and values of good trials alone beside those of all usable ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tunnelmark.analyse.attempts import grade_of
+from tunnelmark.analyse.model import Analysis, Cell, Comparison
+from tunnelmark.report import view, words
+from tunnelmark.run.outcome import stem
+
+HEAD = ("metric", "arm", "all usable", "good alone")
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One cell by all usable trials and by good ones alone, in words; `differs`: they say something else."""
+
+    metric: str
+    arm: str
+    usable: str
+    good: str
+    differs: bool
+
+
+def summary(analysis: Analysis) -> str:
+    """How many attempts are good, disturbed and void, and what the machine's standing still came to."""
+    counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
+    said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
+    if analysis.repeated:
+        said += f"; {len(analysis.repeated)} of them were void and made again"
+    paused = [row.host for row in analysis.trials if "pause_share" in row.host]
+    if paused:
+        share = sum(host["pause_share"] for host in paused) / len(paused)
+        longest = max(host.get("pause_longest", 0.0) for host in paused)
+        said += (
+            f". The machine stood still for {100 * share:.2f} % of the time, at the longest for {1e3 * longest:.1f} ms"
+        )
+    return f"Attempts: {said}." if analysis.results.trials else ""
+
+
+def causes(analysis: Analysis) -> list[str]:
+    """Why trials are disturbed: each reason once, with one trial's figures and the number of trials that share it."""
+    counts = Counter(stem(cause) for found in analysis.disturbed for cause in found.causes)
+    examples = {stem(cause): cause for found in reversed(analysis.disturbed) for cause in found.causes}
+    return [
+        f"{examples[kind]} ({count} of {len(analysis.disturbed)} disturbed)" for kind, count in counts.most_common()
+    ]
+
+
+def alone(analysis: Analysis) -> tuple[Alone, ...]:
+    """The primary metrics of arms of which some trials were disturbed, those first that say something else."""
+    cells = [
+        cell for cell in analysis.cells if cell.metric.primary and cell.good is not None and cell.spread is not None
+    ]
+    found = [_alone(analysis, cell) for cell in cells]
+    return tuple(sorted(found, key=lambda one: not one.differs))
+
+
+def _alone(analysis: Analysis, cell: Cell) -> Alone:
+    assert cell.good is not None
+    assert cell.spread is not None
+    scale = words.scale(cell.metric.unit, [cell.spread.median])
+    usable = _said(cell, scale.value(cell.spread.median), cell.against_direct, len(cell.values))
+    good = "none"
+    if cell.good.spread is not None:
+        good = _said(cell, scale.value(cell.good.spread.median), cell.good.against_direct, cell.good.blocks)
+    return Alone(cell.metric.title + view.where(analysis, cell.setting), cell.arm, usable, good, cell.good.differs)
+
+
+def _said(cell: Cell, value: str, pair: Comparison | None, blocks: int) -> str:
+    effect = words.effect(cell.metric, pair) if pair is not None else ""
+    return f"{value}{', ' if effect else ''}{effect} ({blocks} {'block' if blocks == 1 else 'blocks'})"

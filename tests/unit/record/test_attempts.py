@@ -1,0 +1,86 @@
+"""Every attempt stays in journal and tables; a run goes on with what its attempts have left open, of older journals too."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.record import store
+from tunnelmark.record.journal import Journal
+from tunnelmark.record.results import TrialRow
+from tunnelmark.run.healing import Tries
+from unit.builders import TCP, Study
+
+STUDY = Study(workloads=(TCP,), blocks=1, arms=("direct", "direct-again", "tinc"))
+
+
+def written(folder: Path, *rows: dict[str, Any]) -> Path:
+    (folder / "raw").mkdir(parents=True)
+    with Journal(folder / "journal.jsonl") as journal:
+        for row in rows:
+            journal.append({"trial": row})
+            number = row.get("attempt", 1)
+            (folder / "raw" / (row["trial"] + (f"~{number}" if number > 1 else ""))).mkdir()
+    return folder
+
+
+def rows() -> tuple[TrialRow, ...]:
+    return STUDY.results().trials
+
+
+def test_attempts_are_counted_and_their_raw_output_is_kept(tmp_path: Path):
+    one, two, three = rows()
+    void = replace(one, outcome="void", wanting=True)
+    folder = written(
+        tmp_path / "r",
+        asdict(void),
+        asdict(replace(one, attempt=2)),
+        asdict(replace(two, outcome="void", wanting=True)),
+        asdict(replace(three, wanting=True, grade="disturbed", grades={"tail": "void"})),
+    )
+    (folder / "raw" / f"{two.trial}~2").mkdir()  # was cut off
+    assert store.discard_unfinished(folder) == {
+        one.trial: Tries(2, True),
+        two.trial: Tries(1, False),
+        three.trial: Tries(1, False),
+    }
+    assert {path.name for path in (folder / "raw").iterdir()} == {one.trial, f"{one.trial}~2", two.trial, three.trial}
+
+
+def test_a_journal_from_before_there_were_attempts_still_opens(tmp_path: Path):
+    one, two, three = rows()
+    old: list[dict[str, Any]] = [
+        asdict(row) | {"outcome": end} for row, end in ((one, "ok"), (two, "void"), (three, "failed"))
+    ]
+    for row in old:
+        for key in ("attempt", "grade", "causes", "grades", "wanting"):
+            del row[key]
+    found = store.discard_unfinished(written(tmp_path / "r", *old))
+    assert [found[row.trial] for row in (one, two, three)] == [Tries(1, True), Tries(1, False), Tries(1, True)]
+
+
+def test_tables_hold_every_attempt_with_its_grade():
+    results = STUDY.results()
+    one, *others = results.trials
+    void = replace(one, outcome="void", samples=(), wanting=True)
+    worn = replace(one, attempt=2, grade="disturbed", causes=("late",), grades={"transfer": "disturbed"})
+    samples, trials = store.tables(replace(results, trials=(void, worn, *others)))
+    found = trials.select(["attempt", "outcome", "grade", "causes", "grades", "wanting"]).to_pylist()
+    assert found[0] == {
+        "attempt": 1,
+        "outcome": "void",
+        "grade": None,
+        "causes": [],
+        "grades": [],
+        "wanting": True,
+    }
+    assert (found[1]["attempt"], found[1]["grade"], found[1]["causes"]) == (2, "disturbed", ["late"])
+    assert found[1]["grades"] == [("transfer", "disturbed")]
+    assert set(samples["attempt"].to_pylist()[:2]) == {2}
+
+
+def test_the_folder_of_an_attempt_is_its_own():
+    row = rows()[0]
+    assert row.folder == row.trial
+    assert replace(row, attempt=3).folder == f"{row.trial}~3"

@@ -1,0 +1,72 @@
+"""Every report says what the results are worth: attempts by grade, why, and what good trials alone say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from tunnelmark.analyse import judge
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import TrialRow
+from tunnelmark.report import graded, html, markdown, terminal
+from unit.builders import TCP, Study
+
+WHY = "one in a hundred packets left the emulator 1.40 ms late or more (good up to 1.00 ms)"
+
+
+def analysis(factor: float = 1.0) -> Analysis:
+    """Four of tinc's eight trials are disturbed, and their goodput is so many times what it would be; one was made again."""
+    results = Study(workloads=(TCP,), noise=0.005, blocks=8, arms=("direct", "direct-again", "tinc")).results()
+    rows: list[TrialRow] = []
+    for row in results.trials:
+        good = replace(row, grade="good", host={"pause_share": 0.02, "pause_longest": 0.011})
+        if row.arm == "tinc" and row.block <= 4:
+            changed = tuple(replace(s, value=s.value * factor) if s.metric == "goodput" else s for s in row.samples)
+            good = replace(good, samples=changed, grade="disturbed", grades={"transfer": "disturbed"}, causes=(WHY,))
+        if row.arm == "direct" and row.block == 1:
+            rows.append(replace(row, outcome="void", samples=(), reason="trial-void", message="late", wanting=True))
+            good = replace(good, attempt=2)
+        rows.append(good)
+    return judge(replace(results, trials=tuple(rows)))
+
+
+def on_terminal(found: Analysis) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(terminal.render(found))
+    return console.export_text()
+
+
+def test_attempts_are_counted_by_grade_with_pauses_everywhere():
+    said = graded.summary(analysis())
+    assert said == (
+        "Attempts: 20 good, 4 disturbed, 1 void; 1 of them were void and made again. "
+        "The machine stood still for 2.00 % of the time, at the longest for 11.0 ms."
+    )
+    assert said in on_terminal(analysis())
+    assert said in markdown.render(analysis())
+    assert said in html.render(analysis())
+
+
+def test_reasons_are_told_once_with_their_count():
+    assert graded.causes(analysis()) == [f"{WHY} (4 of 4 disturbed)"]
+    assert f"{WHY} (4 of 4 disturbed)" in html.render(analysis())
+
+
+def test_good_trials_alone_stand_beside_all_and_are_marked_where_they_differ():
+    (same,) = graded.alone(analysis())
+    assert (same.arm, same.differs) == ("tinc", False)
+    assert "(8 blocks)" in same.usable
+    assert "(4 blocks)" in same.good
+    (other,) = graded.alone(analysis(factor=0.5))
+    assert other.differs
+    assert other.good in on_terminal(analysis(factor=0.5))
+    assert f"{other.good} ⚠" in markdown.render(analysis(factor=0.5))
+    assert "which say something else" in html.render(analysis(factor=0.5))
+    assert "which say something else" not in html.render(analysis())
+
+
+def test_attempts_are_named_in_the_raw_data():
+    page = html.render(analysis())
+    assert "ok (attempt 2)" in page
+    assert "ok, disturbed" in page
