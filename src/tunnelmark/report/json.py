@@ -16,7 +16,7 @@ from tunnelmark.analyse.model import Analysis, Cell
 from tunnelmark.report import view
 from tunnelmark.report.findings import cautions, findings
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def render(analysis: Analysis) -> str:

@@ -165,7 +165,7 @@ def test_markdown_tables_are_sound_and_logs_are_not_markup():
 
 def test_json_holds_every_judgement():
     document = stdlib_json.loads(json.render(judge(LOST.results())))
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["same"]["standing"] == "agrees"
     cell = next(c for c in document["cells"] if (c["arm"], c["metric"]) == ("nebula", "goodput"))
     assert cell["verdict"] == "worse"
