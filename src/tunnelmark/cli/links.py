@@ -58,7 +58,9 @@ def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None
     They would find where the emulator comes to its end, on this machine and at this moment, and it loses packets there.
     """
     free = [
-        one.name for one in profiles if backend_of(one) == "wire" and not any(map(_bounded, (one.forward, one.back)))
+        one.name
+        for one in profiles
+        if backend_of(one) == "wire" and one.auto is None and not any(map(_bounded, (one.forward, one.back)))
     ]
     if free and searching:
         raise UsageError(

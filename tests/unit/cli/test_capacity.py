@@ -46,6 +46,7 @@ def told(found: Study, *fits: Fitness) -> str:
 
 
 LATE = Fitness("wifi-bad", "late", "3 ms late")
+DROPS = Fitness("wifi-bad", "drops", "the emulator dropped 7 packets unasked")
 SHORT = Fitness("gigabit", "short", "83 %", Rate.parse("200 Mbit/s"))
 
 
@@ -53,16 +54,23 @@ def test_what_fits_is_not_mentioned():
     assert told(study("gigabit"), Fitness("gigabit", "fits", "95.6 %")) == ""
 
 
-def test_a_study_of_which_no_link_is_in_time_ends_before_it_starts_and_says_what_would_do():
-    with pytest.raises(UsageError, match="does not carry wifi-bad: 3 ms late") as caught:
-        told(study("wifi-bad"), LATE)
+def test_a_study_of_which_no_link_is_carried_ends_before_it_starts_and_says_what_would_do():
+    with pytest.raises(UsageError, match="does not carry wifi-bad: the emulator dropped 7 packets") as caught:
+        told(study("wifi-bad"), DROPS)
     for words in ("--backend vm", "doctor --measure", "--no-measure"):
         assert words in caught.value.hint
 
 
 def test_a_study_with_another_link_goes_on_with_a_warning():
-    said = told(study("wifi-bad", "gigabit"), LATE, Fitness("gigabit", "fits", "95.6 %"))
-    assert said.startswith("warning: wifi-bad: 3 ms late; trials on it will be void. What fits: ")
+    said = told(study("wifi-bad", "gigabit"), DROPS, Fitness("gigabit", "fits", "95.6 %"))
+    assert said.startswith(
+        "warning: wifi-bad: the emulator dropped 7 packets unasked; trials on it will be void. What fits: "
+    )
+
+
+def test_a_late_link_is_a_warning_for_not_every_metric_feels_it():
+    said = told(study("wifi-bad"), LATE)
+    assert said.startswith("warning: wifi-bad: 3 ms late; metrics that feel it will be disturbed, or void. What fits: ")
 
 
 def test_a_link_that_is_not_filled_is_a_warning_with_the_rate_that_is():

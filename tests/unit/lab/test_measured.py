@@ -55,7 +55,7 @@ def test_a_bad_one_says_what_not_and_what_instead():
     assert all(check.hint for check in judge(bad) if check.state == "warn")
     rates, delays, _ = verdicts(bad)
     assert "not filled at any rate now" in rates
-    assert "below 100 ms most trials would be void" in delays
+    assert "below 100 ms late packets would disturb trials" in delays
     assert "--backend vm" in delays
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.cli import measuring as command
+from tunnelmark.cli import run as command
 from tunnelmark.cli import watch
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
