@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
+from tunnelmark.lab import janitor
 from tunnelmark.lab.cgroups import Hierarchies, find, used
 from tunnelmark.lab.programs import find as find_program
 
@@ -90,6 +91,11 @@ class Place:
             os.setsid()
             with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as autogroup:
                 autogroup.write(str(_LAST_AUTOGROUP))
+
+    def hurry(self) -> None:
+        """Before they are killed: have the loops go first, or their death would wait for all other work."""
+        for folder in self.folders:
+            janitor.hurry(str(folder))
 
     @property
     def unified(self) -> Path | None:

@@ -49,9 +49,10 @@ class Cores:
             return None
 
     def end(self) -> None:
-        """Forget the loops, which end with the keeper, and end the clocks."""
+        """Forget the loops, which end with the keeper, and end the clocks. To be called when the keeper is about to end."""
         os.close(self._counts)
         if self._loops is not None:
             self._loops.close()
+            self._place.hurry()
         if self._clocks is not None:
             self._clocks.close()

@@ -59,6 +59,7 @@ def _loops() -> Iterator[None]:
         yield
     finally:
         os.close(counts)
+        place.hurry()
         for process in processes:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)

@@ -64,3 +64,14 @@ def test_loops_of_another_command_that_ends_take_nothing_back(monkeypatch: pytes
     assert awake.own_seconds() == 5.0
     (group / "cpu.stat").unlink()
     assert awake.own_seconds() == 5.0
+
+
+def test_a_group_of_idle_class_is_put_first_before_its_end(tmp_path: Path):
+    place = awake.Place(cgroups.Hierarchies(None, tmp_path), "tunnelmark-1-a")
+    (folder,) = place.folders
+    folder.mkdir()
+    for name, value in (("cpu.idle", "1"), ("cpu.shares", "3")):
+        (folder / name).write_text(value)
+    place.hurry()
+    assert [(folder / name).read_text() for name in ("cpu.idle", "cpu.shares")] == ["0", "262144"]
+    assert not (folder / "cpu.weight").exists()
