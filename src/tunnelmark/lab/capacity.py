@@ -40,6 +40,12 @@ LOWEST = Rate(50_000_000)
 _ALIKE, _ALIKE_LATE = 0.005, 0.25
 """Differences of `margin` that a noisy machine makes by itself, in share of the rate and of the bound on lateness."""
 
+_SPARE, _SPARE_LATE = 0.002, 0.25
+"""What must be left of `margin` for a rate to be chosen: a study lasts longer than a look and meets worse moments.
+
+One TCP stream cannot reach more than 0.957 of a rate, so a shaped link has 0.7 points to spare at most.
+"""
+
 _PORT = 5201
 _WARMUP = 0.2  # seconds at the start that do not count: TCP finds its window
 _PATIENCE = 10.0  # seconds beyond the load until both ends must have ended
@@ -158,13 +164,14 @@ async def choose(keeper: Keeper, topology: Topology, profile: Profile) -> Chosen
     free = BARE if profile.only_shaped else HELD
     ceiling = max([(await bulk(keeper, topology, free)).goodput for _ in range(2)])
     most = min(profile.rate or auto.MOST, auto.SHARE * ceiling)
+    spare = _SPARE if profile.only_shaped else _SPARE_LATE
     tried: dict[Rate, list[Look]] = {}
     for rate in auto.steps(max(most, LOWEST), LOWEST):
         slower = auto.at(profile, rate)
         looks = tried.setdefault(rate, [])
-        while not decided([holds(slower, look) for look in looks]):
+        while not (verdict := decided([margin(slower, look) >= spare for look in looks])):
             looks.append(await bulk(keeper, topology, slower))
-        if decided([holds(slower, look) for look in looks]) == "holds":
+        if verdict == "holds":
             return Chosen(rate, ceiling, True, tried)
     return Chosen(least_bad(profile, tried), ceiling, False, tried)
 
