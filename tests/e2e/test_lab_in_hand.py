@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import textwrap
 import time
@@ -41,6 +42,7 @@ def test_an_interface_that_is_not_there_is_found_by_its_name_and_the_logs_are_ke
     shown = run("lab", "logs", "b", "--name", "wrong-lab")
     assert "Ready" in shown.stdout, shown.stderr
     assert not logs_of("wrong-lab").exists()
+    shutil.rmtree(kept_logs("wrong-lab"))
 
 
 def test_logs_are_followed_until_the_lab_ends() -> None:
