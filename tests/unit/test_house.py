@@ -30,7 +30,9 @@ def name(file: Path) -> str:
 def project_files() -> Iterator[Path]:
     for top in ("src", "tests", "docs", "scripts", "bench", ".ci"):
         yield from (file for file in (ROOT / top).rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    yield from (file for file in ROOT.iterdir() if file.is_file() and file.name != ".git")  # a worktree's names its checkout
+    yield from (
+        file for file in ROOT.iterdir() if file.is_file() and file.name != ".git"
+    )  # a worktree's names its checkout
 
 
 @pytest.mark.parametrize("file", [*MODULES, *TESTS], ids=name)
