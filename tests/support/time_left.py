@@ -1,17 +1,20 @@
 """A pytest plugin that says now and then how many tests are done and how long the rest will take.
 
-The time left is the sum of what the remaining tests took last time (kept in pytest's cache); a test
-that is new counts as the average of those that are done.
+The time left is the sum of what the remaining tests took last time (kept in pytest's cache), divided among the workers; a test
+that is new counts as the average of its file's that are done, else of its folder's, else of one second: tests without root
+take a hundredth of the others' time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 _EVERY = 10.0  # seconds between two lines
+_UNIT = 0.02  # seconds of a test without root of which nothing is known
 _KEY = "tunnelmark/durations"
 
 
@@ -24,12 +27,14 @@ class TimeLeft:
         self._now: dict[str, float] = {}
         self._waiting: dict[str, None] = {}
         self._began = self._said = time.monotonic()
+        self._workers = 1
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._wait_for([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        self._workers = int(node.workerinput["workercount"])
         self._wait_for(ids)  # each worker collects the same tests; with `--dist loadgroup` an id ends in its group
 
     def _wait_for(self, ids: Sequence[str]) -> None:
@@ -51,7 +56,7 @@ class TimeLeft:
         reporter.ensure_newline()
         reporter.write_line(
             f"    {done} of {done + len(self._waiting)} tests in {now - self._began:.0f} s, "
-            f"about {left(list(self._waiting), self._before, self._now):.0f} s left"
+            f"about {left(list(self._waiting), self._before, self._now) / self._workers:.0f} s left"
         )
         reporter.currentfspath = None  # so that the next test's file is named again
 
@@ -61,6 +66,20 @@ class TimeLeft:
 
 
 def left(waiting: Sequence[str], before: dict[str, float], now: dict[str, float]) -> float:
-    """Seconds that the waiting tests will take."""
-    average = sum(now.values()) / len(now) if now else 0.0
-    return sum(before.get(test, average) for test in waiting)
+    """Seconds of tests that wait."""
+    done: dict[str, list[float]] = {}
+    for test, seconds in now.items():
+        for place in _places(test):
+            done.setdefault(place, []).append(seconds)
+
+    def expected(test: str) -> float:
+        found = next((done[place] for place in _places(test) if place in done), [_UNIT if "/unit/" in test else 1.0])
+        return sum(found) / len(found)
+
+    return sum(before[test] if test in before else expected(test) for test in waiting)
+
+
+def _places(test: str) -> tuple[str, str]:
+    """A test's file, and its folder of the first level."""
+    file = test.partition("::")[0]
+    return file, "/".join(file.split("/")[:2])

@@ -1,0 +1,15 @@
+"""How long the rest of a test run will take: what is known of a test, of its file, of its folder."""
+
+from __future__ import annotations
+
+from support.time_left import left
+
+
+def test_a_test_counts_as_it_took_last_time_and_a_new_one_as_its_neighbours():
+    before = {"tests/lab/test_a.py::one": 7.0}
+    now = {"tests/lab/test_a.py::two": 2.0, "tests/lab/test_b.py::three": 4.0}
+    assert left(["tests/lab/test_a.py::one"], before, now) == 7.0
+    assert left(["tests/lab/test_a.py::four"], before, now) == 2.0
+    assert left(["tests/lab/test_c.py::five"], before, now) == 3.0
+    assert left(["tests/unit/test_d.py::six"] * 100, before, now) == 2.0
+    assert left(["tests/e2e/test_e.py::seven"], before, now) == 1.0
