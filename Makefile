@@ -23,7 +23,7 @@ peers: setup ## install the VPNs that are built soon, for the tests (tunnelmark 
 test: peers ## check the code, then run the tests that every change must pass
 	@scripts/check
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo test --workspace --locked --quiet
-	@scripts/as-root $(BIN)/python -m pytest -n auto --dist loadgroup -m "not proof" $(ARGS)
+	@scripts/as-root $(BIN)/python -m pytest -n auto -m "not proof" $(ARGS)
 
 proof: setup ## show each claim of the project, with a verdict: all VPNs, accuracy, virtual machines; hours, on a quiet machine
 	@$(BIN)/tunnelmark peers install --all || echo "go on without the VPNs that are missing"

@@ -11,7 +11,7 @@ from tunnelmark import registry
 from tunnelmark.cli.command import main
 from tunnelmark.lab import programs
 
-pytestmark = [pytest.mark.root, pytest.mark.measures]
+pytestmark = pytest.mark.root
 
 
 def test_what_is_seen_of_a_vpn_at_rest_is_kept_beside_what_was_known(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest import approx
+import pytest
 
 from support.time_left import left
 
@@ -13,5 +13,5 @@ def test_a_test_counts_as_it_took_last_time_and_a_new_one_as_its_neighbours():
     assert left(["tests/lab/test_a.py::one"], before, now) == 7.0
     assert left(["tests/lab/test_a.py::four"], before, now) == 2.0
     assert left(["tests/lab/test_c.py::five"], before, now) == 3.0
-    assert left(["tests/unit/test_d.py::six"] * 100, before, now) == approx(2)
+    assert left(["tests/unit/test_d.py::six"] * 100, before, now) == pytest.approx(2)
     assert left(["tests/e2e/test_e.py::seven"], before, now) == 1.0
