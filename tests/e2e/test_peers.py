@@ -33,6 +33,7 @@ def seen() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.proof("`peers verify` verifies a VPN that keeps the contract")
 def test_an_arm_is_verified_or_skipped_with_its_reason(tmp_path: Path) -> None:
     code, found = verify("tinc", "nebula-1.10", TUNNELMARK_PEERS=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
     assert found["tinc"]["result"] == "verified", found

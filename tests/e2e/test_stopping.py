@@ -24,11 +24,11 @@ PATIENCE = 60  # seconds: far more than the two that are promised, for a machine
 
 
 @contextmanager
-def started(*arguments: str | Path, path: Path | None = None) -> Iterator[subprocess.Popen[str]]:
-    """The command, with Ctrl-C as a shell gives it; what it prints is read line by line."""
+def started(*arguments: str | Path, path: Path | None = None, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, with Ctrl-C as a shell gives it and `more` in its environment; what it prints is read line by line."""
     with subprocess.Popen(
         command(*arguments, path=path),
-        env=environment() | {"PYTHONUNBUFFERED": "1"},
+        env=environment() | {"PYTHONUNBUFFERED": "1"} | more,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -79,7 +79,7 @@ def test_while_it_waits_for_another_run(tmp_path: Path) -> None:
         with started("run", small_study(tmp_path), "--out", tmp_path / "results") as process:
             until(process, "waiting for a run on this machine to end: the study x (process 1, for 1 min 3")
             assert "same command" in stop(process)
-        with started("lab", "up", "--name", "waiting-lab") as process:
+        with started("lab", "up", "--name", "waiting-lab", TUNNELMARK_NO_WAIT="") as process:
             until(process, "waiting for the study x (process 1, for 1 min ")
             assert "same command" in stop(process)
         lock.truncate(0)

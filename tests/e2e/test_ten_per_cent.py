@@ -12,7 +12,13 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
 from tunnelmark.workloads.base import Endpoints
 
-pytestmark = pytest.mark.root
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.proof(
+        "every workload ends within its bound where one wire packet of ten is lost, with a result or its reason"
+    ),
+]
 
 SHORT = {
     "connect": 'event = "link-flap", outage = "500 ms", duration = "3 s"',

@@ -61,7 +61,7 @@ def run(
         ["scripts/as-root", ".venv/bin/tunnelmark", *map(str, arguments)],
         cwd=clone,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-        | {"COLUMNS": "120"}
+        | {"COLUMNS": "120", "TUNNELMARK_MEASURE": "no", "TUNNELMARK_NO_WAIT": "1"}
         | dict(env or {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
