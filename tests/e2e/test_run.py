@@ -173,7 +173,7 @@ def test_a_lab_to_play_in_stands_until_it_is_taken_down():
     assert up.returncode == 0, up.stderr
     assert "lab up in" in up.stdout and "gone in" in up.stdout
     try:
-        inside = run("lab", "exec", "--name", "test-lab", "b", "--", "ping", "-n", "-q", "-c1", "-W2", "10.60.0.3")
+        inside = run("lab", "exec", "--name", "test-lab", "b", "--", "ping", "-n", "-q", "-c1", "-w10", "10.60.0.3")
         assert inside.returncode == 0, inside.stdout
         assert run("lab", "exec", "--name", "test-lab", "b", "hostname").stdout == "b\n"
         assert run("lab", "exec", "--name", "test-lab", "b", "--", "sh", "-c", "exit 7").returncode == 7

@@ -134,6 +134,7 @@ def test_what_no_registry_carries_says_where_its_makers_publish_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.proof("an installation of VPNs that is killed leaves nothing half, and the same command goes on")
 def test_an_installation_that_is_killed_leaves_nothing_half_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
