@@ -21,6 +21,10 @@ from tunnelmark.lab import cgroups
 from tunnelmark.lab.awake import COUNTED, PROGRAM
 from tunnelmark.lab.programs import find
 
+PACKET_WORK = 8_000_000
+"""Nanoseconds for which a kernel that is not preempted may handle packets before anybody else runs (two ticks at 250 Hz,
+`net.core.netdev_budget_usecs`). No clock can tell such work, the lab's own, from a core that was taken away."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -55,12 +59,16 @@ class Seen:
 def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
     """The pauses of a window as figures of an attempt's `host`.
 
-    `pause_share`: the share of the window in which some core stood still; `pause_longest`: seconds; `pauses`: how many,
-    those of several cores at once counted once each.
+    `pause_share`: the share of the window in which some core stood still, by pauses that are longer than the kernel's own
+    work on packets takes (PACKET_WORK), so a lower bound; `pause_longest`: seconds; `pauses`: how many, short ones too, those
+    of several cores at once counted once each.
     """
-    spans = sorted((max(one.due, begin), min(one.woke, end)) for one in pauses if one.due < end and one.woke > begin)
+    met = [one for one in pauses if one.due < end and one.woke > begin]
+    spans = sorted((max(one.due, begin), min(one.woke, end)) for one in met)
     still, upto = 0, begin
-    for first, last in spans:
+    for first, last in sorted(
+        (max(one.due, begin), min(one.woke, end)) for one in met if one.woke - one.due > PACKET_WORK
+    ):
         still += max(last - max(first, upto), 0)
         upto = max(upto, last)
     return {

@@ -14,7 +14,7 @@ def test_nothing_seen_is_no_pause():
 def test_cores_that_stood_still_together_count_once_for_the_share():
     pauses = [Pause(0, 0, 10 * MS, 20 * MS), Pause(1, 0, 12 * MS, 24 * MS), Pause(0, 20 * MS, 50 * MS, 51 * MS)]
     found = host(pauses, 0, 100 * MS)
-    assert found["pause_share"] == pytest.approx(0.15)
+    assert found["pause_share"] == pytest.approx(0.14), "the last is no longer than the kernel's own work on packets"
     assert found["pause_longest"] == pytest.approx(0.012)
     assert found["pauses"] == 3
 
