@@ -49,13 +49,13 @@ class Hierarchies:
 
 def find() -> Hierarchies:
     """Find the hierarchies that can be written to: where they are mounted, or the group there that VARIABLE names."""
-    mounts = _mounted()
+    mounts = mounted()
     name = os.environ.get(VARIABLE, "").strip("/")
     unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
     return Hierarchies(unified, cpu)
 
 
-def _mounted() -> tuple[Path | None, Path | None]:
+def mounted() -> tuple[Path | None, Path | None]:
     """The mount points of the v2 hierarchy and of the one with the CPU controller."""
     unified = cpu = None
     with open("/proc/self/mounts") as mounts:

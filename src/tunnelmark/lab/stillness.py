@@ -152,6 +152,8 @@ def own_seconds() -> float:
 
 
 def _first_group() -> list[str]:
-    """Where to join the first group of a v1 CPU hierarchy: in others real-time priority needs a budget (sched-rt-group)."""
-    found = cgroups.find()
-    return [] if found.cpu is None or found.cpu == found.unified else [str(found.cpu / "cgroup.procs")]
+    """Where to join the first group of a v1 CPU hierarchy, wherever labs are made: in others real-time priority needs a
+    budget (sched-rt-group), of which labs that stand may have all.
+    """
+    unified, cpu = cgroups.mounted()
+    return [] if cpu is None or cpu == unified else [str(cpu / "cgroup.procs")]
