@@ -107,6 +107,7 @@ class Prepared:
             self._found["first_packet"] = dict(tunnel.first_packet)
             self._clock.lap("ready")
             self._settling = asyncio.ensure_future(tunnel.settle(self._parts.ready_timeout))
+            self._settling.add_done_callback(_seen)  # a run that is stopped asks for it no more
         except (TrialError, LabError) as error:
             await self._keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
             self._error = error
@@ -152,6 +153,12 @@ class Prepared:
         if self._lab is not None:
             await self._lab.down()
             self._lab = None
+
+
+def _seen(ended: asyncio.Future[None]) -> None:
+    """Take note of how it ended; else asyncio prints an error that nobody has asked for."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path, number: int = 1) -> Prepared:
