@@ -135,12 +135,14 @@ pub struct Asker {
     next: u64,
     /// Nanoseconds that the last question and its answer took.
     pub round_trip: u64,
+    /// Bytes of all answers that arrived, late and repeated ones too.
+    pub answers: u64,
 }
 
 impl Asker {
     /// Over that socket; nothing else may read from it while a question is asked.
     pub fn new(socket: UdpSocket) -> Asker {
-        Asker { socket, next: clock::now(), round_trip: 0 }
+        Asker { socket, next: clock::now(), round_trip: 0, answers: 0 }
     }
 
     /// Asks until there is an answer; an error names the question that got none.
@@ -155,14 +157,18 @@ impl Asker {
                 let timeout = Duration::from_nanos(left.max(MILLISECOND));
                 self.socket.set_read_timeout(Some(timeout)).map_err(|error| format!("a socket's timeout: {error}"))?;
                 match self.socket.recv(&mut room) {
-                    Ok(length) => match read::<Answer>(&room[..length]) {
-                        Some((id, Answer::No(why))) if id == self.next => return Err(format!("the server: {why}")),
-                        Some((id, body)) if id == self.next => {
-                            self.round_trip = clock::now() - asked;
-                            return Ok(body);
+                    Ok(length) => {
+                        let Some((id, body)) = read::<Answer>(&room[..length]) else { continue }; // a probe
+                        self.answers += length as u64;
+                        match body {
+                            _ if id != self.next => {} // to an earlier try
+                            Answer::No(why) => return Err(format!("the server: {why}")),
+                            body => {
+                                self.round_trip = clock::now() - asked;
+                                return Ok(body);
+                            }
                         }
-                        _ => {} // an answer to an earlier try, or a probe
-                    },
+                    }
                     // Refused by ICMP: at once, so without this pause the tries would be over in a moment.
                     Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                         clock::sleep_until(clock::now() + MILLISECOND);

@@ -87,6 +87,8 @@ struct Loaded<'a> {
 #[derive(Serialize)]
 struct Over {
     kind: &'static str,
+    /// Bytes of the server's answers that arrived beside the probes.
+    answers: u64,
 }
 
 /// Measures, and prints the delays of every probe.
@@ -101,10 +103,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         capacity = carried.offered;
         print::line(&Capacity { kind: "capacity", size, rate: capacity, path_loss, limit: found.limit })?;
     }
+    let mut answers = 0;
     for load in &options.load {
-        level(options, &mut trials, *load, capacity * load / 100.0, size)?;
+        answers += level(options, &mut trials, *load, capacity * load / 100.0, size)?;
     }
-    print::line(&Over { kind: "end" })
+    print::line(&Over { kind: "end", answers: answers + trials.answers() })
 }
 
 fn check(options: &Options) -> Result<(), String> {
@@ -118,8 +121,8 @@ fn check(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Probes both ways beside a load of `rate` datagrams a second.
-fn level(options: &Options, trials: &mut Trials, load: f64, rate: f64, size: usize) -> Result<(), String> {
+/// Probes both ways beside a load of `rate` datagrams a second; the bytes of answers that arrived over their socket.
+fn level(options: &Options, trials: &mut Trials, load: f64, rate: f64, size: usize) -> Result<u64, String> {
     let server = SocketAddr::new(options.to, options.port + 1);
     let socket = socket::connected(server, options.buffer).map_err(|error| format!("a socket to {server}: {error}"))?;
     let second = || socket.try_clone().map_err(|error| format!("a second handle on a socket: {error}"));
@@ -155,7 +158,7 @@ fn level(options: &Options, trials: &mut Trials, load: f64, rate: f64, size: usi
         let trial = trials.conclude(&schedule, &sent)?;
         print::line(&Loaded { kind: "load", load, trial: &trial })?;
     }
-    Ok(())
+    Ok(asker.answers)
 }
 
 /// Has the server know when both ways begin, before they do; the plan, and when a load is to begin.

@@ -105,6 +105,11 @@ impl Trials {
         Ok(schedule)
     }
 
+    /// Bytes of the server's answers that have arrived.
+    pub fn answers(&self) -> u64 {
+        self.asker.answers
+    }
+
     /// A socket to send a schedule with while this is in use otherwise.
     pub fn socket(&self) -> Result<UdpSocket, String> {
         self.socket.try_clone().map_err(|error| format!("a second handle on a socket: {error}"))
