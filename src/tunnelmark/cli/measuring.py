@@ -151,7 +151,7 @@ async def measure(
             def keep(attempt: Attempt, workload: Workload) -> None:
                 if scratch is not None:
                     store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
-                store.keep(journal, attempt.alone() if guest else attempt, workload, watching(workload))
+                store.keep(journal, attempt, workload, watching(workload))
 
             journal.append({"begun": started})
             tries = reopened(store.load(folder), store.discard_unfinished(folder))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tunnelmark.plan.model import Trial
@@ -73,10 +73,3 @@ class Attempt:
     def wanting(self) -> bool:
         """Whether something is missing that the laboratory and not the VPN is to blame for."""
         return self.outcome == "void" or (self.graded is not None and self.graded.wanting)
-
-    def alone(self) -> Attempt:
-        """The same on a machine where only the lab runs: what threads of the kernel do is done for the lab."""
-        if "other_cpu" not in self.host:
-            return self
-        host = {**self.host, "other_cpu": 0.0, "lab_cpu": self.host["lab_cpu"] + self.host["other_cpu"]}
-        return replace(self, host=host)

@@ -8,7 +8,6 @@ import pytest
 
 from tunnelmark.errors import StoreError
 from tunnelmark.record import store
-from tunnelmark.run.outcome import Attempt
 
 
 def test_a_folder_with_anything_in_it_is_refused(tmp_path: Path) -> None:
@@ -37,14 +36,3 @@ def test_raw_output_is_moved_whole(tmp_path: Path) -> None:
 def test_a_trial_that_could_not_begin_left_nothing_to_move(tmp_path: Path) -> None:
     store.adopt(tmp_path / "001.direct", tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_where_only_the_lab_runs_the_kernel_s_work_is_the_lab_s(attempt: Attempt) -> None:
-    assert attempt.alone().host == {"steal": 0.0, "other_cpu": 0.0, "lab_cpu": 0.75}
-    assert attempt.alone().alone() == attempt.alone()
-
-
-@pytest.fixture
-def attempt() -> Attempt:
-    host = {"steal": 0.0, "other_cpu": 0.5, "lab_cpu": 0.25}
-    return Attempt(trial=None, outcome="ok", link="a>b", started=0.0, phases={}, host=host)  # type: ignore[arg-type]
