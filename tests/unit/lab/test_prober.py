@@ -17,9 +17,12 @@ import pytest
 from tunnelmark.lab import prober
 from tunnelmark.run.prove import RECORDS
 
+LATE = 10_000_000_000
+"""Nanoseconds after which a phase ends: by then all is sent, however long the machine stands still."""
+
 
 def probe(plan: dict, *, meanwhile=lambda: None) -> tuple[np.ndarray, dict]:
-    """What a prober that sends to itself over the loopback received, and what it says."""
+    """What a prober that sends to itself over the loopback received, and what it says, with the moment at which it began."""
     argv = [sys.executable, "-I", "-S", prober.__file__, json.dumps(plan)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -27,12 +30,13 @@ def probe(plan: dict, *, meanwhile=lambda: None) -> tuple[np.ndarray, dict]:
         while not bound(plan["bind"][1]):  # as in a lab: time begins when the prober is there
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        process.stdin.write(f"{time.time_ns() + 100_000_000}\n".encode())
+        zero = time.time_ns() + 100_000_000
+        process.stdin.write(f"{zero}\n".encode())
         process.stdin.flush()
         meanwhile()
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err.decode()
-    return np.frombuffer(out, RECORDS), json.loads(err)
+    return np.frombuffer(out, RECORDS), json.loads(err) | {"zero": zero}
 
 
 def bound(port: int) -> bool:
@@ -50,11 +54,11 @@ def free_port() -> int:
 def test_every_probe_arrives_with_both_its_times():
     here = ["127.0.0.1", free_port()]
     phases = [
-        {"to": here, "start": 0, "end": 140_000_000, "count": 100, "interval": 1_000_000, "size": 64, "batch": 1},
+        {"to": here, "start": 0, "end": LATE, "count": 100, "interval": 1_000_000, "size": 64, "batch": 1},
         {
             "to": here,
             "start": 150_000_000,
-            "end": 290_000_000,
+            "end": LATE,
             "count": 40,
             "interval": 10_000,
             "size": 1472,
@@ -69,8 +73,11 @@ def test_every_probe_arrives_with_both_its_times():
     assert (records["flags"] == 0).all()
     delays = records["received"] - records["sent"]
     assert (delays > 0).all()
-    assert np.median(delays) < 5_000_000
-    assert 0.095 < (probes["sent"][-1] - probes["sent"][0]) / 1e9 < 0.3
+    assert delays.min() < 5_000_000
+    assert (
+        probes["sent"] >= said["zero"] + 1_000_000 * probes["number"].astype(np.int64)
+    ).all()  # none before its time
+    assert (train["sent"] >= said["zero"] + 150_000_000).all()
 
 
 def test_a_sender_that_cannot_keep_up_stops_in_time_and_says_what_it_sent():
@@ -78,7 +85,7 @@ def test_a_sender_that_cannot_keep_up_stops_in_time_and_says_what_it_sent():
     endless = {"to": here, "start": 0, "end": 100_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
     began = time.monotonic()
     records, said = probe({"bind": here, "until": 200_000_000, "phases": [endless]})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     (done,) = said["phases"]
     assert 0 < done["sent"] < 1 << 20
     assert done["seconds"] <= 0.1
@@ -104,7 +111,7 @@ def test_a_probe_that_was_changed_on_its_way_is_told():
                 sock.sendto(packet, ("127.0.0.1", here[1]))
 
     phases = [{"to": here, "start": 0, "end": 0, "count": 0, "interval": 1, "size": 64, "batch": 1}]
-    records, _ = probe({"bind": here, "until": 400_000_000, "phases": phases}, meanwhile=disturb)
+    records, _ = probe({"bind": here, "until": 2_000_000_000, "phases": phases}, meanwhile=disturb)
     assert records["flags"].tolist() == [0, prober.CORRUPTED]
     assert records["number"].tolist() == [7, 7]
 
