@@ -63,14 +63,13 @@ def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
     work on packets takes (PACKET_WORK), so a lower bound; `pause_longest`: seconds; `pauses`: how many, short ones too, those
     of several cores at once counted once each.
     """
-    met = [one for one in pauses if one.due < end and one.woke > begin]
-    spans = sorted((max(one.due, begin), min(one.woke, end)) for one in met)
+    met = sorted((one for one in pauses if one.due < end and one.woke > begin), key=lambda one: one.due)
+    spans = [(max(one.due, begin), min(one.woke, end)) for one in met]
     still, upto = 0, begin
-    for first, last in sorted(
-        (max(one.due, begin), min(one.woke, end)) for one in met if one.woke - one.due > PACKET_WORK
-    ):
-        still += max(last - max(first, upto), 0)
-        upto = max(upto, last)
+    for one, (first, last) in zip(met, spans, strict=True):
+        if one.woke - one.due > PACKET_WORK:
+            still += max(last - max(first, upto), 0)
+            upto = max(upto, last)
     return {
         "pause_share": still / max(end - begin, 1),
         "pause_longest": max((last - first for first, last in spans), default=0) / 1e9,
