@@ -14,7 +14,7 @@ help: ## show this list
 setup: ## install what is missing: Debian packages, a virtual environment, the project
 	@scripts/setup
 
-demo: setup ## run the quick study: seven arms, three workloads, a table and a report
+demo: setup ## run the quick study: eight arms, three workloads, a table and a report
 	@scripts/demo $(ARGS)
 
 peers: setup ## install the VPNs that are built soon, for the tests (tunnelmark peers install --all for the rest)

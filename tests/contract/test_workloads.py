@@ -16,6 +16,7 @@ import pytest
 
 from contract.looks import Look, Seen, all_looks
 from contract.trio import READY, TRIO, installed
+from support.stillness import unless_starved
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
 from tunnelmark.lab.lab import Keeper, Lab
@@ -136,7 +137,7 @@ def test_what_a_workload_says_is_true(
         after = await counters(lab, tunnel)
         kinds = {node: await lab.nodes[node].read(f"/sys/class/net/{at}/type") for node, at in tunnel.interface.items()}
         outputs = stage.outputs()
-        reading = workload.read(outputs, options)
+        reading = unless_starved(workload.read(outputs, options))
         mine = [sample for sample in watched if sample.metric in {metric.name for metric in workload.metrics}]
         return Seen(
             reading=replace(reading, samples=(*reading.samples, *mine)),

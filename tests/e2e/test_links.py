@@ -50,7 +50,7 @@ def test_trials_meet_the_link_and_keep_what_its_emulator_says(results: Path):
         assert any(file.endswith("wire.middle.out") for file in trial["raw"])
         if trial["outcome"] == "ok":
             (rtt,) = (s["value"] for s in trial["samples"] if s["metric"] == "rtt_median" and s["time"] is None)
-            assert 13 < rtt < 40
+            assert 2 * 5.1 < rtt < 40  # the least of a pareto jitter of 4 ms is 2.9 ms below the delay of 8 ms
 
 
 def test_environment_and_report_say_what_carried_it(results: Path):

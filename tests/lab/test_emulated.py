@@ -21,7 +21,7 @@ from tunnelmark.analyse.linkstats import Row
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import wire
 from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
+from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkProof
 from tunnelmark.run.probes import pace_of
@@ -100,6 +100,24 @@ def test_probes_meet_what_the_emulator_says_that_it_decided(tmp_path: Path):
         # The emulator counts what is no probe as well: a few packets of neighbour discovery, mostly none.
         assert 40 < lost <= said[name]["dropped"]["loss"] <= lost + 5
         assert 40 < copied <= said[name]["realised"]["duplicated"] <= copied + 5
+
+
+def test_processes_in_time_are_met_as_the_emulator_decides_them(tmp_path: Path):
+    """Bursts last for many probes, a drawn cut is met in every period, and no packet is earlier than jitter makes it."""
+    way = Direction(
+        delay=Duration(0.02),
+        jitter=Jitter(Duration(0.004), correlation_time=Duration(0.1)),
+        loss=Bursts(Duration(0.05), Duration(0.2)),
+        blackouts=(Blackout(None, Duration(0.1), Duration(0.5)),),
+    )
+    rows, said = met(profile(way), tmp_path, 1500)
+    for name, row in rows.items():
+        dropped = said[name]["dropped"]
+        lost = int(row.lost.sum())
+        assert lost <= dropped["loss"] + dropped["blackout"] <= lost + 5
+        assert dropped["blackout"] > 0
+        assert dropped["loss"] > 3 * said[name]["realised"]["loss_runs"] > 0
+        assert np.nanmin(row.delay) >= 0.016 - 1e-5
 
 
 @AS_STATED

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, shaped
-from support.stillness import while_still
+from support.stillness import unless_starved, while_still
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import programs
@@ -62,7 +62,7 @@ def measured(name: str, profile: Profile, raw: Path, **options: object) -> tuple
             await stage.serve()
             await stage.drive()
             await stage.finish()
-            return workload.read(stage.outputs(), chosen)
+            return unless_starved(workload.read(stage.outputs(), chosen))
 
     reading = while_still(lambda folder: asyncio.run(run(folder)), raw)
     return reading, {sample.metric: sample.value for sample in reading.samples if sample.time is None}

@@ -1,4 +1,4 @@
-"""Where the machine's CPU goes while a lab works: nodes, links, the command with its helpers, ksoftirqd, everybody else.
+"""Where the machine's CPU goes while a lab works: nodes, links, the command with its helpers, the kernel's threads, all else.
 
 Each part is counted in another way than the machine's own total, so that the two can be compared.
 """
@@ -33,9 +33,7 @@ class Look:
     parts: dict[str, float]
     busy: float
     awake: float
-    exact: (
-        float | None
-    )  # of all tasks, and softirq without, to the nanosecond, where there is a cgroup v1 that counts them
+    exact: float | None  # of all tasks, and softirq without, to the nanosecond, where the kernel counts them
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Account:
     seconds: float
     parts: dict[str, float]
     totals: dict[str, float] = field(default_factory=dict)
+    cores: int = 1
 
     @property
     def sum(self) -> float:
@@ -77,7 +76,7 @@ class Account:
 
     def lines(self) -> list[str]:
         """The account for people."""
-        said = [f"{self.seconds:.2f} s of {os.cpu_count()} cores"]
+        said = [f"{self.seconds:.2f} s of {self.cores} cores"]
         said += [f"  {name:<24} {spent:7.3f} s" for name, spent in self.parts.items()]
         said += [f"  {'all of these':<24} {self.sum:7.3f} s"]
         said += [
@@ -97,8 +96,9 @@ def look(keeper: Keeper, lab: Lab) -> Look:
     }
     assert keeper.unified is not None
     parts["keeper"] = cgroups.used(keeper.unified / "keeper").total
-    parts["command"] = time.process_time()
+    parts["command"] = awake.process_seconds()
     parts["ksoftirqd"] = sum(softirq.seconds().values())
+    parts["kernel workers"] = sum(softirq.workers().values())
     instead = sum(awake.interrupted().values())  # which the kernel has billed to the loops
     parts[IDLE] = sum(softirq.unbilled().values())
     parts[OTHERS] = _others(keeper.unified.name)
@@ -106,13 +106,13 @@ def look(keeper: Keeper, lab: Lab) -> Look:
     fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     user, nice, system, idle, waiting, irq, soft, _ = fields
     now = time.monotonic()
-    usage = Path("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+    ran = softirq.ran()
     return Look(
         now,
         parts,
         user + nice + system + irq + soft - loops,
         now * (os.cpu_count() or 1) - idle - waiting - loops,
-        int(usage.read_text()) / 1e9 - loops + parts[IDLE] - instead if usage.exists() else None,
+        None if ran is None else ran - loops + parts[IDLE] - instead,
     )
 
 
@@ -128,6 +128,7 @@ def between(before: Look, after: Look) -> Account:
         after.time - before.time,
         {name: after.parts[name] - before.parts[name] for name in after.parts},
         totals,
+        os.cpu_count() or 1,
     )
 
 
@@ -149,9 +150,9 @@ async def busy(keeper: Keeper, lab: Lab, address: str, seconds: float) -> Accoun
 def _others(lab: str) -> float:
     """CPU seconds of every process outside a command's control groups, and of the children that it has waited for.
 
-    Without the command itself and ksoftirqd. A difference of two such sums is right also for processes that ended between.
+    Without the command itself and the kernel's threads that have a part of their own. A difference of two such sums is right also for processes that ended between.
     """
-    apart = {os.getpid(), *softirq.threads().values()}
+    apart = {os.getpid(), *softirq.threads()}
     total = 0.0
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) in apart:

@@ -44,9 +44,16 @@ def clone(folder: Path) -> Path:
 def study(folder: Path) -> Path:
     """`make demo`'s study in a clone, shortened: one block, three of its arms, trials of a second."""
     text = next(folder.glob("src/tunnelmark/data/studies/quick.toml")).read_text()
-    for arm in ("wireguard-go", "openvpn", "nebula", "yggdrasil"):
+    for arm in (
+        "anchor-chacha20",
+        "wireguard-go",
+        "openvpn",
+        'openvpn-again"\nsame_as = "openvpn',
+        "nebula",
+        "yggdrasil",
+    ):
         text = text.replace(f'[[arm]]\nname = "{arm}"\n\n', "")
-    text = text.replace("blocks = 5", "blocks = 1").replace('duration = "2 s"', 'duration = "1 s"')
+    text = text.replace("blocks = 8", "blocks = 1").replace('duration = "2 s"', 'duration = "1 s"')
     assert text.count("[[arm]]") == 3, text
     file = folder / "short.toml"
     file.write_text(text)

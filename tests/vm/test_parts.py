@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +209,26 @@ class TestVerdicts:
 
     def test_the_settings_have_names_of_their_own(self) -> None:
         assert len({setting.name for setting in SETTINGS}) == len(SETTINGS) >= 12
+
+
+COUNTS = """
+import os, time
+from tunnelmark.lab import awake
+from tunnelmark.lab.vm.awake import Loop
+loop = Loop(4)
+while not (before := loop.spent()[0][0]):
+    time.sleep(0.01)
+while (after := loop.spent()[0][0]) == before:
+    time.sleep(0.01)
+assert awake.STANDING == [loop] and 0 < loop.in_process() and awake.process_seconds() < time.process_time()
+rounds = after / (20 * 4e-9)
+print(abs(rounds - round(rounds)) < 1e-6 * rounds, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the loop is machine code of x86-64")
+def test_the_loop_that_keeps_a_guest_awake_counts_its_own_instructions() -> None:
+    """Twenty to a round, 4 ns each; it never ends by itself, so it has a process of its own."""
+    done = subprocess.run([sys.executable, "-c", COUNTS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -3,16 +3,21 @@
 //! ```text
 //! tunnelmark-cores awake CORE FD    an endless loop of idle class on a core; says into the memory FD what it used itself
 //! tunnelmark-cores watch [PROCS]    a clock of the highest priority on each core; `report` on standard input asks it
+//! tunnelmark-cores yardstick SECONDS CORE OTHER
+//!                                   what this machine takes for the work of which VPNs consist: JSON
 //! ```
 
 mod awake;
+mod packets;
 mod sys;
 mod watch;
+mod yardstick;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: tunnelmark-cores awake CORE FD
-       tunnelmark-cores watch [PROCS]";
+       tunnelmark-cores watch [PROCS]
+       tunnelmark-cores yardstick SECONDS CORE OTHER";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +26,10 @@ fn main() -> ExitCode {
         ["awake", core, fd] => match (core.parse(), fd.parse()) {
             (Ok(core), Ok(fd)) => awake::keep(core, fd),
             _ => return wrong(&format!("{core} and {fd} are no numbers of a core and of an open file")),
+        },
+        ["yardstick", seconds, core, other] => match (seconds.parse(), core.parse(), other.parse()) {
+            (Ok(seconds), Ok(core), Ok(other)) => yardstick::measure(seconds, core, other),
+            _ => return wrong(&format!("{seconds} {core} {other} are no seconds and two numbers of cores")),
         },
         ["watch"] => watch::watch(None),
         ["watch", procs] => watch::watch(Some(procs)),

@@ -1,6 +1,8 @@
-//! Owns the calls into the kernel: time, sleep, scheduling, shared memory.
+//! Owns the calls into the kernel: time, sleep, scheduling, shared memory, network namespaces.
 
+use std::fs::File;
 use std::io::{Error, Result};
+use std::os::fd::AsRawFd;
 
 fn checked(result: i32) -> Result<()> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
@@ -103,4 +105,42 @@ pub fn size(fd: i32) -> Result<usize> {
     // SAFETY: the pointer is to a stat of ours; a wrong descriptor is an error.
     checked(unsafe { libc::fstat(fd, &mut found) })?;
     Ok(found.st_size as usize)
+}
+
+/// Has timers of this thread end when they are due; by default the kernel may add 50 us (prctl(2)).
+pub fn exact_timers() -> Result<()> {
+    // SAFETY: takes numbers only.
+    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) })
+}
+
+/// Asks the kernel for the parent's number, which no library remembers: as little as a system call can do.
+pub fn parent() -> Result<()> {
+    // SAFETY: takes nothing.
+    checked(unsafe { libc::syscall(libc::SYS_getppid) } as i32)
+}
+
+/// Has this thread, and what it starts, use a new network namespace; the others keep theirs.
+pub fn leave_network() -> Result<()> {
+    // SAFETY: takes a number only.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })
+}
+
+/// Has this thread use the network namespace that this file stands for.
+pub fn enter_network(namespace: &File) -> Result<()> {
+    // SAFETY: takes numbers only; the file is open.
+    checked(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// A TUN device of this thread's network namespace, which hands over bare packets.
+pub fn tun(name: &str) -> Result<File> {
+    let device = File::options().read(true).write(true).open("/dev/net/tun")?;
+    // SAFETY: an all-zero ifreq is valid, and names nothing.
+    let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in asked.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *place = byte as libc::c_char;
+    }
+    asked.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the pointer is to an ifreq of ours, which ends with a zero as it is shorter than its place.
+    checked(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &mut asked) })?;
+    Ok(device)
 }

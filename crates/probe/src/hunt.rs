@@ -84,6 +84,9 @@ pub struct Limits {
     pub resolution: f64,
     /// The share that the path loses at any rate and that no bound counts; zero for the RFCs' throughput.
     pub path_loss: f64,
+    /// How often a rate that lost too much is tried again though its delay did not grow: a burst of the path's own loss
+    /// takes a share of a short trial at any rate. Zero for the RFCs' throughput, which such a burst ends.
+    pub again: u32,
 }
 
 /// Which part of the laboratory, and not the path, ended a search.
@@ -191,7 +194,17 @@ impl<'a, P: Path> Hunt<'a, P> {
     fn attempt(&mut self, rate: f64, seconds: f64, bound: f64) -> Result<Trial, String> {
         let first = self.trial(rate, seconds)?;
         let passed = self.passes(&first, bound);
-        let clear = self.lost(&first) > bound + CLEAR && first.late < STALLED;
+        let clear = self.limits.lost(&first) > bound + CLEAR && first.late < STALLED;
+        if !passed && clear && self.limits.keeps_up(&first) && !self.behind(&first) {
+            for _ in 0..self.limits.again {
+                let next = self.trial(rate, seconds)?;
+                if self.passes(&next, bound) {
+                    // What failed before it met a burst, and says nothing of the rate.
+                    self.known.retain(|trial| trial.asked != first.asked || self.limits.passes(trial, bound));
+                    return Ok(next);
+                }
+            }
+        }
         if (passed && !self.behind(&first)) || (!passed && clear) {
             return Ok(first);
         }
@@ -226,12 +239,23 @@ impl<'a, P: Path> Hunt<'a, P> {
     }
 
     fn passes(&self, trial: &Trial, bound: f64) -> bool {
+        self.limits.passes(trial, bound)
+    }
+
+    /// Whether the sender stayed behind the rate it was asked for.
+    fn behind(&self, trial: &Trial) -> bool {
+        trial.asked.is_some_and(|asked| trial.offered * (1.0 + self.limits.resolution) < asked)
+    }
+}
+
+impl Limits {
+    fn passes(&self, trial: &Trial, bound: f64) -> bool {
         self.lost(trial) <= bound && self.keeps_up(trial)
     }
 
     /// The share that was lost beside what the path loses at any rate, with three standard deviations for its chance.
     fn lost(&self, trial: &Trial) -> f64 {
-        let (always, sent) = (self.limits.path_loss, trial.sent.max(1) as f64);
+        let (always, sent) = (self.path_loss, trial.sent.max(1) as f64);
         trial.lost as f64 / sent - always - 3.0 * (always * (1.0 - always) / sent).sqrt()
     }
 
@@ -239,13 +263,8 @@ impl<'a, P: Path> Hunt<'a, P> {
     ///
     /// A datagram's own place is granted on top: a shaper lets them go one by one.
     fn keeps_up(&self, trial: &Trial) -> bool {
-        let allowed = trial.seconds * self.limits.resolution / 2.0 + 1.0 / trial.offered;
+        let allowed = trial.seconds * self.resolution / 2.0 + 1.0 / trial.offered;
         trial.growth.is_none_or(|growth| growth <= allowed)
-    }
-
-    /// Whether the sender stayed behind the rate it was asked for.
-    fn behind(&self, trial: &Trial) -> bool {
-        trial.asked.is_some_and(|asked| trial.offered * (1.0 + self.limits.resolution) < asked)
     }
 }
 

@@ -10,11 +10,22 @@ struct Model {
     most: f64,
     deaf: bool,
     mishaps: Vec<usize>,
+    /// In these trials a burst of the path takes a fifth of what is sent.
+    bursts: fn(usize) -> bool,
     trials: Vec<f64>,
 }
 
 fn model(rate: f64) -> Model {
-    Model { rate, room: 0.0, loses: None, most: f64::INFINITY, deaf: false, mishaps: Vec::new(), trials: Vec::new() }
+    Model {
+        rate,
+        room: 0.0,
+        loses: None,
+        most: f64::INFINITY,
+        deaf: false,
+        mishaps: Vec::new(),
+        bursts: |_| false,
+        trials: Vec::new(),
+    }
 }
 
 impl Path for Model {
@@ -31,6 +42,9 @@ impl Path for Model {
         if self.mishaps.contains(&self.trials.len()) {
             lost += 1;
         }
+        if (self.bursts)(self.trials.len()) {
+            lost += sent as u64 / 5;
+        }
         let growth = Some(0.9 * queued / self.rate);
         let dropped = if self.deaf { lost } else { 0 };
         let (asked, sent) = (Some(asked), sent as u64);
@@ -39,7 +53,7 @@ impl Path for Model {
     }
 }
 
-const LIMITS: Limits = Limits { trial: 0.3, confirm: 1.0, resolution: 0.01, path_loss: 0.0 };
+const LIMITS: Limits = Limits { trial: 0.3, confirm: 1.0, resolution: 0.01, path_loss: 0.0, again: 0 };
 
 fn highest(model: &mut Model, bound: f64, guess: f64) -> Found {
     let most = model.most;
@@ -141,6 +155,21 @@ fn what_the_path_always_loses_may_be_granted() {
     let limits = Limits { path_loss: 0.01, ..LIMITS };
     let found = Hunt::new(&mut model, limits, f64::INFINITY).highest(0.001, 50_000.0).unwrap();
     assert!(close(&found, 50_000.0), "{found:?}");
+}
+
+#[test]
+fn bursts_of_the_paths_own_loss_are_no_limit_of_its_rate_where_that_is_granted() {
+    // Four trials of ten, two of them in a row.
+    let bursts = |number: usize| matches!(number % 10, 1 | 4 | 5 | 8);
+    let limits = Limits { path_loss: 0.02, again: 2, ..LIMITS };
+    for room in [0.0, 5000.0] {
+        let mut granted = Model { bursts, room, ..model(50_000.0) };
+        let found = Hunt::new(&mut granted, limits, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
+        assert!((rate(&found) / 51_000.0 - 1.0).abs() < 0.035, "{found:?} {:?}", granted.trials);
+    }
+    let mut refused = Model { bursts, ..model(50_000.0) };
+    let found = Hunt::new(&mut refused, LIMITS, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
+    assert!(rate(&found) < 30_000.0, "{found:?}");
 }
 
 #[test]

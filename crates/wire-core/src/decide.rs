@@ -1,7 +1,7 @@
 //! Owns the random decisions on packets, and their log.
 //!
 //! In the stated model all decisions on packet n are taken when it is offered, whatever becomes of it in
-//! queues, so the sequence of decisions does not depend on time. In netem's model they are taken in
+//! queues, so the sequence of decisions does not depend on time; jitter and bursts in time depend on it alone. In netem's model they are taken in
 //! netem's order, where what a full queue drops draws no delay.
 
 use crate::config::Model;
@@ -16,6 +16,7 @@ pub(crate) struct Decision {
     /// A random number that says which bit is inverted.
     pub(crate) corrupt: Option<u32>,
     pub(crate) reordered: bool,
+    /// Jitter in time is added when the delay begins.
     pub(crate) delay_ns: i64,
 }
 
@@ -36,13 +37,13 @@ impl Decider {
         Self { source, model, machines, gap: 0, log: 0 }
     }
 
-    /// All decisions on packet `n`, for the stated model.
+    /// All decisions on packet `n` that enters at `since` nanoseconds after the link's zero, for the stated model.
     #[inline]
-    pub(crate) fn decide(&mut self, phase: &Phase, n: u64) -> Decision {
+    pub(crate) fn decide(&mut self, phase: &Phase, n: u64, since: u64) -> Decision {
         debug_assert_eq!(self.model, Model::Stated);
         let (reordered, delay_ns) = self.delay(phase, n, false);
         Decision {
-            lost: self.lost(phase, n, false),
+            lost: self.lost(phase, n, false, since),
             duplicated: self.duplicated(phase, n),
             corrupt: self.corrupt(phase, n, false),
             reordered,
@@ -60,10 +61,10 @@ impl Decider {
     }
 
     #[inline]
-    pub(crate) fn lost(&mut self, phase: &Phase, n: u64, copy: bool) -> bool {
+    pub(crate) fn lost(&mut self, phase: &Phase, n: u64, copy: bool, since: u64) -> bool {
         let Some(place) = phase.loss else { return false };
         let words = self.source.draw(Purpose::Loss, n, copy);
-        let lost = self.machines.losses[place].loses(n, words);
+        let lost = self.machines.losses[place].loses(n, words, since);
         self.note(Purpose::Loss, u64::from(lost));
         lost
     }
@@ -104,6 +105,15 @@ impl Decider {
             delay += offset;
         }
         (reordered, delay)
+    }
+
+    /// What jitter in time adds to the delay at `since` nanoseconds after the link's zero.
+    #[inline]
+    pub(crate) fn wander(&mut self, phase: &Phase, since: u64) -> i64 {
+        let Some(place) = phase.wander else { return 0 };
+        let offset = self.machines.wanders[place].at(since);
+        self.note(Purpose::Wander, offset as u64);
+        offset
     }
 
     fn strikes_reordering(&mut self, place: usize, random: u32) -> bool {

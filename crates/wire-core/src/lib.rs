@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bursts;
 mod chance;
 mod codel;
 pub mod config;
@@ -32,5 +33,6 @@ mod rate;
 mod schedule;
 pub mod shape;
 pub mod stats;
+mod wander;
 
 pub use link::{Departure, Fate, Link};

@@ -107,7 +107,7 @@ impl Link {
         })
     }
 
-    /// Starts the time of schedule, blackouts and traces again at `now`. Packets and counts stay.
+    /// Starts the time of schedule, blackouts, traces and processes in time again at `now`. Packets and counts stay.
     pub fn restart(&mut self, now: u64) {
         self.advance(now);
         self.zero = now;
@@ -143,7 +143,7 @@ impl Link {
 
     fn offer_stated(&mut self, now: u64, n: u64, mut packet: Packet) -> u32 {
         let phase = &self.phases[self.timeline.phase];
-        let decision = self.decider.decide(phase, n);
+        let decision = self.decider.decide(phase, n, now.saturating_sub(self.zero));
         let dark = self.dark(now);
         self.count_loss(decision.lost, packet.weight);
         if decision.lost {
@@ -177,15 +177,17 @@ impl Link {
 
     /// Through serialisation at `now`: the delay, and departure.
     fn delay(&mut self, now: u64, packet: Packet, decision: Decision) {
-        let keep_order = self.phases[self.timeline.phase].keep_order;
+        let phase = &self.phases[self.timeline.phase];
+        let keep_order = phase.keep_order;
+        let delay_ns = decision.delay_ns + self.decider.wander(phase, now.saturating_sub(self.zero));
         let mut at = now;
         if decision.reordered {
             self.stats.reordered += u64::from(packet.weight);
         } else {
-            if decision.delay_ns < 0 {
+            if delay_ns < 0 {
                 self.stats.clipped += u64::from(packet.weight);
             }
-            at += decision.delay_ns.max(0) as u64;
+            at += delay_ns.max(0) as u64;
             if keep_order {
                 if at < self.order {
                     self.stats.held += u64::from(packet.weight);
@@ -218,7 +220,8 @@ impl Link {
         if let Some(first) = self.ready.front() {
             return Some(first.at);
         }
-        let queued = self.queue.next_departure().map(|at| at.min(self.zero.saturating_add(self.timeline.next)));
+        let queued =
+            self.queue.next_departure(self.order).map(|at| at.min(self.zero.saturating_add(self.timeline.next)));
         match (self.line.first(), queued) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

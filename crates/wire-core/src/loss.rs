@@ -1,5 +1,6 @@
-//! Owns the loss models: independent, Gilbert-Elliott, netem's four states, a recorded pattern.
+//! Owns the loss models: independent, Gilbert-Elliott, netem's four states, bursts in time, a recorded pattern.
 
+use crate::bursts::Bursts;
 use crate::chance::{Chance, netem_u32};
 use crate::config::{Loss as Settings, Model};
 use crate::philox::{Purpose, Source};
@@ -10,6 +11,7 @@ pub(crate) enum Loss {
     Independent(Chance),
     GilbertElliott { p: u32, r: u32, h: u32, lost_in_good: u32, bad: bool },
     FourState { p13: u32, p31: u32, p32: u32, p23: u32, p14: u32, state: State },
+    Bursts(Bursts),
     Pattern { pattern: Box<[u8]>, repeat: bool },
 }
 
@@ -43,18 +45,21 @@ impl Loss {
                 p14: netem_u32(*p14),
                 state: State::TxInGap,
             },
+            Settings::Bursts { burst_us, every_us, probability, outside } => {
+                Self::Bursts(Bursts::new(*burst_us, *every_us, *probability, *outside, source))
+            }
             Settings::Pattern { pattern, repeat } => {
                 Self::Pattern { pattern: pattern.bytes().map(|mark| mark - b'0').collect(), repeat: *repeat }
             }
         }
     }
 
-    /// Whether packet `n` is lost, given its random words.
+    /// Whether packet `n` is lost, given its random words and when it enters (nanoseconds since the link's zero).
     ///
     /// The two state models are netem's `loss_gilb_ell` and `loss_4state` in both models: their 32-bit
     /// comparisons are off by 2^-32 at most.
     #[inline]
-    pub(crate) fn loses(&mut self, n: u64, words: [u32; 4]) -> bool {
+    pub(crate) fn loses(&mut self, n: u64, words: [u32; 4], since: u64) -> bool {
         match self {
             Self::Independent(chance) => chance.strikes(words[0]),
             Self::GilbertElliott { p, r, h, lost_in_good, bad } => {
@@ -107,6 +112,7 @@ impl Loss {
                     }
                 }
             }
+            Self::Bursts(bursts) => bursts.loses(since, words[0]),
             Self::Pattern { pattern, repeat } => {
                 let length = pattern.len() as u64;
                 if *repeat { pattern[(n % length) as usize] == 1 } else { n < length && pattern[n as usize] == 1 }

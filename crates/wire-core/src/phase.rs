@@ -7,6 +7,7 @@ use crate::jitter::Jitter;
 use crate::loss::Loss;
 use crate::philox::{Purpose, Source};
 use crate::rate::Rate;
+use crate::wander::Wander;
 
 /// The stages that hold for a time, as places in [`Machines`].
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,10 @@ pub(crate) struct Phase {
     pub(crate) corruption: Option<(usize, u32)>,
     pub(crate) rate: Option<usize>,
     pub(crate) delay_ns: i64,
+    /// Jitter of its own for each packet.
     pub(crate) jitter: Option<usize>,
+    /// Jitter in time.
+    pub(crate) wander: Option<usize>,
     pub(crate) keep_order: bool,
     pub(crate) reordering: Option<(usize, u32)>,
     pub(crate) down: bool,
@@ -25,8 +29,8 @@ pub(crate) struct Phase {
 impl Phase {
     /// Whether the wire packets of a super-packet may fare differently.
     pub(crate) fn parts(&self) -> bool {
-        let drawn = [self.loss, self.duplication, self.jitter, self.rate, self.corruption.map(|(place, _)| place)];
-        drawn.iter().any(Option::is_some) || self.reordering.is_some()
+        let drawn = [self.loss, self.duplication, self.jitter, self.wander, self.rate];
+        drawn.iter().any(Option::is_some) || self.corruption.is_some() || self.reordering.is_some()
     }
 }
 
@@ -36,6 +40,7 @@ pub(crate) struct Machines {
     pub(crate) losses: Vec<Loss>,
     pub(crate) chances: Vec<Chance>,
     pub(crate) jitters: Vec<Jitter>,
+    pub(crate) wanders: Vec<Wander>,
     pub(crate) rates: Vec<(Rate, Option<Codel>)>,
 }
 
@@ -82,9 +87,13 @@ impl Machines {
             new if was.is_some_and(|was| was.loss == *new) => old.loss,
             new => new.as_ref().map(|s| add(&mut self.losses, Loss::new(s, model, source))),
         };
-        let jitter = match &now.jitter {
-            new if was.is_some_and(|was| was.jitter == *new) => old.jitter,
-            new => new.as_ref().map(|s| add(&mut self.jitters, Jitter::new(s, model, source))),
+        let (jitter, wander) = match &now.jitter {
+            new if was.is_some_and(|was| was.jitter == *new) => (old.jitter, old.wander),
+            None => (None, None),
+            Some(s) => match s.correlation_time_us {
+                Some(time) => (None, Some(add(&mut self.wanders, Wander::new(s, time, source)))),
+                None => (Some(add(&mut self.jitters, Jitter::new(s, model, source))), None),
+            },
         };
         let rate = match &now.rate {
             new if was.is_some_and(|was| was.rate == *new) => old.rate,
@@ -97,6 +106,7 @@ impl Machines {
             rate,
             delay_ns: (now.delay_us.unwrap_or(0.0) * 1000.0).round() as i64,
             jitter,
+            wander,
             keep_order: now.jitter.as_ref().is_none_or(|jitter| jitter.keep_order.unwrap_or(true)),
             reordering,
             down: before.map_or(old.down, |(_, _, step)| step.down.unwrap_or(old.down)),

@@ -29,6 +29,8 @@ pub enum Purpose {
     Corruption = 3,
     Jitter = 4,
     Reordering = 5,
+    Wander = 6,
+    Burst = 7,
 }
 
 /// The random numbers of one direction of one link.
@@ -48,7 +50,7 @@ impl Source {
         Self { key: [seed as u32, (seed >> 32) as u32], link, direction }
     }
 
-    /// 128 bits for one decision on packet `n`; `copy` tells a duplicate from its original.
+    /// 128 bits for one decision on packet `n` (or stretch of time `n`); `copy` tells a duplicate from its original.
     #[inline]
     pub fn draw(&self, purpose: Purpose, n: u64, copy: bool) -> [u32; 4] {
         let what = u32::from(self.direction) << 16 | u32::from(copy) << 8 | purpose as u32;

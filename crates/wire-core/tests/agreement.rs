@@ -49,6 +49,7 @@ fn jitter() -> impl Strategy<Value = Jitter> {
         distribution,
         table: vec![],
         correlation,
+        correlation_time_us: None,
         keep_order: None,
     })
 }

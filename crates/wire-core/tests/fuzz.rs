@@ -39,6 +39,14 @@ fn loss() -> impl Strategy<Value = Loss> {
             .prop_map(|(p, r, h, k)| Loss::GilbertElliott { p, r, h, k }),
         (probability(), some(probability()), probability(), probability(), probability())
             .prop_map(|(p13, p31, p32, p23, p14)| Loss::FourState { p13, p31, p32, p23, p14 }),
+        (number(100.0..9000.0), number(100.0..90_000.0), probability(), probability()).prop_map(
+            |(burst_us, gap_us, probability, outside)| Loss::Bursts {
+                burst_us,
+                every_us: burst_us + gap_us,
+                probability,
+                outside
+            }
+        ),
         ("[01]{0,5}", any::<bool>()).prop_map(|(pattern, repeat)| Loss::Pattern { pattern, repeat }),
     ]
 }
@@ -80,12 +88,14 @@ fn jitter() -> impl Strategy<Value = Jitter> {
         Just((Distribution::Normal, vec![])),
         prop::collection::vec(number(-1.0..2.0), 0..4).prop_map(|table| (Distribution::Table, table)),
     ];
-    (number(0.0..500.0), shape, probability(), some(any::<bool>())).prop_map(
-        |(jitter_us, (distribution, table), correlation, keep_order)| Jitter {
+    let time = some(number(100.0..90_000.0));
+    (number(0.0..500.0), shape, probability(), time, some(any::<bool>())).prop_map(
+        |(jitter_us, (distribution, table), correlation, correlation_time_us, keep_order)| Jitter {
             jitter_us,
             distribution,
             table,
-            correlation,
+            correlation: if correlation_time_us.is_some() { 0.0 } else { correlation },
+            correlation_time_us,
             keep_order,
         },
     )

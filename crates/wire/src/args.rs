@@ -1,5 +1,7 @@
 //! Owns the command line.
 
+use crate::rehearse::Schedule;
+
 /// What the command line says.
 #[derive(Debug, PartialEq)]
 pub struct Args {
@@ -13,6 +15,7 @@ pub struct Args {
     pub join_us: u64,
     pub priority: i32,
     pub napi: bool,
+    pub rehearse: Vec<Schedule>,
 }
 
 /// A port.
@@ -49,7 +52,8 @@ pub enum Place {
 
 pub const USAGE: &str =
     "usage: tunnelmark-wire --config FILE (--port NAME | --xdp NAME | --tap NAME=PID:IFACE)... [--mac NAME=ADDRESS]...
-       [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--napi] [--check]
+       [--memory-mib N] [--spin-us N] [--spin-share S] [--join-us N] [--priority N] [--napi]
+       tunnelmark-wire --config FILE (--check | --rehearse INTERVAL_NS,BYTES,PIECES,COUNT,EVENT_US...)
 see docs/wire.md";
 
 impl Args {
@@ -70,6 +74,7 @@ impl Args {
             join_us: 100,
             priority: 10,
             napi: false,
+            rehearse: vec![],
         };
         let mut words = words.peekable();
         while let Some(word) = words.next() {
@@ -78,6 +83,7 @@ impl Args {
                 "--check" => args.check = true,
                 "--napi" => args.napi = true,
                 "--config" => args.config = value()?,
+                "--rehearse" => args.rehearse.push(Schedule::parse(&value()?)?),
                 "--port" => args.ports.push(PortArg { name: value()?, kind: Kind::Packet }),
                 "--xdp" => args.ports.push(PortArg { name: value()?, kind: Kind::Xdp }),
                 "--tap" => args.ports.push(tap(&value()?)?),
@@ -93,7 +99,8 @@ impl Args {
         if args.config.is_empty() {
             return Err(format!("--config is missing\n{USAGE}"));
         }
-        if !args.check && !(2..=64).contains(&args.ports.len()) {
+        let carries = !args.check && args.rehearse.is_empty();
+        if carries && !(2..=64).contains(&args.ports.len()) {
             return Err(format!("a link has 2 to 64 ports, not {}", args.ports.len()));
         }
         let xdp = args.ports.iter().filter(|port| port.kind == Kind::Xdp).count();

@@ -20,6 +20,7 @@ mod pace;
 mod packet;
 mod pool;
 mod port;
+mod rehearse;
 mod report;
 mod ring;
 mod switch;
@@ -69,6 +70,9 @@ fn run() -> Result<(), Failure> {
     if args.check {
         return Ok(());
     }
+    if !args.rehearse.is_empty() {
+        return rehearse(&config, &args);
+    }
     let signals = sys::end_signals().map_err(refused("signals"))?;
     let ports = open_all(&args)?;
     known_ports(&config, &ports)?;
@@ -95,6 +99,17 @@ fn run() -> Result<(), Failure> {
         scheduler,
     }));
     engine.run(&mut control, &printer).map_err(refused("carrying packets"))
+}
+
+/// Prints a line for each schedule and direction.
+fn rehearse(config: &Config, args: &Args) -> Result<(), Failure> {
+    for schedule in &args.rehearse {
+        for place in 0..config.directions.len() {
+            let found = schedule.carry_out(config, place).map_err(wrong)?;
+            println!("{}", serde_json::to_string(&found).map_err(wrong)?);
+        }
+    }
+    Ok(())
 }
 
 fn read(place: &str) -> Result<Config, Failure> {

@@ -61,7 +61,7 @@ def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
 
 def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
-    rates = {profile.name: profile.rate for profile in plan.profiles}
+    rates = {profile.name: profile.carried or profile.rate for profile in plan.profiles}
     uses = {workload.name: workload for workload in plan.workloads}
     shares = []
     for cell in cells:

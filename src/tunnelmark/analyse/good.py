@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunnelmark.analyse.arms import spread
+from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Cell, Comparison, GoodAlone
-from tunnelmark.analyse.pairing import Values, additive, compare, margin
+from tunnelmark.analyse.pairing import Values, additive, compare
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
@@ -42,5 +43,5 @@ def _differ(metric: MetricInfo, all_usable: Comparison, alone: Comparison) -> bo
     return (
         not alone.interval.low <= all_usable.estimate <= alone.interval.high
         and not all_usable.interval.low <= alone.estimate <= all_usable.interval.high
-        and apart > additive(metric, margin(metric))
+        and apart > additive(metric, negligible(metric))
     )

@@ -8,10 +8,13 @@ from itertools import combinations
 
 from tunnelmark.analyse.arms import spread, summaries
 from tunnelmark.analyse.attempts import chosen, good, usable
+from tunnelmark.analyse.bound import bound_by
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
 from tunnelmark.analyse.good import with_good_alone
 from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.missing import bounds
 from tunnelmark.analyse.model import (
+    RELIABLE,
     Analysis,
     Capacity,
     Cell,
@@ -21,15 +24,19 @@ from tunnelmark.analyse.model import (
     Setting,
     Verdict,
 )
-from tunnelmark.analyse.pairing import Values, compare, decide, equal, favours, setting_of, values_by_block
+from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
 from tunnelmark.analyse.proofs import voided
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.same import judge_twins, noise
+from tunnelmark.analyse.voids import void_rates
 from tunnelmark.analyse.wall import disturbances, wall_time
 from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
 
 DIRECT = "direct"
 """The VPN that is none; the first arm with it is the reference of every ratio."""
+
+ANCHOR = "anchor"
+"""The VPN that is our own yardstick: compared with direct, and neither ranked nor compared with the others (see `anchor`)."""
 
 
 def judge(results: Results) -> Analysis:
@@ -56,7 +63,7 @@ def judge(results: Results) -> Analysis:
     if disturbed:
         cells = with_good_alone(plan, cells, values_by_block(trials, _may(plan, good)), reference)
     counted = {id(row) for row in trials}
-    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
+    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
     ran = {row.trial for row in results.trials}
     return Analysis(
         results=results,
@@ -75,6 +82,8 @@ def judge(results: Results) -> Analysis:
         trials=trials,
         repeated=tuple(row for row in results.trials if id(row) not in counted),
         whole=_whole(settings, trials, len(plan.arms)),
+        void_rates=void_rates((arm.name for arm in plan.arms), results.trials),
+        bound_by=bound_by(plan, trials),
     )
 
 
@@ -107,20 +116,28 @@ def _pairs(
     values: Values,
     same: SameSame,
 ) -> tuple[Comparison, ...]:
-    """Primary metrics: every two arms; others: every arm with direct. A family is all questions about one metric."""
-    to_direct = [(arm.name, reference) for arm in plan.arms if reference is not None and arm.name != reference]
-    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference]
-    among = list(combinations(unique, 2))
-    decided: list[Comparison] = []
+    """Primary metrics: every two arms; others: every arm with direct.
+
+    All primary questions of the study are one family, so that any false difference among them is rare. The other metrics
+    explain, and are a family each.
+    """
+    families: dict[str, list[Comparison]] = {"": []}
     for key, metric in metrics.items():
-        family = [
+        families.setdefault("" if metric.primary else key, []).extend(
             compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed)
             for setting in settings
             if key == f"{setting.workload}/{metric.name}"
-            for arm, against in [*to_direct, *(among if metric.primary else [])]
-        ]
-        decided += decide(family, metrics)
-    return tuple(decided)
+            for arm, against in _asked(plan, reference, primary=metric.primary)
+        )
+    return tuple(pair for family in families.values() for pair in decide(family, metrics))
+
+
+def _asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
+    """Which arms are compared; by a primary metric, the A/A judgement alone compares direct with its twins."""
+    others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
+    to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
+    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
+    return [*to_direct, *(combinations(unique, 2) if primary else [])]
 
 
 def _cells(
@@ -148,18 +165,21 @@ def _cells(
                 void = outcomes.count("void")
                 found = values.get((arm.name, setting, metric.name), ())
                 comparison = to_direct.get((arm.name, setting, metric.name))
+                success = share(outcomes.count("ok"), len(outcomes) - void)
                 cells.append(
                     Cell(
                         arm=arm.name,
                         setting=setting,
                         metric=metric,
                         planned=plan.blocks,
-                        success=share(outcomes.count("ok"), len(outcomes) - void),
+                        success=success,
                         values=found,
                         spread=spread([value.value for value in found]),
                         against_direct=comparison,
                         verdict=_verdict(arm.name == reference, outcomes, comparison, metric),
                         void=void,
+                        bounds=bounds(comparison.effects, tried, plan.blocks) if comparison is not None else None,
+                        unreliable=success.total > 0 and success.count < RELIABLE * success.total,
                     )
                 )
     return tuple(cells)
@@ -176,11 +196,11 @@ def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison
         return "failed" if "failed" in outcomes else "void"
     if is_reference:
         return "reference"
-    if comparison is None or comparison.q is None or comparison.estimate is None:
+    if comparison is None or comparison.q is None:
         return "too few blocks"
     if not comparison.differs:
-        return "tie" if equal(metric, comparison.interval) else "cannot tell"
-    return "better" if favours(metric, comparison.estimate) else "worse"
+        return "equal" if comparison.equal else "undecided"
+    return "better" if favours(metric, comparison) else "worse"
 
 
 def _with_ceilings(

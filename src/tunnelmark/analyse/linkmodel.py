@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from tunnelmark.analyse import linktime
 from tunnelmark.plan.impairments import (
-    Blackout,
+    Bursts,
     Chance,
     Direction,
     Distribution,
@@ -61,7 +62,7 @@ def simulate(
         for stages, chosen, down in _segments(way, times)
     ]
     lost, duplicated, corrupted, delay = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-    lost |= _black(way.blackouts, times)
+    lost |= linktime.black(way.blackouts, times, runs, random)
     return Fates(lost, duplicated, corrupted, delay + base)
 
 
@@ -101,7 +102,7 @@ def _segment(
 ) -> tuple[Flags, Flags, Flags, Floats]:
     shape = (runs, len(times))
     none = np.zeros(shape, dtype=bool)
-    lost = _lost(way.loss, model, shape, random) if way.loss else none.copy()
+    lost = _lost(way.loss, model, times, shape, random) if way.loss else none.copy()
     duplicated = _strikes(way.duplication, model, shape, random) if way.duplication else none.copy()
     if model == "netem":  # lost and duplicated together: one copy passes
         lost, duplicated = lost & ~duplicated, duplicated & ~lost
@@ -111,7 +112,8 @@ def _segment(
     skipped = _skipped(way.reordering, model, shape, random) if way.reordering else none.copy()
     own = np.full(shape, float(way.delay or 0.0))
     if way.jitter is not None:
-        own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, shape, random), 0.0)
+        entered = times + serial  # a jitter in time is that of the moment at which the delay begins
+        own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random), 0.0)
     own += serial
     own[skipped] = 0.0
     # netem's own rate keeps the order too: a packet begins after the one before it.
@@ -122,16 +124,6 @@ def _segment(
         held = np.maximum.accumulate(leaves, axis=1) - times
         own = np.where(skipped, own, np.where(lost, own, held))
     return lost, duplicated, corrupted, own
-
-
-def _black(blackouts: tuple[Blackout, ...], times: Floats) -> Flags:
-    black = np.zeros(len(times), dtype=bool)
-    for blackout in blackouts:
-        since = times - blackout.start
-        if blackout.every is not None:
-            since = np.where(since >= 0, since % blackout.every, since)
-        black |= (since >= 0) & (since < blackout.length)
-    return black
 
 
 def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
@@ -150,12 +142,16 @@ def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], 
     return struck
 
 
-def _lost(loss: Loss, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+def _lost(loss: Loss, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator) -> Flags:
     match loss:
         case Chance():
             return _strikes(loss, model, shape, random)
         case GilbertElliott():
             return _gilbert_elliott(loss, shape, random)
+        case Bursts():
+            return random.random(shape) < np.where(
+                linktime.in_burst(loss, times, shape[0], random), loss.probability, loss.outside
+            )
         case FourState():
             return _four_state(loss, shape, random)
         case Pattern(pattern, repeat):
@@ -206,8 +202,10 @@ def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], rando
     return strikes
 
 
-def _jitter(jitter: Jitter, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Floats:
+def _jitter(jitter: Jitter, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator) -> Floats:
     """The jitter in multiples of its size."""
+    if jitter.correlation_time is not None:
+        return quantile(jitter.distribution, linktime.wandering(times / jitter.correlation_time, shape[0], random))
     if model == "netem":  # its modulo leaves nothing of a correlation
         return _netem_jitter(jitter.distribution, random.random(shape))
     fresh = random.standard_normal(shape)

@@ -17,7 +17,7 @@ class Property:
     """A statistic of a link: its unit, and how far a true link may read from it in that unit (besides chance).
 
     The allowances are for what the instrument adds: stamps in user space when sending, the path through the nodes.
-    They are `slack`, or `share` of the expected value where that is more.
+    They are `slack`, or `share` of the expected value where that is more; `below`, where given, is the slack on the lower side.
     """
 
     name: str
@@ -25,13 +25,19 @@ class Property:
     unit: str
     slack: float = 0.0
     share: float = 0.0
+    below: float | None = None
 
+
+STEPS = (1, 20)
+"""Over how many probes the delay's variation is taken (RFC 3393), for a jitter that is drawn anew and for one that wanders."""
 
 PROPERTIES = (
     Property("delay_mean", "delay, mean", "ms", 0.15, 0.01),
     Property("delay_p50", "delay, median", "ms", 0.1, 0.01),
+    Property("delay_p05", "delay, 5th percentile", "ms", 0.1, 0.01, below=0.02),
     Property("delay_p99", "delay, 99th percentile", "ms", 0.5, 0.02),
     Property("delay_sd", "jitter, deviation", "ms", 0.15, 0.03),
+    *(Property(f"ipdv_{step}", f"delay variation over {step} (RFC 3393)", "ms", 0.05, 0.03) for step in STEPS),
     Property("delay_lag1", "jitter, lag-1 correlation", "", 0.02),
     Property("loss", "loss", "%"),
     Property("burst", "loss, mean burst", "packets"),
@@ -44,6 +50,8 @@ PROPERTIES = (
 )
 """What one look at probes gives.
 
+*5th percentile*: what disturbs a look makes packets late and never early, so a link whose delay is missing shows here first.
+*variation*: half of the differences between two probes' delays (IPDV) are below this, so a few late probes do not move it.
 *skipped*: the share of those that arrive below the row's `floor`: netem's reordering, packets that skip the delay.
 Deviation and correlation are of the others; the correlation leaves out those above the row's `ceiling` too: when a
 machine stands still, all that waits is late together, which mean, deviation and distribution tell and is no jitter's. *reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
@@ -84,9 +92,11 @@ def statistics(row: Row) -> dict[str, float]:
         found |= {
             "delay_mean": float(delay.mean()),
             "delay_p50": float(np.quantile(delay, 0.5)),
+            "delay_p05": float(np.quantile(delay, 0.05)),
             "delay_p99": float(np.quantile(delay, 0.99)),
             "delay_sd": float(delay[delay >= 1e3 * row.floor].std()) if (delay >= 1e3 * row.floor).any() else 0.0,
             "delay_lag1": lag1(np.where((row.delay < row.floor) | (row.delay > row.ceiling), np.nan, row.delay)),
+            **{f"ipdv_{step}": variation(1e3 * row.delay, step) for step in STEPS},
             "skipped": 100 * float((delay < 1e3 * row.floor).mean()),
             "reordered": 100 * reordered(order),
             "early": 100 * float((displacement < 0).mean()),
@@ -114,6 +124,13 @@ def lag1(values: Floats) -> float:
     if len(first) < 3 or first.std() == 0 or second.std() == 0:
         return float("nan")
     return float(np.corrcoef(first, second)[0, 1])
+
+
+def variation(delay: Floats, step: int) -> float:
+    """The median of the absolute differences of delays `step` probes apart, over pairs that both arrived; NaN without any."""
+    differences = np.abs(delay[step:] - delay[:-step])
+    known = differences[~np.isnan(differences)]
+    return float(np.median(known)) if len(known) else float("nan")
 
 
 def reordered(numbers: Numbers) -> float:

@@ -23,7 +23,7 @@ QUEUE_SHARE = 0.12
 """A queue may be off by this share, besides the packets that are in transmission and in a batch."""
 
 FILLS = 1.1
-"""A train must have been sent this much faster than the rate, or its queue did not fill."""
+"""A train must have been sent this much faster than the rate, or its queue did not fill and the rate may be the sender's."""
 
 NETEM_LIMIT = 1000
 """netem's bound on delayed packets where a profile states none (tc-netem(8))."""
@@ -42,6 +42,7 @@ def judge(
     if flow.train is None or direction.rate is None:
         return
     frame = 8 * (flow.train.size + HEADERS)
+    wire = frame + 8 * direction.overhead
     records = flow.phase(TRAIN)
     arrived = np.sort(records["received"]) / 1e9
     skipped = len(arrived) // 5  # the bucket's burst, and what came while the queue filled
@@ -55,17 +56,19 @@ def judge(
             ok, note = None, f"not judged: the sender sent {flow.train.count} packets in the time of the train"
         yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, None, ok, note)
         return
-    found = frame * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
+    found = wire * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
     span = float(arrived[-1] - arrived[0])
     if direction.jitter is not None:  # the first and the last packet have each their own
         room += rate * min(6 * direction.jitter.size / span, 0.5)
     ok, note = abs(found - rate) <= room, ""
     why = _not_the_rate(profile, direction, flow, records[skipped:], reports) if found < rate - room else None
     still = None if ok else _stood_still(flow, reports, span * abs(found - rate) / rate)
+    if ok and flow.train_rate < FILLS * rate:
+        why = f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s, and would have met about that rate without a shaper"
     if why := why or still:
         ok, note = None, f"not judged: {why}"
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
-    for line in _queue(way, direction, flow, records, found):
+    for line in _queue(way, direction, flow, records, found * frame / wire):
         behind = (_fell_behind(profile, flow, reports) or still) if line.ok is False else None
         yield replace(line, ok=None, note=f"not judged: {behind}") if behind else line
 
@@ -84,7 +87,7 @@ def _not_the_rate(
     losing = 1 - len(flow.phase(TRAIN)) / flow.train.count
     if flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
         return f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
-    if _ran_empty(direction, records, frame / rate):
+    if _ran_empty(direction, records, (frame + 8 * direction.overhead) / rate):
         return "the queue ran empty, so the sender paused and the link had nothing to send"
     if profile.model == "netem" and direction.delay:
         limit = direction.limit or NETEM_LIMIT

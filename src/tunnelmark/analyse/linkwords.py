@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tunnelmark.analyse.linkstats import PROPERTIES
-from tunnelmark.plan.impairments import Chance, Direction, FourState, GilbertElliott, Pattern
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Pattern
+from tunnelmark.record.results import LinkLine, LinkPart, LinkProof, PartVerdict
 from tunnelmark.units import Rate, Size
 
 TITLES = {each.name: each.title for each in PROPERTIES} | {
@@ -28,7 +28,11 @@ def stated(direction: Direction, name: str) -> str:
         case "delay_sd":
             return f"{jitter.size} {jitter.distribution}" if jitter else ""
         case "delay_lag1":
-            return str(jitter.correlation) if jitter else ""
+            if jitter is None:
+                return ""
+            return (
+                str(jitter.correlation) if jitter.correlation_time is None else f"1/e after {jitter.correlation_time}"
+            )
         case "distribution":
             return jitter.distribution if jitter else ""
         case "loss":
@@ -48,6 +52,8 @@ def _loss(direction: Direction) -> str:
             return _chance(direction.loss)
         case GilbertElliott(p, r):
             return f"bursts, p {p}, r {r}"
+        case Bursts(burst, every):
+            return f"bursts of {burst} every {every}"
         case FourState():
             return "bursts, four states"
         case Pattern(pattern):
@@ -82,20 +88,51 @@ def outside(line: LinkLine) -> str:
     return f"{title} {line.way}: {value(line, line.achieved)}, not {value(line, line.low)} to {value(line, line.high)}"
 
 
-def unseen(proofs: Iterable[LinkProof]) -> str:
-    """What profiles state and no look at their links could judge, with the reason of the last look; nothing if all was seen."""
-    shown: set[tuple[str, str, str, str]] = set()
-    reasons: dict[tuple[str, str, str, str], str] = {}
-    for proof in proofs:
-        for line in proof.lines:
-            key = proof.profile, proof.topology, line.way, line.name
-            if line.ok is not None:
-                shown.add(key)
-            elif line.stated:
-                reasons[key] = line.note.removeprefix("not judged: ")
+def verdict(line: LinkLine) -> PartVerdict:
+    """What a line by itself says of the part that it speaks of."""
+    return "not tested" if line.ok is None else "shown" if line.ok else "outside"
+
+
+Place = tuple[str, str, str, str]
+"""A part of a profile on a topology, one way: the names of all four, `profile, topology, way, part`."""
+
+
+def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
+    """The parts of profiles that no look at their links and no count has tested, with the last reason; nothing if all are shown.
+
+    Looks of earlier versions know no parts: there it is what is stated on lines that none could judge.
+    """
+    tested: set[Place] = set()
+    reasons: dict[Place, str] = {}
+    told = [
+        ((proof.profile, proof.topology, part.way, part.name), part.verdict == "not tested", part.why)
+        for proof in proofs
+        for part in proof.parts or _old(proof)
+    ]
+    told += [
+        ((profile, topology, part.way, part.name), part.verdict == "not tested", part.why)
+        for profile, topology, part in counted
+    ]
+    for place, open_, why in told:
+        if open_:
+            reasons[place] = why.removeprefix("not judged: ")
+        else:
+            tested.add(place)
     said: dict[tuple[str, str], list[str]] = {}
-    for key, reason in reasons.items():
-        if key not in shown:
-            profile, _, way, name = key
-            said.setdefault((profile, reason), []).append(f"{TITLES[name]} {way}")
+    for place, reason in reasons.items():
+        if place not in tested:
+            profile, _, way, name = place
+            said.setdefault((profile, reason), []).append(f"{name} {way}")
     return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())
+
+
+def _old(proof: LinkProof) -> Iterator[LinkPart]:
+    for line in proof.lines:
+        if line.ok is not None or line.stated:
+            yield LinkPart(line.way, TITLES[line.name], verdict(line), line.note)
+
+
+def shown(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
+    """How many parts of profiles looks at their links, or counts, have shown, each way by itself."""
+    told = [(proof.profile, proof.topology, part) for proof in proofs for part in proof.parts]
+    return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

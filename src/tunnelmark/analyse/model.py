@@ -13,15 +13,27 @@ from typing import Literal
 
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 
-Verdict = Literal["reference", "better", "worse", "tie", "cannot tell", "too few blocks", "failed", "void", "not run"]
-"""`reference`: this is direct. `tie`: equal within a stated margin (`pairing.equal`). `cannot tell`: neither different nor
-equal, because the interval is too wide to say. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something else than it says. `not run`: no attempt yet."""
+Verdict = Literal["reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run"]
+"""`reference`: this is direct. `better`, `worse`: different. `equal`: shown to lie within a stated margin (`margins`).
+`undecided`: neither is shown. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something
+else than it says. `not run`: no attempt yet."""
+
+JUDGED: tuple[Verdict, ...] = ("better", "worse", "equal", "undecided")
+"""The verdicts on an arm that was compared with direct in enough blocks."""
+
+Doubt = Literal["zeros", "mostly zero", "far off"]
+"""Why a comparison tells a median and not a mean: a side of a ratio is zero in some block, differences are mostly zero, or
+one block lies far from the others (`robust`)."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
 """What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator
 and lab can do at all, which is what the bare link carries where nothing is shaped."""
 
 Standing = Literal["agrees", "differs", "not judged"]
+
+RELIABLE = 0.9
+"""The share of an arm's trials that must succeed: an arm that fails more often than once in ten is unreliable, however
+fast it is when it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +51,7 @@ class Interval:
 
     low: float
     high: float
-    method: Literal["bootstrap", "student"]
+    method: Literal["bootstrap", "student", "sign"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +85,14 @@ class BlockValue:
 class Comparison:
     """`arm` against `against`: the effect in each block that has both, their mean, its interval and its test.
 
-    `estimate` is the geometric mean of ratios or the mean of differences, None without a block that has both.
+    `estimate` is the geometric mean of ratios or the mean of differences, None without a block that has both; where a
+    `doubt` says that a mean misleads, it is the median, with the exact interval that signs give. A ratio may be 0, or
+    infinite where `against` is zero; `zeros` counts such blocks of either arm.
     `p` and `q` (corrected) are None where blocks are too few for a test. `threshold` is the smallest effect that
-    counts, as a ratio above 1 or a difference above 0. `differs`: q is below 5 % and the effect is beyond the threshold.
-    `unpaired` counts blocks left out because a ratio with zero has no meaning.
+    counts, as a ratio above 1 or a difference above 0. `differs`: q is below 5 % and the effect is beyond the threshold;
+    `equal`: the 92 % interval of the mean lies within the margin (never both).
+    `order` is the effect that was tested on the scale on which effects add up: the mean, and with zeros the log of the ratio
+    of both means. `left_out` are the least and largest estimate without one block. `detectable`: see `power`.
     """
 
     arm: str
@@ -91,7 +107,21 @@ class Comparison:
     q: float | None
     threshold: float
     differs: bool
-    unpaired: int = 0
+    equal: bool = False
+    order: float | None = None
+    doubt: Doubt | None = None
+    zeros: tuple[int, int] = (0, 0)
+    left_out: tuple[float, float] | None = None
+    detectable: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which values an arm's median effect lies, whatever its `missing` blocks would have shown; None: unbounded."""
+
+    missing: int
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +140,13 @@ class Cell:
     ceiling: Ceiling | None = None
     void: int = 0  # trials without a value through the laboratory's fault
     good: GoodAlone | None = None
+    bounds: Bounds | None = None
+    unreliable: bool = False  # fewer than `RELIABLE` of the trials that say something of the arm succeeded
+
+    @property
+    def zeros(self) -> int:
+        """Blocks in which a value that is compared by its ratio was zero."""
+        return sum(value.value <= 0 for value in self.values) if self.metric.compare == "ratio" else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +190,7 @@ class Place:
     arm: str
     first: int
     last: int
+    unreliable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +204,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
-    """How much of the shaped rate the bare link reaches: both rates in bit/s, `share` their ratio."""
+    """How much the bare link reaches of what the shaped rate carries in full frames: both in bit/s, `share` their ratio."""
 
     setting: Setting
     metric: str
@@ -186,6 +224,34 @@ class Capacity:
     direct: float
 
 
+What = Literal["sender's core", "receiver's core", "loss", "window", "link", "load", "generator", "emulator", "unknown"]
+
+PROCESSOR = frozenset({"sender's core", "receiver's core"})
+"""What another machine changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What bound a trial, or most trials of a cell (`count` of `total`); `place` is where packets were lost, `why` the figures."""
+
+    what: What
+    place: str = ""
+    why: str = ""
+    count: int = 1
+    total: int = 1
+
+    @property
+    def processor(self) -> bool:
+        """Whether a faster processor would have carried more: a core, or a buffer that its program came to too late."""
+        return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place)
+
+    @property
+    def text(self) -> str:
+        """In a few words: `the receiver's core`, `loss: the link's queue`."""
+        words = {"loss": "loss", "unknown": "unknown"}.get(self.what, f"the {self.what}")
+        return f"{words}: {self.place}" if self.place else words
+
+
 @dataclass(frozen=True, slots=True)
 class ArmSummary:
     """An arm over all its trials; `first_packet` in seconds, until both directions had answered.
@@ -197,6 +263,19 @@ class ArmSummary:
     success: Share
     first_packet: Spread | None
     void: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VoidRate:
+    """How many of an arm's attempts the laboratory spoilt, beside those of all other arms; `q` is Fisher's, corrected."""
+
+    arm: str
+    void: int
+    attempts: int
+    void_others: int
+    attempts_others: int
+    q: float
+    unlike: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +321,8 @@ class Analysis:
     """Everything a report says; `reference` is the arm that is direct, None when the study has none.
 
     `trials` holds the attempt that counts of each trial; `failures` are those without a result, void ones included;
-    `repeated` the attempts that a later one has replaced; `whole` the blocks of each setting that lack nothing.
+    `repeated` the attempts that a later one has replaced; `whole` the blocks of each setting that lack nothing; `bound_by` what bound an arm in a
+    setting, where that was watched.
     """
 
     results: Results
@@ -261,6 +341,8 @@ class Analysis:
     trials: tuple[TrialRow, ...] = ()
     repeated: tuple[TrialRow, ...] = ()
     whole: Mapping[Setting, int] = field(default_factory=dict)
+    void_rates: tuple[VoidRate, ...] = ()
+    bound_by: Mapping[tuple[str, Setting], Bound] = field(default_factory=dict)
 
     @property
     def void(self) -> tuple[TrialRow, ...]:

@@ -10,31 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
-from statistics import fmean
+from math import exp, inf, isfinite, log
+from statistics import fmean, median
 from zlib import crc32
 
-from tunnelmark.analyse import intervals
-from tunnelmark.analyse.model import BlockValue, Comparison, Interval, Setting
+from tunnelmark.analyse import intervals, power, robust
+from tunnelmark.analyse.margins import equal_within
+from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Setting
 from tunnelmark.record.results import MetricInfo, TrialRow
 
 Values = Mapping[tuple[str, Setting, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
-
-EQUAL_RATIO = 1.10
-"""Two arms are equal, a tie, only if the whole interval of their ratio is within ten per cent of 1."""
-
-EQUAL_MARGINS = 10
-"""And of their difference, within ten times what is negligible: 1 percentage point, 0.1 ms; as ten per cent is of one."""
-
-RATIO_MARGIN = 1.01
-"""A ratio within one per cent of 1 is negligible, however sure it is."""
-
-DIFFERENCE_MARGINS = {"%": 0.1, "s": 1e-5, "ms": 0.01, "us": 10.0}
-"""A difference is negligible up to a tenth of a percentage point, ten microseconds, or `OTHER_MARGIN` of any other unit
-(0.1 packets). Differences are used for metrics that are often zero, where a relative margin would be zero as well."""
-
-OTHER_MARGIN = 0.1
 
 
 def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> Values:
@@ -58,42 +44,80 @@ def setting_of(trial: TrialRow) -> Setting:
     return Setting(trial.profile, trial.topology, trial.workload)
 
 
-def margin(metric: MetricInfo) -> float:
-    """The largest negligible effect: a ratio above 1, or a difference in the metric's unit."""
-    return RATIO_MARGIN if metric.compare == "ratio" else DIFFERENCE_MARGINS.get(metric.unit, OTHER_MARGIN)
-
-
 def compare(
     arm: str, against: str, setting: Setting, metric: MetricInfo, values: Values, threshold: float, seed: int
 ) -> Comparison:
-    """`arm` against `against` over the blocks that hold both; `q` and `differs` are left to `decide`."""
+    """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`."""
     mine = {value.block: value.value for value in values.get((arm, setting, metric.name), ())}
     theirs = {value.block: value.value for value in values.get((against, setting, metric.name), ())}
-    both = sorted(mine.keys() & theirs.keys())
-    if metric.compare == "ratio":
-        blocks = [block for block in both if mine[block] > 0 and theirs[block] > 0]
-        additive = [log(mine[block] / theirs[block]) for block in blocks]
+    blocks = sorted(mine.keys() & theirs.keys())
+    x, y = [mine[block] for block in blocks], [theirs[block] for block in blocks]
+    ratio = metric.compare == "ratio"
+    zeros = (sum(value <= 0 for value in x), sum(value <= 0 for value in y)) if ratio else (0, 0)
+    if ratio:
+        effects = [_log_ratio(a, b) for a, b in zip(x, y, strict=True)]
     else:
-        blocks = both
-        additive = [mine[block] - theirs[block] for block in blocks]
+        effects = [a - b for a, b in zip(x, y, strict=True)]
+    doubt = robust.doubt(effects, sum(zeros), ratio=ratio)
+    # Where zeros leave no logarithm, means are tested as they are: a dead arm differs from a living one beyond doubt.
+    tested = [a - b for a, b in zip(x, y, strict=True)] if doubt == "zeros" else effects
+    order = None if not blocks else _log_ratio(fmean(x), fmean(y)) if doubt == "zeros" else fmean(effects)
     # Each comparison draws from its own stream, so that adding an arm or a metric changes no other interval.
     stream = crc32(repr((arm, against, setting, metric.name)).encode())
-    found = intervals.interval(additive, (seed, stream))
+    found = intervals.interval(effects, (seed, stream)) if doubt is None else _by_signs(effects)
+    middle = fmean if doubt is None else median
     return Comparison(
         arm=arm,
         against=against,
         setting=setting,
         metric=metric.name,
         blocks=tuple(blocks),
-        effects=tuple(effect(metric, value) for value in additive),
-        estimate=effect(metric, fmean(additive)) if additive else None,
+        effects=tuple(effect(metric, value) for value in effects),
+        estimate=effect(metric, middle(effects)) if effects else None,
         interval=found and Interval(effect(metric, found.low), effect(metric, found.high), found.method),
-        p=intervals.paired_t(additive),
+        p=intervals.paired_t(tested),
         q=None,
         threshold=threshold,
         differs=False,
-        unpaired=len(both) - len(blocks),
+        equal=_equal(metric, effects, doubt),
+        order=order,
+        doubt=doubt,
+        zeros=zeros,
+        left_out=_left_out(metric, effects, middle),
     )
+
+
+def _log_ratio(a: float, b: float) -> float:
+    """The log of a / b; infinite where one is zero, and 0 where both are: then they are alike."""
+    if a > 0 and b > 0:
+        return log(a / b)
+    return inf if a > 0 else -inf if b > 0 else 0.0
+
+
+def _by_signs(effects: Sequence[float]) -> Interval | None:
+    found = intervals.sign_interval(effects)
+    return Interval(*found, "sign") if found is not None and isfinite(found[1]) else None
+
+
+def _equal(metric: MetricInfo, effects: Sequence[float], doubt: Doubt | None) -> bool:
+    """Whether two one-sided tests show that the mean effect is within the margin (Schuirmann 1987).
+
+    An arm that carried nothing in some block is equal to none but one that carried nothing at all in the same blocks.
+    """
+    if doubt == "zeros":
+        return len(effects) >= intervals.MIN_BLOCKS and all(value == 0 for value in effects)
+    found = intervals.student(effects, intervals.EQUAL_LEVEL)
+    return found is not None and max(-found[0], found[1]) < additive(metric, equal_within(metric))
+
+
+def _left_out(
+    metric: MetricInfo, effects: Sequence[float], middle: Callable[[Sequence[float]], float]
+) -> tuple[float, float] | None:
+    if len(effects) < intervals.MIN_BLOCKS:
+        return None
+    estimates = [middle([*effects[:place], *effects[place + 1 :]]) for place in range(len(effects))]
+    ends = min(estimates), max(estimates)
+    return (effect(metric, ends[0]), effect(metric, ends[1])) if isfinite(ends[1]) else None
 
 
 def decide(family: Sequence[Comparison], metrics: Mapping[str, MetricInfo]) -> tuple[Comparison, ...]:
@@ -105,14 +129,27 @@ def decide(family: Sequence[Comparison], metrics: Mapping[str, MetricInfo]) -> t
     q_values = iter(intervals.corrected([comparison.p for comparison in tested if comparison.p is not None]))
     decided = []
     for comparison in family:
-        if comparison.p is not None and comparison.estimate is not None:
+        if comparison.p is not None and comparison.order is not None:
             q = next(q_values)
-            metric = metrics[f"{comparison.setting.workload}/{comparison.metric}"]
-            size = abs(additive(metric, comparison.estimate))
-            beyond = size > additive(metric, comparison.threshold)
-            comparison = replace(comparison, q=q, differs=q < intervals.LEVEL and beyond)
+            threshold = additive(_metric(comparison, metrics), comparison.threshold)
+            differs = q < intervals.LEVEL and abs(comparison.order) > threshold
+            comparison = replace(comparison, q=q, differs=differs, equal=comparison.equal and not differs)
         decided.append(comparison)
-    return tuple(decided)
+    open_ = sum(comparison.q is not None and comparison.q >= intervals.LEVEL for comparison in decided)
+    return tuple(_with_power(comparison, _metric(comparison, metrics), max(open_, 1)) for comparison in decided)
+
+
+def _with_power(comparison: Comparison, metric: MetricInfo, open_: int) -> Comparison:
+    """The comparison with what it could have found at the level that Holm's procedure had come to."""
+    if comparison.doubt == "zeros":
+        return comparison
+    effects = [additive(metric, value) for value in comparison.effects]
+    found = power.detectable(effects, intervals.LEVEL / open_, additive(metric, comparison.threshold))
+    return comparison if found is None else replace(comparison, detectable=effect(metric, found))
+
+
+def _metric(comparison: Comparison, metrics: Mapping[str, MetricInfo]) -> MetricInfo:
+    return metrics[f"{comparison.setting.workload}/{comparison.metric}"]
 
 
 def effect(metric: MetricInfo, additive: float) -> float:
@@ -121,18 +158,12 @@ def effect(metric: MetricInfo, additive: float) -> float:
 
 
 def additive(metric: MetricInfo, effect: float) -> float:
-    """An effect on the scale on which effects add up: the log of a ratio, or a difference."""
-    return log(effect) if metric.compare == "ratio" else effect
+    """An effect on the scale on which effects add up: the log of a ratio (of 0, minus infinity), or a difference."""
+    if metric.compare != "ratio":
+        return effect
+    return log(effect) if effect > 0 else -inf
 
 
-def equal(metric: MetricInfo, interval: Interval | None) -> bool:
-    """Whether an interval shows that two arms are equal, and not only that no difference was seen."""
-    if interval is None:
-        return False
-    bound = additive(metric, EQUAL_RATIO) if metric.compare == "ratio" else EQUAL_MARGINS * margin(metric)
-    return max(abs(additive(metric, end)) for end in (interval.low, interval.high)) <= bound
-
-
-def favours(metric: MetricInfo, estimate: float) -> bool:
-    """Whether an effect is good for the arm that was compared."""
-    return (additive(metric, estimate) > 0) == (metric.better == "higher")
+def favours(metric: MetricInfo, comparison: Comparison) -> bool:
+    """Whether a comparison's effect is good for the arm that was compared."""
+    return ((comparison.order or 0.0) > 0) == (metric.better == "higher")

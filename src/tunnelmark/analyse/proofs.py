@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunnelmark.analyse import linkwords
+from tunnelmark.analyse import linkcounts, linkwords
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
 from tunnelmark.record.results import LinkProof, Results, TrialRow
@@ -71,20 +71,29 @@ def reopened(results: Results, tries: Mapping[str, Tries]) -> dict[str, Tries]:
 
 
 def gate(results: Results) -> Gate | None:
-    """Whether every link was inside of its tolerance, if need be by looking again; None where nobody looked."""
+    """Whether every part of every profile was shown on its links, if need be by looking again; None where nobody looked.
+
+    It has neither passed nor failed (`?`) where a part was not tested: inside of its tolerance, by a look that would have
+    found nothing else if the link were wrong (`linkpower`).
+    """
     if not results.proofs:
         return None
     series = list(_looks(results).values())
     outside = [f"{looks[-1].profile} ({looks[-1].when}): {found}" for looks in series if (found := standing(looks))]
-    lines = sum(line.ok is not None for looks in series for line in looks[-1].lines)
-    unseen = linkwords.unseen(results.proofs)
-    said = f"{lines} properties in {len(series)} looks at the link are inside of their tolerance"
+    counted = list(linkcounts.parts(results))
+    outside += [
+        f"{name} ({part.name} {part.way}): {part.why}" for name, _, part in counted if part.verdict == "outside"
+    ]
+    said = []
+    if count := linkwords.shown(results.proofs, counted):
+        said.append(f"{count} properties are shown by {len(results.proofs)} looks and the trials' own traffic")
+    elif lines := sum(line.ok is not None for looks in series for line in looks[-1].lines):
+        said.append(f"{lines} lines of {len(series)} looks are inside of their tolerance")
+    if untested := linkwords.untested(results.proofs, counted):
+        said.append(f"not tested: {untested}")
     again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
-    if not lines:
-        said = "its profiles state nothing that probes could meet: the link is as fast as the machine"
     if again:
-        said += f", {len(again)} of them only when looked at again (at first: {again[0].reason})"
-    if unseen:
-        said = f"{said}; not seen: {unseen}" if lines else f"not seen: {unseen}"
-    passed = False if outside else None if unseen and not lines else True
-    return Gate("the link is what it says", passed, "; ".join(outside) or said)
+        said.append(f"{len(again)} of the links only when looked at again (at first: {again[0].reason})")
+    said = said or ["its profiles state nothing that probes could meet: the link is as fast as the machine"]
+    passed = False if outside else None if untested else True
+    return Gate("the link is what it says", passed, "; ".join(outside or said))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Comparison, SameSame, Setting, Standing, Twins
-from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect, margin
+from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
@@ -24,10 +25,10 @@ def judge_twins(
 ) -> SameSame:
     """Every `same_as` arm against its twin by every primary metric, corrected together as one family.
 
-    Twins differ when the corrected test says so and the difference is more than negligible (see `pairing.margin`).
+    Twins differ when the corrected test says so and the difference is more than negligible (see `margins.negligible`).
     """
     family = [
-        compare(arm.name, arm.same_as, setting, metric, values, margin(metric), plan.seed)
+        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed)
         for arm in plan.arms
         if arm.same_as is not None
         for setting in settings
@@ -40,21 +41,28 @@ def judge_twins(
 
 
 def noise(same: SameSame, setting: Setting, metric: MetricInfo) -> float:
-    """The smallest effect that counts in this setting: beyond the margin, and beyond what twins showed."""
+    """The smallest effect that counts in this setting: more than negligible, and beyond what any pair of twins showed.
+
+    The largest over twins, of a VPN as well as of direct: the bare link is held by the link and so hardly scatters, a VPN
+    by the processor, and what one shows by chance says nothing of the other.
+    """
     seen = [
         pair.noise
         for pair in same.twins
         if pair.noise is not None and (pair.comparison.setting, pair.comparison.metric) == (setting, metric.name)
     ]
-    return max([margin(metric), *seen])
+    return max([negligible(metric), *seen])
 
 
 def _twins(pair: Comparison, metric: MetricInfo) -> Twins:
-    if pair.p is None or pair.estimate is None or pair.interval is None:
+    if pair.p is None or pair.estimate is None:
         return Twins(pair, "not judged", None)
+    standing: Standing = "differs" if pair.differs else "agrees"
+    if pair.interval is None or pair.doubt == "zeros":
+        return Twins(pair, standing, None)
     half = (additive(metric, pair.interval.high) - additive(metric, pair.interval.low)) / 2
     seen = max(abs(additive(metric, pair.estimate)), half)
-    return Twins(pair, "differs" if pair.differs else "agrees", effect(metric, seen))
+    return Twins(pair, standing, effect(metric, seen))
 
 
 def _overall(standings: Sequence[Standing]) -> Standing:

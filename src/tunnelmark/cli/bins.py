@@ -77,7 +77,7 @@ def _folder() -> Path:
     folder.mkdir()
     life, ours = os.pipe2(os.O_CLOEXEC)
     subprocess.Popen(
-        [sys.executable, "-I", "-S", janitor.__file__, str(life), "--", str(folder)],
+        [sys.executable, "-I", "-S", janitor.__file__, str(life), "0", "--", str(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=[life],

@@ -93,7 +93,7 @@ class _Found:
 async def _measure(study: Study, workloads: Mapping[str, Workload], open_: list[Profile], look: bool) -> _Found:
     known, topology, links = Known.here(), study.topologies[0], []
     woken = await asyncio.to_thread(_woken, known) if look else None
-    async with Keeper() as keeper:
+    async with Keeper(node_cores=study.cores) as keeper:
         rates = {profile.name: await rate_of(keeper, known, topology, profile) for profile in open_}
         if look:
             load = load_of(study, workloads)
@@ -104,7 +104,7 @@ async def _measure(study: Study, workloads: Mapping[str, Workload], open_: list[
 
 async def rate_of(keeper: Keeper, known: Known, topology: Topology, profile: Profile) -> Fixed:
     """The rate that a profile's `auto` stands for on this machine: measured, or known from some hours before."""
-    name = f"rate {_mark(profile, topology)}"
+    name = f"rate {_mark(profile, topology, keeper.node_cores)}"
     if (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
     chosen = await capacity.choose(keeper, topology, profile)
@@ -133,7 +133,7 @@ def closed_now(profile: Profile, topology: Topology) -> Profile:
 
 async def _fitness(keeper: Keeper, known: Known, topology: Topology, profile: Profile, load: Load) -> Fitness:
     """What is good is kept; what is not is looked at again the next time, for the machine may be quiet by then."""
-    name = f"link {_mark(profile, topology)} {load}"
+    name = f"link {_mark(profile, topology, keeper.node_cores)} {load}"
     if (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
     found = await examine(keeper, topology, profile, load)
@@ -154,10 +154,10 @@ def _woken(known: Known) -> wakeups.Wakeups | None:
     return found
 
 
-def _mark(profile: Profile, topology: Topology) -> str:
-    """A name for a link, by everything that is stated of it."""
+def _mark(profile: Profile, topology: Topology, node_cores: int) -> str:
+    """A name for a link, by everything that is stated of it, and for nodes of so many cores."""
     said = (profile.forward, profile.back, profile.model, profile.unit, profile.backend, profile.place, topology.links)
-    return f"{profile.name} {topology.name} {hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
+    return f"{profile.name} {topology.name} {hashlib.sha256(repr((*said, node_cores)).encode()).hexdigest()[:12]}"
 
 
 def said(woken: wakeups.Wakeups) -> str:

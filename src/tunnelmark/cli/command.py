@@ -22,6 +22,8 @@ from tunnelmark.errors import TunnelmarkError, UnknownName
 _COMMANDS = {
     "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
+    "repeat": ("tunnelmark.cli.sessions", "repeat", "Run a study several times, and say what holds beyond one run."),
+    "merge": ("tunnelmark.cli.sessions", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
     "matrix": ("tunnelmark.cli.matrix", "matrix", "Compare what the VPNs can do and how they are built."),

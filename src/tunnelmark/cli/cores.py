@@ -1,4 +1,4 @@
-"""The option `--let-cores-sleep` of the commands that make a lab."""
+"""The options of the commands that make a lab on the machine's cores: `--let-cores-sleep`, `--node-cores`."""
 
 from __future__ import annotations
 
@@ -22,4 +22,12 @@ option = click.option(
     expose_value=False,
     callback=_choose,
     help="Do not keep the machine's cores awake while the lab stands.",
+)
+
+nodes = click.option(
+    "--node-cores",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Cores of each node, the same on every machine.",
 )

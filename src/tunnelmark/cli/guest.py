@@ -41,7 +41,7 @@ def main(place: Path) -> int:
         os.environ[VARIABLE] = "1"
     if asked["guest"]["hardware"]["virtual_clock"]:
         os.environ[COUNTED] = "1"
-        awake.keep()
+        awake.Loop(asked["guest"]["hardware"]["instruction_ns"])
         awake.forward_first()
         time.clock_settime(time.CLOCK_REALTIME, asked["time"])  # it ran ahead while the guest booted
     _SCRATCH.mkdir()

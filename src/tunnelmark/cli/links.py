@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -22,9 +22,9 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.results import RAW, LinkProof
+from tunnelmark.record.results import RAW, LinkProof, When
 from tunnelmark.run.loop import link_seed
-from tunnelmark.run.probes import pace_of
+from tunnelmark.run.probes import enough, pace_of
 from tunnelmark.run.prove import observe
 
 LOOKS = 3
@@ -36,7 +36,7 @@ LATER = 3
 PAUSE = 3.0
 """Seconds before the second look; the third waits twice as long."""
 
-_PROBES, _INTERVAL = 1500, 0.001  # each way, and seconds between two: a short look, for `prove-link` looks longer
+_INTERVAL = 0.001  # seconds between two probes
 
 
 def require(profiles: Iterable[Profile]) -> None:
@@ -123,7 +123,11 @@ class Links:
             await self._calm()
             await self._look(trial.profile, trial.topology, "before")
 
-    async def prove(self, when: Literal["before", "after"]) -> None:
+    async def halfway(self) -> None:
+        """Look at each link in the middle of the run: a machine that has changed by its end had so for some trials."""
+        await self.prove("during")
+
+    async def prove(self, when: When) -> None:
         """Look at each profile on each topology, again where a look is outside; what stays outside is told at once."""
         for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
             for number in range(1, self._looks + 1):
@@ -139,12 +143,12 @@ class Links:
                 else:
                     self._say(f"void: {where}", "red")
 
-    async def _look(self, profile: Profile, topology: Topology, when: Literal["before", "after"]) -> str | None:
+    async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
         """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
         from tunnelmark.analyse import link, proofs  # takes scipy with it, which a dry run should not wait for
 
         raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
-        pace = None if profile.only_shaped else pace_of(profile, _PROBES, _INTERVAL)
+        pace = None if profile.only_shaped else pace_of(profile, enough(profile), _INTERVAL)
         written = raw if self._scratch is None else self._scratch / raw.name
         seed = link_seed(self._plan.study.seed, 0)
         begun = time.time()

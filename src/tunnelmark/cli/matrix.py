@@ -23,7 +23,7 @@ from tunnelmark.cli.output import as_json, console, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.lab import machine
 from tunnelmark.lab.programs import part_version
-from tunnelmark.plan.load import DIRECT
+from tunnelmark.plan.load import ANCHOR, DIRECT
 from tunnelmark.report.matrix import GROUPS, LEGEND, UNKNOWN, mark, markdown
 from tunnelmark.vpns.features import Fact
 from tunnelmark.vpns.matrix import CRITERIA, Criterion, Row, gaps
@@ -62,7 +62,7 @@ def matrix(
     rows = registry.matrix()
     if unknown := [name for name in vpns if name not in {row.name for row in rows}]:
         raise UnknownName("row", unknown[0], [row.name for row in rows])
-    chosen = [row for row in rows if row.name in vpns or (not vpns and row.name != DIRECT)]
+    chosen = [row for row in rows if row.name in vpns or (not vpns and row.name not in (ANCHOR, DIRECT))]
     if json_:
         as_json([row.plain() for row in chosen])
     elif markdown_:
@@ -167,7 +167,7 @@ def _measure(wanted: Sequence[str]) -> None:
     """Look at each VPN at rest and keep at once what was seen; one that is missing or does not come up is named."""
     out = console(stderr=True)
     file = registry.measured_file()
-    chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name != DIRECT)]
+    chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name not in (ANCHOR, DIRECT))]
     for place, name in enumerate(chosen, start=1):
         try:
             version = part_version(registry.vpn_part(registry.vpn(name)))

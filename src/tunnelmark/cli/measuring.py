@@ -22,13 +22,14 @@ from tunnelmark.cli import capacity, links, output, progress, stopping, vm
 from tunnelmark.cli.alone import alone
 from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
-from tunnelmark.lab import root
+from tunnelmark.lab import cores, root, yardsticks
 from tunnelmark.lab.facts import facts
 from tunnelmark.lab.lab import Keeper
-from tunnelmark.plan.load import DIRECT, STACKS
+from tunnelmark.plan.load import ANCHOR, DIRECT, STACKS
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
-from tunnelmark.record import environment, store
+from tunnelmark.record import environment, resumed, store
+from tunnelmark.record.fingerprint import KEY
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, RAW
 from tunnelmark.run import assets
@@ -47,7 +48,8 @@ class Ways:
     """How a study is carried out, by the options of the command.
 
     `guests`: kernels of virtual machines to run it in, none: here. `wait`: other work is waited for, within bounds.
-    `measure_first`: the machine is measured before the study, where nothing fresh is known of it.
+    `measure_first`: the machine is measured before the study, where nothing fresh is known of it. `other_boot`: a resumed
+    study may have been begun before the machine was started again.
     """
 
     dry_run: bool
@@ -56,6 +58,7 @@ class Ways:
     wait: bool
     resuming: bool = False
     measure_first: bool = True
+    other_boot: bool = False
 
 
 def study_of(study: Study, out: Path | None, ways: Ways) -> int:
@@ -88,7 +91,18 @@ def study_of(study: Study, out: Path | None, ways: Ways) -> int:
             else:
                 left = held.left if held is not None else None
                 asyncio.run(
-                    measure(plan, kit, folder, ways.resuming, console, measured=measured, left=left, wait=ways.wait)
+                    measure(
+                        plan,
+                        kit,
+                        folder,
+                        ways.resuming,
+                        console,
+                        measured=measured,
+                        left=left,
+                        wait=ways.wait,
+                        other_boot=ways.other_boot,
+                        sticks=ways.measure_first,
+                    )
                 )
         stopping.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
         code = max(code, show(folder, console))
@@ -122,30 +136,36 @@ async def measure(
     measured: Mapping[str, Any] | None = None,
     left: Callable[[float], object] | None = None,
     wait: bool = True,
+    other_boot: bool = False,
+    sticks: bool = True,
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
     `measured` is what was found of the machine before. `guest` is what is known of the virtual machine that this is, if
     it is one; with `scratch` raw output is written there first. `left` is told the seconds that it will take still.
-    `wait`: other work is waited for, within bounds.
+    `wait`: other work is waited for, within bounds. `other_boot`: see `store.require_same`.
+    `sticks`: the machine's yardsticks are taken before and after, some seconds each; not in a virtual machine of ours.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
-    async with Keeper() as keeper:
+    async with Keeper(node_cores=plan.study.cores) as keeper:
         keeper.watch()
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
+            found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
         parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
         used = [kit.workloads[use.workload].part for use in plan.study.workloads]
         now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
         now |= {"measured": dict(measured)} if measured else {}
-        now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {DIRECT}]
+        now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {ANCHOR, DIRECT}]
+        described = store.describe(plan, kit.drivers, kit.workloads, watching)
         if resuming:
-            store.require_same(folder, now)
+            resumed.require_same(folder, now, other_boot=other_boot)
+            resumed.extend(folder, described)
         else:
-            store.create(folder, store.describe(plan, kit.drivers, kit.workloads, watching), plan, now)
+            store.create(folder, described, plan, now)
         with Journal(folder / JOURNAL) as journal:
 
             def keep(attempt: Attempt, workload: Workload) -> None:
@@ -153,11 +173,13 @@ async def measure(
                     store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
                 store.keep(journal, attempt, workload, watching(workload))
 
-            journal.append({"begun": started})
+            journal.append({"begun": started, "boot": now[KEY]["boot"]})
             tries = reopened(store.load(folder), store.discard_unfinished(folder))
             calm = Calm(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
             looks = links.LOOKS if plan.study.attempts > 1 else 1
             looked = links.Links(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
+            if sticks and guest is None:  # with the keeper there: cores are awake as in the trials
+                await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.prove("before")
             done = Ledger(plan, tries).settled(plan.trials)
             with progress.Live(console, plan, kit, done, left) as watcher:
@@ -174,6 +196,8 @@ async def measure(
                     calm=calm,
                 )
             await looked.prove("after")
+            if sticks and guest is None:
+                await asyncio.to_thread(store.keep_yardsticks, journal, "after", yardsticks.measure)
             journal.append({"wall": time.monotonic() - begun})
 
 
@@ -194,7 +218,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
         )
     vpns = [arm for arm in plan.study.arms if arm.vpn != DIRECT]
     gone = {arm.name: missing for arm in vpns if (missing := kit.missing(arm)) is not None}
-    if gone and len(gone) == len(vpns):
+    if gone and all(arm.name in gone for arm in vpns if arm.vpn != ANCHOR):
         raise next(iter(gone.values()))
     for arm, missing in gone.items():
         console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)

@@ -50,10 +50,12 @@ class Results(click.Path):
     """A results folder: those below `results/` are offered, the newest first; another is completed by the shell."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The folders with a journal whose path or own name begins like that."""
+        """The folders of one run or of several whose path or own name begins like that."""
+        from tunnelmark.record.merged import FILE
         from tunnelmark.record.results import JOURNAL
 
-        found = sorted(Path("results").glob(f"*/{JOURNAL}"), key=_changed, reverse=True)
+        whole = (path for name in (JOURNAL, FILE) for path in Path("results").glob(f"*/{name}"))
+        found = sorted(whole, key=_changed, reverse=True)
         folders = [journal.parent for journal in found]
         items = [
             CompletionItem(str(each)) for each in folders if f"{each}".startswith(incomplete.removeprefix("./"))

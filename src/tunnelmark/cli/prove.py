@@ -22,6 +22,7 @@ from tunnelmark.record.results import LinkLine, LinkProof
 
 _STYLES = {True: "green", False: "bold red", None: "dim"}
 _WORDS = {True: "ok", False: "outside", None: "-"}
+_PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 
 
 @click.command("prove-link")
@@ -103,18 +104,22 @@ def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = N
     for way in dict.fromkeys(line.way for line in proof.lines):
         rows = [_row(line) for line in proof.lines if line.way == way]
         output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
-    if proof.verdict == "proved":
-        unseen = linkwords.unseen([proof])
-        but = f"; not seen, and so not proved: {unseen}" if unseen else ""
-        judged = "every line that could be judged" if unseen else "every line"
-        if any(line.ok for line in proof.lines):
-            console.print(
-                Text.assemble(("\nproved", "green"), f": {judged} is inside of its tolerance{but}"), soft_wrap=True
-            )
-        else:
-            console.print(Text.assemble(("\nnot seen", "yellow"), f": {unseen or 'nothing is stated'}"), soft_wrap=True)
+    if proof.parts:
+        rows = [
+            (f"{part.name} {part.way}", Text(part.verdict, style=_PARTS[part.verdict]), part.why)
+            for part in proof.parts
+        ]
+        output.table(("", "", ""), rows, title="\nWhat this look has shown")
+    untested = linkwords.untested([proof])
+    if proof.verdict != "proved":
+        said = Text.assemble(("\noutside", "bold red"), f": {proof.reason}")
+    elif untested:
+        said = Text.assemble(("\nnot tested", "yellow"), f": {untested}; nothing is outside of its tolerance")
+    elif any(line.ok for line in proof.lines):
+        said = Text.assemble(("\nshown", "green"), ": every part of the profile is what it says")
     else:
-        console.print(Text.assemble(("\noutside", "bold red"), f": {proof.reason}"), soft_wrap=True)
+        said = Text.assemble(("\nnot tested", "yellow"), ": nothing is stated")
+    console.print(said, soft_wrap=True)
 
 
 def _row(line: LinkLine) -> tuple[str | Text, ...]:

@@ -17,8 +17,13 @@ from tunnelmark.cli import names, output
 def report(results: Path, as_json: bool) -> int:
     """Show RESULTS (a folder that a run has written), and write report.html, report.md and the Parquet tables anew.
 
-    Nothing is measured and no root is needed: every figure comes from the journal.
+    Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
+    written are shown as one.
     """
+    from tunnelmark.record.merged import is_merged
+
+    if is_merged(results):
+        return show_merged(results, output.console(), as_json=as_json)
     if as_json:
         click.echo(analysis(results))
         return 0
@@ -63,3 +68,22 @@ def show(folder: Path, console: Console) -> int:
         console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
     return 1 if failed else 0
+
+
+def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int:
+    """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed."""
+    from tunnelmark import analyse
+    from tunnelmark.analyse.merge import merge
+    from tunnelmark.record import merged
+    from tunnelmark.report import joined
+    from tunnelmark.report import merged as pages
+
+    found = merge({member.name: analyse.judge(results) for member, results in merged.load(folder)})
+    if as_json:
+        click.echo(joined.render_json(found).rstrip())
+        return 0
+    (folder / "report.md").write_text(pages.markdown(found), encoding="utf-8")
+    (folder / "report.html").write_text(pages.html(found), encoding="utf-8")
+    console.print(pages.terminal(found))
+    console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+    return 1 if any(each.failed_gates for each in found.sessions) else 0

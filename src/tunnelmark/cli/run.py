@@ -15,6 +15,7 @@ from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, parse_study
+from tunnelmark.plan.model import Study
 from tunnelmark.record import store
 from tunnelmark.record.results import INPUTS
 
@@ -36,7 +37,16 @@ _dry = click.option(
 @_seed
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
-@click.option("--resume", type=names.RESULTS, help="Go on with a run that was stopped, from its results.")
+@click.option(
+    "--resume",
+    type=names.RESULTS,
+    help="Go on with a run that was stopped, from its results; with a higher --blocks, add blocks to one that has ended.",
+)
+@click.option(
+    "--other-boot",
+    is_flag=True,
+    help="With --resume: this machine may have been started again since the run was begun.",
+)
 @watchers.option
 @cores.option
 @healing.options
@@ -52,6 +62,7 @@ def run(
     smoke: bool,
     out: Path | None,
     resume: Path | None,
+    other_boot: bool,
     watch: tuple[str, ...],
     profile_stacks: bool,
     json_: bool,
@@ -71,27 +82,45 @@ def run(
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
         flags = (kernels, smoke, watch, profile_stacks)
-        if any(given is not None for given in (blocks, seed, out, backend)) or any(flags):
+        if any(given is not None for given in (seed, out, backend)) or any(flags):
             raise UsageError(
-                "a resumed run keeps its blocks, seed, length, folder and backend",
-                hint="leave --blocks, --seed, --smoke, --watch, --profile-stacks, --out, --backend and --kernel out",
+                "a resumed run keeps its seed, length, folder and backend",
+                hint="leave --seed, --smoke, --watch, --profile-stacks, --out, --backend and --kernel out",
             )
-        info = store.load_plan(resume)
-        files = Files((resume / INPUTS,))
-        loaded = load_study(
-            info.study,
-            files,
-            registry.catalogue(),
-            blocks=info.blocks,
-            seed=info.seed,
-            smoke=info.smoke,
-            watch=info.watch,
-        )
-        loaded = replace(loaded, attempts=info.attempts, replacements=info.replacements)
+        loaded = _begun(resume, blocks)
         loaded = loaded.unrepeated if no_repeat else loaded
-        ways = Ways(dry_run, json_, vm.of_results(resume), wait=not no_wait, resuming=True)
+        guests = vm.of_results(resume)
+        ways = Ways(
+            dry_run,
+            json_,
+            guests,
+            wait=not no_wait,
+            resuming=True,
+            other_boot=other_boot,
+            measure_first=measure_first,
+        )
         return study_of(loaded, resume, ways)
+    if other_boot:
+        raise UsageError("a run that is begun now has one boot", hint="--other-boot goes with --resume")
     assert study is not None
+    loaded = asked(
+        study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
+    )
+    guests = vm.chosen(backend, kernels)
+    return study_of(loaded, out, Ways(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
+
+
+def asked(
+    study: str,
+    *,
+    blocks: int | None,
+    seed: int | None,
+    smoke: bool,
+    watch: tuple[str, ...],
+    profile_stacks: bool,
+    no_repeat: bool,
+) -> Study:
+    """The study of that name or path, with what the options of `run` and `repeat` ask otherwise."""
     catalogue = registry.catalogue()
     loaded = load_study(
         study,
@@ -103,9 +132,26 @@ def run(
         watch=watchers.chosen(watch, catalogue),
     )
     loaded = watchers.with_stacks(loaded, profile_stacks)
-    loaded = loaded.unrepeated if no_repeat else loaded
-    guests = vm.chosen(backend, kernels)
-    return study_of(loaded, out, Ways(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
+    return loaded.unrepeated if no_repeat else loaded
+
+
+def _begun(folder: Path, blocks: int | None) -> Study:
+    """The study of a results folder as it was begun; with `blocks`, as many of them. UsageError if those are not more."""
+    info = store.load_plan(folder)
+    if blocks is not None and blocks <= info.blocks:
+        raise UsageError(f"{folder} has {info.blocks} blocks already", hint="--blocks says how many it has in the end")
+    loaded = load_study(
+        info.study,
+        Files((folder / INPUTS,)),
+        registry.catalogue(),
+        blocks=blocks or info.blocks,
+        seed=info.seed,
+        smoke=info.smoke,
+        watch=info.watch,
+    )
+    # A run that repeats nothing goes on so; one that does may replace one block in five, of those that it has now.
+    replacements = max(info.replacements, loaded.replacements) if info.replacements else 0
+    return replace(loaded, attempts=info.attempts, replacements=replacements if blocks else info.replacements)
 
 
 @click.command()
@@ -119,12 +165,16 @@ def run(
 )
 @names.once("--topology", default="pair", type=names.TOPOLOGY, help="Which nodes there are, a name or a file.")
 @click.option("--workload", "workloads", multiple=True, type=names.WORKLOAD, help="Repeatable [ping, tcp, udp].")
-@click.option("--blocks", type=int, default=5, show_default=True, help="Number of randomised blocks.")
+@click.option("--blocks", type=int, default=8, show_default=True, help="Number of randomised blocks.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
+@click.option(
+    "--no-anchor", is_flag=True, help="Leave out our own least tunnel, the yardstick of what a processor bounds."
+)
 @_out
 @watchers.option
 @cores.option
+@cores.nodes
 @healing.options
 @bins.option
 @vm.options
@@ -139,9 +189,11 @@ def compare(
     blocks: int,
     seed: int,
     normalised: bool,
+    no_anchor: bool,
     out: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
+    node_cores: int,
     json_: bool,
     no_repeat: bool,
     no_wait: bool,
@@ -168,6 +220,8 @@ def compare(
         blocks=blocks,
         seed=seed,
         normalised=normalised,
+        cores=node_cores,
+        anchor=not no_anchor,
     )
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)

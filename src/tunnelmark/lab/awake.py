@@ -14,6 +14,7 @@ import os
 import struct
 import time
 from pathlib import Path
+from typing import Protocol
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import janitor
@@ -129,8 +130,20 @@ def begin(place: Place, cores: set[int], fd: int) -> list[int]:
     return begun
 
 
+class Standing(Protocol):
+    """Loops that keep cores awake, seen from the command; `group` is theirs in the v2 hierarchy, if they have one."""
+
+    group: Path | None
+
+    def spent(self) -> Spent:
+        """What each core's loop used up to now, and what came in its place."""
+
+    def in_process(self) -> float:
+        """The CPU seconds of those that are threads of this process, all that they were billed."""
+
+
 class Loops:
-    """The loops of this command, seen from the command: what they used."""
+    """The loops of this command, each a process: what they used."""
 
     def __init__(self, fd: int, place: Place) -> None:
         self._counts = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
@@ -156,14 +169,23 @@ class Loops:
                         self._clocks[min(cores)] = ~process << 3 | 2
         return self._clocks
 
+    def in_process(self) -> float:
+        """They are processes of their own."""
+        return 0.0
+
     def close(self) -> None:
         """Forget them."""
         self._counts.close()
         STANDING.remove(self)
 
 
-STANDING: list[Loops] = []
-"""The loops of this process's keepers; mostly one."""
+STANDING: list[Standing] = []
+"""The loops of this process's keepers, mostly one; and in a guest with a counted clock its own (`vm.awake`)."""
+
+
+def process_seconds() -> float:
+    """CPU seconds that this process has used, without loops that are threads of it."""
+    return time.process_time() - sum(loops.in_process() for loops in STANDING)
 
 
 def interrupted() -> dict[int, float]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tunnelmark.lab.underlay import Shaper
-from tunnelmark.plan.impairments import Chance, Direction, FourState, GilbertElliott, Jitter, Reordering
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Rate, Size
 
@@ -35,7 +35,7 @@ def shaper_of(profile: Profile, direction: Direction) -> Shaper | None:
         return None
     if profile.model != "netem" and backend_of(profile) != "shaper":
         return None
-    return Shaper(int(direction.rate), int(direction.queue))
+    return Shaper(int(direction.rate), int(direction.queue), overhead=direction.overhead)
 
 
 def describe(profile: Profile) -> str:
@@ -57,8 +57,9 @@ def _way(profile: Profile, way: Direction) -> str:
     parts = []
     stages = way.stages()
     if (shaper := shaper_of(profile, way)) is not None:
-        parts.append(f"tbf rate {Rate(shaper.rate)}, burst {shaper.burst} B, limit {Size(shaper.queue)}")
-        stages = {name: value for name, value in stages.items() if name not in ("rate", "queue")}
+        wire = f", overhead {shaper.overhead} B" if shaper.overhead else ""
+        parts.append(f"tbf rate {Rate(shaper.rate)}, burst {shaper.burst} B, limit {Size(shaper.queue)}{wire}")
+        stages = {name: value for name, value in stages.items() if name not in ("rate", "queue", "overhead")}
     return ", ".join(
         [*parts, *(f"{name.replace('_', ' ')} {_figure(value)}".strip() for name, value in stages.items())]
     )
@@ -67,11 +68,14 @@ def _way(profile: Profile, way: Direction) -> str:
 def _figure(value: object) -> str:
     match value:
         case Jitter(size, distribution):
-            return f"{size} {distribution}{_correlated(value)}"
+            in_time = f" in time, correlation time {time}" if (time := value.correlation_time) is not None else ""
+            return f"{size} {distribution}{in_time}{_correlated(value)}"
         case Chance(probability) | Reordering(probability):
             return f"{probability}{_correlated(value)}"
         case GilbertElliott(p, r):
             return f"in bursts (Gilbert-Elliott, p {p}, r {r})"
+        case Bursts(burst, every):
+            return f"in bursts of {burst} every {every}"
         case FourState():
             return "in bursts (four states)"
         case int() | float():

@@ -21,7 +21,7 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.units import Duration, Rate
 
 FILLS = 0.95
-"""The share of a shaped rate that one TCP stream must reach: what the gate of a study asks (`workloads.base.Metric.fills`)."""
+"""The share of what a shaped rate carries (`Profile.carried`) that one TCP stream must reach: what the gate of a study asks (`workloads.base.Metric.fills`)."""
 
 BARE = Profile("bare", "Unshaped: as fast as this machine forwards", "no figures")
 """The link that shows how fast two nodes can send and receive here at all."""
@@ -144,7 +144,7 @@ def margin(profile: Profile, look: Look) -> float:
     Of a shaped link the share that was filled beyond FILLS, of an emulated one the share of its bound that was left.
     """
     if profile.only_shaped:
-        return look.goodput / profile.rate - FILLS if profile.rate else 0.0
+        return look.goodput / profile.carried - FILLS if profile.carried else 0.0
     if look.trouble is None:
         return 1.0 if look.late is None else 1.0 - 1e6 * look.late.p99 / lateness.bound(profile)
     return min(-0.01, 1.0 - 1e6 * look.late.p99 / lateness.bound(profile)) if look.late else -1.0
@@ -202,8 +202,8 @@ def reason(chosen: Chosen, profile: Profile) -> str:
 
 
 def _short(profile: Profile, looks: Sequence[Look]) -> str:
-    if profile.only_shaped and profile.rate:
-        return f"{100 * median(look.goodput for look in looks) / profile.rate:.1f} %"
+    if profile.only_shaped and profile.carried:
+        return f"{100 * median(look.goodput for look in looks) / profile.carried:.1f} %"
     late = median(look.late.p99 if look.late else 0.0 for look in looks)
     return f"one packet in a hundred {1e3 * late:.2f} ms late"
 

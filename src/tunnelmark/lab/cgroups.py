@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tunnelmark.lab import janitor
 
-_V2_WEIGHT = "10000"  # largest cpu.weight
-_V1_SHARES = "262144"  # largest cpu.shares
+V2_WEIGHT = "10000"  # largest cpu.weight
+V1_SHARES = "262144"  # largest cpu.shares
 _BUDGET = "cpu.rt_runtime_us"
 _REALTIME = (940_000, 850_000, 400_000, 200_000)
 """Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
@@ -34,17 +34,21 @@ stand at once, one of which only settles, would have all of it, and the one that
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where control groups are mounted: `unified` is the v2 mount, `cpu` the one with the CPU controller."""
+    """Where labs get their groups: `unified` in the v2 hierarchy, `cpu` in the one with the CPU controller.
+
+    Each is where that is mounted, or a group below; `cpu_mount` is where the latter is mounted.
+    """
 
     unified: Path | None
     cpu: Path | None
+    cpu_mount: Path | None = None
 
     @property
     def priority(self) -> str:
         """How the lab is set above other work, in words for the record."""
         if self.cpu is None:
             return "autogroup nice -15"
-        return f"cpu.weight {_V2_WEIGHT}" if self.cpu == self.unified else f"cpu.shares {_V1_SHARES} (cgroup v1)"
+        return f"cpu.weight {V2_WEIGHT}" if self.cpu == self.unified else f"cpu.shares {V1_SHARES} (cgroup v1)"
 
 
 def find() -> Hierarchies:
@@ -52,7 +56,7 @@ def find() -> Hierarchies:
     mounts = mounted()
     name = os.environ.get(VARIABLE, "").strip("/")
     unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
-    return Hierarchies(unified, cpu)
+    return Hierarchies(unified, cpu, mounts[1])
 
 
 def mounted() -> tuple[Path | None, Path | None]:
@@ -72,13 +76,15 @@ def mounted() -> tuple[Path | None, Path | None]:
     return unified, cpu
 
 
-def sweep() -> None:
-    """Remove control groups of commands that died together with their janitor."""
-    found = find()
+def sweep() -> bool:
+    """Remove control groups of commands that died together with their janitor; whether there were any."""
+    found, any_left = find(), False
     for mount in {found.unified, found.cpu} - {None}:
         for folder in mount.glob("tunnelmark-*-*") if mount else ():
             if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
                 janitor.remove(str(folder))
+                any_left = True
+    return any_left
 
 
 class Group:
@@ -103,9 +109,9 @@ class Group:
                 for level in (folder.parent, folder):
                     if "cpu" not in (level / "cgroup.subtree_control").read_text().split():
                         (level / "cgroup.subtree_control").write_text("+cpu")
-                (folder / "cpu.weight").write_text(_V2_WEIGHT)
+                (folder / "cpu.weight").write_text(V2_WEIGHT)
             else:
-                (folder / "cpu.shares").write_text(_V1_SHARES)
+                (folder / "cpu.shares").write_text(V1_SHARES)
 
     @property
     def top(self) -> Path | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from tunnelmark.lab.backends import by_target, shaper_of
 from tunnelmark.plan.impairments import (
     Blackout,
+    Bursts,
     Chance,
     Direction,
     FourState,
@@ -35,7 +37,8 @@ def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link
         shaped_behind = shaper_of(profile, direction) is not None
         made["stages"] = _stages(direction, rate=not shaped_behind, netem=profile.model == "netem")
         if direction.blackouts:
-            made["blackouts"] = [_blackout(blackout) for blackout in direction.blackouts]
+            windows = (_blackout(each, seed, link, place) for place, each in enumerate(direction.blackouts))
+            made["blackouts"] = [window for both in windows for window in both]
         if direction.schedule is not None:
             made["schedule"] = _schedule(direction.schedule, netem=profile.model == "netem")
         directions.append(made)
@@ -55,11 +58,11 @@ def _stages(direction: Direction, *, rate: bool, netem: bool) -> dict[str, Any]:
     if direction.delay is not None:
         stages["delay_us"] = us(direction.delay)
     if (jitter := direction.jitter) is not None:
-        stages["jitter"] = {
-            "jitter_us": us(jitter.size),
-            "distribution": jitter.distribution,
-            "correlation": float(jitter.correlation),
-        }
+        stages["jitter"] = {"jitter_us": us(jitter.size), "distribution": jitter.distribution}
+        if jitter.correlation_time is None:
+            stages["jitter"]["correlation"] = float(jitter.correlation)
+        else:
+            stages["jitter"]["correlation_time_us"] = us(jitter.correlation_time)
         if not netem:
             stages["jitter"]["keep_order"] = jitter.keep_order
     if (reordering := direction.reordering) is not None:
@@ -81,6 +84,9 @@ def _loss(loss: Loss) -> dict[str, Any]:
             return {"kind": "independent", **_chance(loss)}
         case GilbertElliott(p, r, h, k):
             return {"kind": "gilbert_elliott", "p": float(p), "r": float(r), "h": float(h), "k": float(k)}
+        case Bursts(burst, every, probability, outside):
+            times = {"burst_us": us(burst), "every_us": us(every)}
+            return {"kind": "bursts", **times, "probability": float(probability), "outside": float(outside)}
         case FourState():
             names = ("p13", "p31", "p32", "p23", "p14")
             return {"kind": "four_state", **{name: float(getattr(loss, name)) for name in names}}
@@ -106,9 +112,20 @@ def _rate(direction: Direction) -> dict[str, Any]:
     return rate
 
 
-def _blackout(blackout: Blackout) -> dict[str, Any]:
-    made = {"start_us": round(us(blackout.start)), "length_us": round(us(blackout.length))}
-    return made | ({"every_us": round(us(blackout.every))} if blackout.every is not None else {})
+def _blackout(blackout: Blackout, seed: int, link: int, place: int) -> list[dict[str, Any]]:
+    """A window without delivery; one without a start begins anywhere in its period, the same for both directions of a link.
+
+    The phase is a hash of seed (which holds the block), link and place, so it is the same for all arms of a block. A window
+    that reaches into the next period has begun before zero, too: its end is a window of its own.
+    """
+    length = round(us(blackout.length))
+    if blackout.every is None or blackout.start is not None:
+        made = {"start_us": round(us(blackout.start or 0.0)), "length_us": length}
+        return [made | ({"every_us": round(us(blackout.every))} if blackout.every is not None else {})]
+    every = round(us(blackout.every))
+    start = int.from_bytes(sha256(f"blackout {seed}/{link}/{place}".encode()).digest()[:8]) % every
+    begun = [{"start_us": 0, "length_us": start + length - every}] if start + length > every else []
+    return [*begun, {"start_us": start, "length_us": length, "every_us": every}]
 
 
 _NAMES = {"delay": "delay_us"}

@@ -5,7 +5,8 @@ the name of its control group; AWAKE is the open file in which loops count that 
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls, cores}], middle, wires; files: one channel end a node, the middle last
+    up      lab, nodes [{name, sysctls, cores, receive}], middle, wires; files: one channel end a node, the middle last;
+            a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core)
     down    lab
     check                                      -> nothing
     count   lab                                -> counters by port of the middle node
@@ -108,12 +109,9 @@ class Keeper:
             lab.alive.add(pid)
             refused[node["name"]] = [text for word, _, text in said if word == "refused"]
         born = time.monotonic()
-        hosts = [
-            underlay.End(node["name"], lab.agents[node["name"]], tuple(node["cores"]))
-            for node in nodes
-            if node["name"] != lab.middle
-        ]
-        underlay.build(lab.agents[lab.middle], hosts, wires)
+        ends = {n["name"]: underlay.End(n["name"], lab.agents[n["name"]], tuple(n["receive"])) for n in nodes}
+        middle = ends.pop(lab.middle)
+        underlay.build(middle, list(ends.values()), wires)
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab import cgroups, channel, janitor, root, stillness, underlay
-from tunnelmark.lab.cores import Cores
+from tunnelmark.lab import cgroups, channel, fairness, janitor, kthreads, root, softirq, stillness, underlay
+from tunnelmark.lab.cores import Cores, keep_to, placed
 from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.node import Node
+from tunnelmark.lab.placement import Placement
 from tunnelmark.lab.wire import Emulator, carry
 from tunnelmark.plan.model import Profile, Topology
 
@@ -54,10 +55,11 @@ class Timings:
 
 
 class Keeper:
-    """The keeper of one command (see `keeper`), with the janitor that cleans up after it."""
+    """The keeper of one command (see `keeper`), with the janitor that cleans up after it; its nodes have so many cores each."""
 
-    def __init__(self, scratch: Sequence[Path] = ()) -> None:
+    def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
         self._scratch = tuple(scratch)
+        self.node_cores = node_cores
         self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
         self._next = 1
         self._labs = 0
@@ -68,12 +70,15 @@ class Keeper:
 
     async def __aenter__(self) -> Keeper:
         root.require("the lab makes network namespaces")
-        cgroups.sweep()
+        nice = fairness.nice_beside(cgroups.find())
+        if cgroups.sweep():
+            kthreads.restore_all(nice)
         folders = (*self._group.folders, *self._cores.folders)
         life, self._life = os.pipe2(os.O_CLOEXEC)
         self._sock, theirs = channel.pair()
         self._janitor = await _start(
-            ["-I", "-S", janitor.__file__, str(life), *map(str, folders), "--", *map(str, self._scratch)], [life]
+            ["-I", "-S", janitor.__file__, str(life), str(nice), *map(str, folders), "--", *map(str, self._scratch)],
+            [life],
         )
         self._process = await _start(
             ["-m", "tunnelmark.lab.keeper", str(theirs.fileno()), self._name, *map(str, self._cores.files)],
@@ -86,7 +91,7 @@ class Keeper:
         self._sock.setblocking(False)
         asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
         try:
-            self.record = self._cores.begun(await self._ready)
+            self.record = self._cores.begun(await self._ready) | {"kernel_threads_nice": nice}
         except LabError:
             await self.__aexit__()
             raise
@@ -149,15 +154,29 @@ class Keeper:
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
         wires = wires_of(topology, profile, ipv6=ipv6)
-        cores = own_cores(topology.nodes, sorted(os.sched_getaffinity(0)))
+        placement = placed(topology, self.node_cores)
+        carriers = list(placement.links)
+        if placement.links_apart:
+            keep_to(placement.command)
         try:
             answer = await self.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
                 lab=name,
                 middle=MIDDLE,
-                nodes=[{"name": n, "sysctls": HOST_SYSCTLS, "cores": own} for n, own in cores.items()]
-                + [{"name": MIDDLE, "sysctls": MIDDLE_SYSCTLS, "cores": []}],
+                nodes=[
+                    {"name": n, "sysctls": HOST_SYSCTLS, "cores": list(own), "receive": list(own)}
+                    for n, own in placement.nodes.items()
+                ]
+                + [
+                    {
+                        "name": MIDDLE,
+                        "sysctls": MIDDLE_SYSCTLS,
+                        "cores": carriers,
+                        # Without a core of their own another would only be one more to wake on a packet's way.
+                        "receive": carriers if placement.links_apart else [],
+                    }
+                ],
                 wires=[wire.plain() for wire in wires],
             )
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
@@ -170,7 +189,7 @@ class Keeper:
             for _, theirs in pairs:
                 theirs.close()
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, cores, wires, emulators, timings, answer["refused"])
+        return Lab(self, name, topology, profile, nodes, placement, wires, emulators, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
@@ -220,7 +239,7 @@ class Lab:
         topology: Topology,
         profile: Profile,
         nodes: dict[str, Node],
-        cores: dict[str, list[int]],
+        placement: Placement,
         wires: Sequence[underlay.Wire],
         emulators: Sequence[Emulator],
         timings: Timings,
@@ -234,7 +253,8 @@ class Lab:
         self.profile = profile
         self.middle = nodes.pop(MIDDLE)
         self.nodes = nodes
-        self.cores = cores
+        self.placement = placement
+        self.cores = {node: list(own) for node, own in placement.nodes.items()}
         self.timings = timings
         self.refused = refused
 
@@ -248,11 +268,16 @@ class Lab:
         return underlay.six(self.address(node))
 
     def cpu_seconds(self) -> float | None:
-        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2."""
+        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2.
+
+        With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
+        looks has a meaning.
+        """
         top = self._keeper.unified
         if top is None:
             return None
-        return sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
+        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
+        return groups + sum(softirq.workers().values())
 
     def group(self, node: str) -> Path | None:
         """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
@@ -301,18 +326,6 @@ async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
             f"{otherwise} within {_PATIENCE:g} s",
             hint="the machine is overloaded, or its kernel takes long to end namespaces",
         ) from None
-
-
-def own_cores(nodes: Sequence[str], cores: Sequence[int]) -> dict[str, list[int]]:
-    """Which cores belong to which node: an equal number each, as separate hosts have; shared if there are too few.
-
-    Cores that are left over stay with the links and the command.
-    """
-    share = max(len(cores) // len(nodes), 1)
-    return {
-        node: [cores[(place * share + offset) % len(cores)] for offset in range(share)]
-        for place, node in enumerate(nodes)
-    }
 
 
 async def _start(arguments: list[str], fds: list[int], main: bool = False) -> asyncio.subprocess.Process:

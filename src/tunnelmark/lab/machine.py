@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunnelmark.lab import awake
+from tunnelmark.lab.cores import usable
 
 _STEAL, _IDLE, _IOWAIT = 7, 3, 4  # columns of the line `cpu` in /proc/stat (proc_stat(5))
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,7 +49,7 @@ def cpu() -> str:
 
 def cores() -> int:
     """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return len(usable())
 
 
 def memory() -> tuple[int, int]:

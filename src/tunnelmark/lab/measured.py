@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-
-from tunnelmark.lab import capacity, lateness, machine, wakeups
+from tunnelmark.lab import capacity, lateness, machine, wakeups, yardsticks
 from tunnelmark.lab.capacity import Chosen, Late, Look
 from tunnelmark.lab.doctor import Check
 from tunnelmark.lab.lab import Keeper
 from tunnelmark.lab.wakeups import Wakeups
+from tunnelmark.lab.yardsticks import PACKET, Yardsticks
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Size
 
 PAIR = Topology("pair", "Two nodes on one link", ("a", "b"), (Link("wire", ("a", "b")),))
-_GIGABIT = Direction(rate=Rate(10**9), queue=Size(512 * 1024))
+_GIGABIT = Direction(rate=Rate(10**9), queue=Size(512 * 1024), overhead=24)
 GIGABIT = Profile("gigabit", "1 Gbit/s", "no figures", _GIGABIT, _GIGABIT)
-_BUSY = Direction(delay=Duration(0.002), rate=Rate(10**8), queue=Size(128 * 1024))
+_BUSY = Direction(delay=Duration(0.002), rate=Rate(10**8), queue=Size(128 * 1024), overhead=24)
 BUSY = Profile("busy", "2 ms each way at 100 Mbit/s", "no figures", _BUSY, _BUSY)
 """A link as studies have them, filled by TCP: how late its emulator is decides whether trials on such links are void."""
 
-INNER = 1420
-"""Bytes of a full packet inside of WireGuard on Ethernet."""
-
 _WAKEUPS = 4.0  # seconds on each core, twice
-_CRYPTO = 0.5  # seconds a cipher
 _STANDSTILL = 0.005
 """Share of the time in pauses from which on a shaped link visibly loses rate (FILLS leaves it 0.7 %)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crypto:
-    """What one core encrypts in packets of INNER bytes, in bit/s."""
+    """What one core encrypts in packets of PACKET bytes, in bit/s."""
 
     chacha: float
     aes: float
@@ -55,10 +51,16 @@ class Measured:
     emulator_small: Look
     busy: Look
     filled: Chosen
-    crypto: Crypto
+    yardsticks: Yardsticks
     asleep: Wakeups
     awake: Wakeups
     steal: float
+
+    @property
+    def crypto(self) -> Crypto:
+        """What one core encrypts."""
+        chacha, aes = (self.yardsticks.lengths[name].value for name in ("ChaCha20-Poly1305", "AES-128-GCM"))
+        return Crypto(8e9 * PACKET / chacha, 8e9 * PACKET / aes)
 
 
 async def measure(say: Callable[[str], None]) -> Measured:
@@ -68,8 +70,8 @@ async def measure(say: Callable[[str], None]) -> Measured:
     asleep = wakeups.measure(_WAKEUPS, awake=False)
     say("wake-ups of each core, kept awake")
     awake = wakeups.measure(_WAKEUPS, awake=True)
-    say("ciphers on one core")
-    ciphers = crypto(_CRYPTO)
+    say("yardsticks")
+    sticks = await asyncio.to_thread(yardsticks.measure)
     async with Keeper() as keeper:
         say("the bare link, by one TCP stream and by small packets")
         direct = await _best(lambda: capacity.bulk(keeper, PAIR, capacity.BARE))
@@ -83,28 +85,13 @@ async def measure(say: Callable[[str], None]) -> Measured:
         filled = await capacity.choose(keeper, PAIR, GIGABIT)
     steal = (machine.stolen() - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
     return Measured(
-        direct, direct_small, emulator, emulator_small, busy, filled, ciphers, asleep, awake, max(steal, 0.0)
+        direct, direct_small, emulator, emulator_small, busy, filled, sticks, asleep, awake, max(steal, 0.0)
     )
 
 
 async def _best(look: Callable[[], Awaitable[Look]]) -> Look:
     """The better of two looks: what a machine carries is what it can, not what other work left it for a second."""
     return max([await look(), await look()], key=lambda found: found.packets)
-
-
-def crypto(seconds: float) -> Crypto:
-    """Encrypt packets of INNER bytes for so many seconds with each cipher, on one core."""
-    nonce, packet = bytes(12), bytes(INNER)
-    ciphers = ChaCha20Poly1305(bytes(32)), AESGCM(bytes(16))
-    speeds = []
-    for cipher in ciphers:
-        count, began = 0, time.thread_time()
-        while (spent := time.thread_time() - began) < seconds:
-            for _ in range(100):
-                cipher.encrypt(nonce, packet, None)
-            count += 100
-        speeds.append(8 * INNER * count / spent)
-    return Crypto(*speeds)
 
 
 def judge(found: Measured) -> tuple[Check, ...]:
@@ -119,6 +106,7 @@ def judge(found: Measured) -> tuple[Check, ...]:
         _advised("link filled", filled.holds, f"up to {filled.rate}" if filled.holds else "at no rate, most of the time",
                  "other work, or this machine's host, is in the way: look again when it is quiet"),
         _told("ciphers", f"one core: ChaCha20-Poly1305 {Rate(round3(found.crypto.chacha))}, AES-128-GCM {Rate(round3(found.crypto.aes))}"),
+        _told("one core", yardsticks.told(found.yardsticks)),
         _advised("wake-ups", found.asleep.pause_share < _STANDSTILL, _woken(found.asleep),
                  "the machine stands still now and then: other work, or its host"),
         _advised("kept awake", found.awake.pause_share < _STANDSTILL, _woken(found.awake),

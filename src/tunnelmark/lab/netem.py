@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.lab.emulation import us
-from tunnelmark.plan.impairments import Chance, Direction, FourState, GilbertElliott, Loss, Pattern
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss, Pattern
 
 
 def arguments(direction: Direction) -> list[str]:
@@ -46,8 +46,8 @@ def _loss(loss: Loss) -> list[str]:
             return ["gemodel", _share(p), _share(r), _share(1 - h), _share(1 - k)]
         case FourState():
             return ["state", *(_share(getattr(loss, name)) for name in ("p13", "p31", "p32", "p23", "p14"))]
-        case Pattern():
-            raise ValueError("netem has no pattern; profiles refuse it")
+        case Bursts() | Pattern():
+            raise ValueError("netem has no pattern and no bursts in time; profiles refuse them")
 
 
 def _chance(chance: Chance) -> list[str]:

@@ -53,6 +53,7 @@ class Shaper:
     rate: int
     queue: int
     mtu: int = 1500
+    overhead: int = 0  # bytes that each frame takes on the wire beside those in memory
 
     @property
     def burst(self) -> int:
@@ -61,6 +62,12 @@ class Shaper:
         A wake-up late by less than that costs no rate; a longer bucket would let bursts through.
         """
         return max(2 * (self.mtu + 100), self.rate // 8 // 4000)
+
+    @property
+    def words(self) -> str:
+        """As tc takes it."""
+        more = f" overhead {self.overhead}" if self.overhead else ""
+        return f"tbf rate {self.rate}bit burst {self.burst} limit {self.queue}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,31 +120,29 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end host: its name, the PID of its agent, and the cores that are its own (none: all)."""
+    """A node: its name, the PID of its agent, and the cores that do its work of receiving (none: the sender's)."""
 
     name: str
     pid: int
     cores: tuple[int, ...]
 
 
-def build(middle: int, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
-    """Join end hosts by wires that run through the middle node (its agent's PID)."""
+def build(middle: End, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
+    """Join end hosts by wires that run through the middle node."""
     joined: dict[str, list[_Joint]] = {host.name: [] for host in hosts}
     pids = {host.name: host.pid for host in hosts}
-    with _inside(middle) as route:
+    with _inside(middle.pid) as route:
         for number, wire in enumerate(wires):
             ports, macs = wire.ports(number), wire.macs(number)
             for name in wire.addresses:
                 interface = f"eth{len(joined[name])}"
                 peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": wire.mtu}
                 route.link("add", ifname=ports[name], kind="veth", mtu=wire.mtu, peer=peer)
-                index = _index(route, ports[name])
-                if (shaper := wire.shapers.get(name)) is not None and not wire.netem_here(name):
-                    bucket = {"rate": shaper.rate // 8, "burst": shaper.burst, "limit": shaper.queue}
-                    route.tc("add", "tbf", index, 0x10000, **bucket)
-                route.link("set", index=index, state="up")
+                _receive_on(ports[name], middle)
                 joined[name].append(_Joint(interface, wire, number))
-            _tc([line for name in ports for line in _netem(name, ports[name], wire)])
+            _tc([line for name in ports for line in _queues(name, ports[name], wire)])
+            for name in ports:
+                route.link("set", index=_index(route, ports[name]), state="up")
             if not wire.emulated:
                 _tc([line for name in ports for line in _copying(name, ports, macs)])
             elif wire.shapers:
@@ -204,14 +209,17 @@ def six(address: IPv4Address) -> IPv6Address:
     return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")
 
 
-def _netem(name: str, port: str, wire: Wire) -> list[str]:
-    """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node."""
-    if not wire.netem_here(name):
-        return []
-    lines = [" ".join(["qdisc add dev", port, "root handle 1: netem", *wire.netem[name]])]
-    if (shaper := wire.shapers.get(name)) is not None:
-        bucket = f"rate {shaper.rate}bit burst {shaper.burst} limit {shaper.queue}"
-        lines.append(f"qdisc add dev {port} parent 1:1 handle 10: tbf {bucket}")
+def _queues(name: str, port: str, wire: Wire) -> list[str]:
+    """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node, or the shaper alone.
+
+    pyroute2 knows no overhead of a token bucket.
+    """
+    shaper, place, lines = wire.shapers.get(name), "root handle 1:", []
+    if wire.netem_here(name):
+        lines.append(" ".join(["qdisc add dev", port, "root handle 1: netem", *wire.netem[name]]))
+        place = "parent 1:1 handle 10:"
+    if shaper is not None:
+        lines.append(f"qdisc add dev {port} {place} {shaper.words}")
     return lines
 
 
@@ -270,7 +278,7 @@ def _queue_drops(qdisc: Any) -> int:
 
 
 def _receive_on(interface: str, host: End) -> None:
-    """Have the host's own cores do the work of receiving (RPS); else the sender's core would."""
+    """Have the node's own cores do the work of receiving (RPS); else the sender's core would."""
     if host.cores:
         mask = sum(1 << core for core in host.cores)
         words = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(mask.bit_length(), 1), 32)]

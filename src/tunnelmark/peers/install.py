@@ -28,12 +28,13 @@ _PATIENCE = 5.0  # seconds that a build may take to end when it is told to
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether another process has let go of a recipe
 
 # A session has a share of the CPU of its own (sched(7), autogroup), so `nice` alone would not step back behind others.
+# Nice 5 leaves a build a quarter of a core that another program keeps busy; nice 19, its last hundredth, never ends there.
 # setpriv: a build whose command was killed ends too.
 _LOW = (
-    "{ echo 19 >/proc/self/autogroup; } 2>/dev/null\n"
-    'command -v ionice >/dev/null && set -- ionice -c 3 "$@"\n'
+    "{ echo 5 >/proc/self/autogroup; } 2>/dev/null\n"
+    'command -v ionice >/dev/null && set -- ionice -c 2 -n 7 "$@"\n'
     'command -v setpriv >/dev/null && set -- setpriv --pdeathsig TERM "$@"\n'
-    'exec nice -n 19 "$@"'
+    'exec nice -n 5 "$@"'
 )
 
 Result = Literal["ready", "kept", "failed", "impossible", "missing"]

@@ -6,7 +6,8 @@ refused in the same way everywhere.
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, PlainValidator, StringConstraints
 
@@ -38,6 +39,17 @@ def _rate_or_share(text: object) -> Rate | Share:
             raise ValueError("should be a share above zero of the link's rate, such as '30 %'")
         return share
     return Rate.parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class OfPath:
+    """Marks an option `duration` or `warmup` that follows the link where a study does not state it (`plan.lengths`).
+
+    `transfer`: it must hold slow start and enough round trips; `cuts`: only the link's cuts. `default` is the least, in seconds.
+    """
+
+    of: Literal["transfer", "cuts"]
+    default: float = 0.0
 
 
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]

@@ -12,6 +12,9 @@ from typing import Any, Literal
 from tunnelmark.units import Duration, Rate, Share, Size
 
 NEVER, ALWAYS = Share(0), Share(1)
+FRAME = 1514
+"""Bytes of a full Ethernet frame in memory: 1500 of IP packet and the header."""
+
 CODEL_TARGET, CODEL_INTERVAL = Duration(0.005), Duration(0.1)  # RFC 8289
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
@@ -37,6 +40,14 @@ class GilbertElliott:
     h: Share = NEVER
     k: Share = ALWAYS
 
+    @property
+    def lost(self) -> float:
+        """The share of packets that are lost in the long run; with no way out of the good state, what that one loses."""
+        bad = (
+            self.p / (self.p + self.r) if self.p + self.r else 0.0
+        )  # the share of packets in the bad state (Gilbert 1960)
+        return float(bad * (1 - self.h) + (1 - bad) * (1 - self.k))
+
 
 @dataclass(frozen=True, slots=True)
 class FourState:
@@ -57,20 +68,48 @@ class Pattern:
     repeat: bool = True
 
 
-Loss = Chance | GilbertElliott | FourState | Pattern
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Loss in bursts that have a length in time, whatever is sent meanwhile (Gilbert's two states, with exponential times).
+
+    `burst` is their mean length, `every` the mean time from the start of one to the start of the next. `probability` is the
+    share of packets lost in a burst, `outside` that between bursts.
+    """
+
+    burst: Duration
+    every: Duration
+    probability: Share = ALWAYS
+    outside: Share = NEVER
+
+    @property
+    def share(self) -> float:
+        """The share of the time in bursts."""
+        return float(self.burst / self.every)
+
+    @property
+    def lost(self) -> float:
+        """The share of packets that are lost in the long run."""
+        return float(self.share * self.probability + (1 - self.share) * self.outside)
+
+
+Loss = Chance | GilbertElliott | FourState | Bursts | Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
     """Variation of the delay: `size` is half the width of `uniform` and the standard deviation of the others.
 
-    `keep_order`: a packet never leaves before the one offered before it. netem's jitter cannot keep the order.
+    With `correlation_time` it is a process in time, the same for all packets of a moment: the normal variable below the
+    distribution is correlated by 1/e with what it was so long ago. Without, each packet has its own, and
+    `correlation` is that with the packet before. `keep_order`: a packet never leaves before the one offered before it.
+    netem's jitter cannot keep the order.
     """
 
     size: Duration
     distribution: Distribution = "uniform"
     correlation: Share = NEVER
     keep_order: bool = True
+    correlation_time: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +139,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Blackout:
-    """A window in which everything that enters is lost; `every` None: once. Times from the link's zero."""
+    """A window in which everything that enters is lost; `every` None: once. Times from the link's zero.
 
-    start: Duration
+    `start` None: what comes `every` so often begins anywhere in its period, drawn for each block.
+    """
+
+    start: Duration | None
     length: Duration
     every: Duration | None = None
 
@@ -151,9 +193,14 @@ class Direction:
 
     @property
     def only_shaped(self) -> bool:
-        """Whether there is nothing but a rate and a queue in bytes, or nothing at all: what a kernel shaper can do."""
-        shaped = Direction(rate=self.rate, queue=self.queue)
+        """Whether there is nothing but a rate and a queue in bytes (with an overhead), or nothing at all: what a kernel shaper can do."""
+        shaped = Direction(rate=self.rate, queue=self.queue, overhead=self.overhead)
         return self == shaped
+
+    @property
+    def carried(self) -> Rate | None:
+        """The bit/s of full frames, as they stand in memory, that the rate leaves beside the `overhead` of each."""
+        return None if self.rate is None else Rate(round(self.rate * FRAME / (FRAME + self.overhead)))
 
     def stages(self) -> dict[str, Any]:
         """What is stated, by name."""

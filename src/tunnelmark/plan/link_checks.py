@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from tunnelmark.plan.impairments import (
+    Bursts,
     Chance,
     Direction,
     FourState,
@@ -20,7 +21,7 @@ from tunnelmark.plan.impairments import (
     Step,
 )
 from tunnelmark.plan.problems import Location, Problems
-from tunnelmark.units import Share
+from tunnelmark.units import Duration, Share
 
 Model = Literal["stated", "netem"]
 Where = Callable[..., Location]
@@ -31,6 +32,15 @@ STAGES = ("loss", "duplication", "corruption", "rate", "delay", "jitter", "reord
 
 _LEAST = {"uniform": -1.0, "pareto": -0.71}
 """The least value of a jitter in multiples of its size; the others reach below zero now and then and are clipped there."""
+
+SMOOTH = 10
+"""The least correlation time of a jitter that keeps the order, in multiples of its size.
+
+The delay then falls by less than the time that passes, nearly always, so that no packet waits for the one before it: at any
+packet rate the mean is at most 0.004 sizes above the stated one (pareto, the worst; `bench/links_in_time.py --least`).
+"""
+
+_SHORTEST = Duration(100e-6)  # what the emulator bears (docs/wire.md)
 
 _RATE_KEYS = ("rate", "rate_trace", "queue", "queue_packets", "codel", "overhead")
 
@@ -47,6 +57,9 @@ def check(direction: Direction, model: Model, where: Where, problems: Problems) 
                 f"{blackout.every} leaves no time between blackouts of {blackout.length}",
                 "should be longer than length",
             )
+        if blackout.start is None and blackout.every is None:
+            hint = "state when it starts; without that it needs `every`, and its start is drawn for each block"
+            problems.add(where("blackouts", place, "start"), "is missing", hint)
     if direction.schedule is not None:
         _schedule(direction, direction.schedule, model, where, problems)
 
@@ -91,6 +104,16 @@ def _loss(loss: Loss, model: Model, where: Where, problems: Problems) -> None:
                 )
     if isinstance(loss, Pattern) and model == "netem":
         problems.add(where("loss", "kind"), "netem has no pattern", "use model = 'stated'")
+    if isinstance(loss, Bursts):
+        if model == "netem":
+            problems.add(where("loss", "kind"), "netem has no bursts in time", "use model = 'stated'")
+        if loss.burst < _SHORTEST:
+            problems.add(
+                where("loss", "burst"), f"{loss.burst} is shorter than a burst can be", f"at least {_SHORTEST}"
+            )
+        if loss.every < loss.burst + _SHORTEST:
+            hint = f"`every` is from the start of a burst to the next: {_SHORTEST} longer than `burst` or more"
+            problems.add(where("loss", "every"), f"{loss.every} leaves no time between bursts of {loss.burst}", hint)
 
 
 def _jitter(direction: Direction, jitter: Jitter, model: Model, where: Where, problems: Problems) -> None:
@@ -102,6 +125,14 @@ def _jitter(direction: Direction, jitter: Jitter, model: Model, where: Where, pr
                 "leave keep_order out, or use model = 'stated'",
             )
         return
+    if jitter.correlation_time is not None and jitter.keep_order:
+        least = Duration(SMOOTH * jitter.size)
+        if jitter.correlation_time < least - 1e-12:
+            problems.add(
+                where("jitter", "correlation_time"),
+                f"{jitter.correlation_time} is so short that packets would wait for each other, the more the more there are",
+                f"should be {least} or more, {SMOOTH} times the size; per = 'packet' gives each packet its own delay",
+            )
     needed = -_LEAST.get(jitter.distribution, 0.0) * jitter.size
     if needed > (direction.delay or 0.0) + 1e-12:
         problems.add(
@@ -180,6 +211,7 @@ def after(direction: Direction, step: Step) -> Direction:
 
 _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "independent": (("probability",), ("correlation",)),
+    "bursts": (("burst", "every"), ("probability", "outside")),
     "gilbert-elliott": (("p",), ("r", "h", "k")),
     "state4": (("p13",), ("p31", "p32", "p23", "p14")),
     "pattern": (("pattern",), ("repeat",)),
@@ -199,9 +231,8 @@ def loss_of(kind: str, given: dict[str, Any], where: Where, problems: Problems) 
         if key not in given:
             problems.add(where("loss", key), "is missing", f"kind = {kind!r} needs it")
             return None
-    made: Any = {"independent": Chance, "gilbert-elliott": GilbertElliott, "state4": FourState, "pattern": Pattern}[
-        kind
-    ]
+    kinds = {"bursts": Bursts, "gilbert-elliott": GilbertElliott, "state4": FourState, "pattern": Pattern}
+    made: Any = kinds.get(kind, Chance)
     # netem's defaults: what is left of leaving the state the other way.
     for wanted, known in (("r", "p"), ("p31", "p13")):
         if known in given:

@@ -46,15 +46,17 @@ class JitterTable(Table):
 
     size: DurationText = Field(description=_DURATION)
     distribution: Distribution = Field(default="uniform", description="'uniform', 'normal', 'pareto' or 'paretonormal'")
-    correlation: ShareText = Field(default=Share(0), description=_SHARE)
+    correlation: ShareText | None = Field(default=None, description=_SHARE)
     keep_order: bool | None = Field(default=None, description="true or false")
+    correlation_time: DurationText | None = Field(default=None, description=_DURATION)
+    per: Literal["time", "packet"] | None = Field(default=None, description="'time' or 'packet'")
 
 
 class LossTable(Table):
     """`loss`: which keys belong to which kind is checked in `link_checks`."""
 
-    kind: Literal["independent", "gilbert-elliott", "state4", "pattern"] = Field(
-        default="independent", description="'independent', 'gilbert-elliott', 'state4' or 'pattern'"
+    kind: Literal["independent", "bursts", "gilbert-elliott", "state4", "pattern"] = Field(
+        default="independent", description="'independent', 'bursts', 'gilbert-elliott', 'state4' or 'pattern'"
     )
     probability: ShareText | None = Field(default=None, description=_SHARE)
     correlation: ShareText | None = Field(default=None, description=_SHARE)
@@ -67,6 +69,9 @@ class LossTable(Table):
     p32: ShareText | None = Field(default=None, description=_SHARE)
     p23: ShareText | None = Field(default=None, description=_SHARE)
     p14: ShareText | None = Field(default=None, description=_SHARE)
+    burst: DurationText | None = Field(default=None, description=_DURATION)
+    every: DurationText | None = Field(default=None, description=_DURATION)
+    outside: ShareText | None = Field(default=None, description=_SHARE)
     pattern: str | None = Field(default=None, pattern="^[01]+$", description="a text of 0 (delivered) and 1 (lost)")
     repeat: bool | None = Field(default=None, description="true or false")
 
@@ -90,7 +95,7 @@ class TraceTable(Table):
 class BlackoutTable(Table):
     """One of `blackouts`"""
 
-    start: MomentText = Field(description=_MOMENT)
+    start: MomentText | None = Field(default=None, description=_MOMENT)
     length: DurationText = Field(description=_DURATION)
     every: DurationText | None = Field(default=None, description=_DURATION)
 

@@ -14,6 +14,7 @@ from tunnelmark.plan import auto
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
+from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
@@ -23,6 +24,9 @@ from tunnelmark.plan.topologies import parse_topology
 
 DIRECT = "direct"
 """The VPN that is none: the bare link, which every block must hold."""
+
+ANCHOR = "anchor"
+"""The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
 
 STACKS = "stacks"
 """The watcher that `profile_stacks` asks for."""
@@ -94,6 +98,14 @@ def parse_study(
         inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
     have_rates(uses, profiles, problems)
+    if not smoke:  # which only shows that the study works
+        meet_cuts(uses, profiles, count, problems)
+    for place, use in enumerate(uses):  # what a link makes longer must still be possible
+        for profile in profiles if use.lengths else ():
+            _options(
+                use.over(profile).options, catalogue.workloads[use.workload], ("workload", place), use.name, problems
+            )
+    problems.raise_if_any()
     return Study(
         name=table.name,
         title=table.title,
@@ -111,6 +123,7 @@ def parse_study(
         watch=watched if watch is None else tuple(watch),
         attempts=table.attempts,
         replacements=-(-count // REPLACED) if table.replacements is None else table.replacements,
+        cores=table.cores,
     )
 
 
@@ -257,7 +270,7 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
         if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, options, shares(made)))
+            uses.append(Use(name, table.workload, options, shares(made), open_lengths(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
 

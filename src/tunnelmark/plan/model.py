@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tunnelmark.plan import lengths
+from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.units import Duration, Rate, Share, Size
 
@@ -38,6 +40,11 @@ class Profile:
     def rate(self) -> Rate | None:
         """The rate forward, in which direction workloads measure; None: as fast as the machine, or not constant."""
         return self.forward.rate
+
+    @property
+    def carried(self) -> Rate | None:
+        """The bit/s of full frames that this rate carries, which is less where each has an overhead on the wire."""
+        return self.forward.carried
 
     @property
     def queue(self) -> Size | None:
@@ -98,11 +105,15 @@ class Use:
     workload: str
     options: Mapping[str, object] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
+    lengths: Mapping[str, OfPath] = field(default_factory=dict)
 
-    def over(self, rate: Rate | None) -> Use:
-        """The same on a link of that rate: bit/s in place of shares of it."""
+    def over(self, profile: Profile) -> Use:
+        """The same on links of that profile: bit/s in place of shares of its rate, and as long as it asks for."""
+        if longer := lengths.over(self, profile):
+            return replace(self, options={**self.options, **longer}, lengths={}).over(profile)
         if not self.shares:
             return self
+        rate = profile.carried
         if rate is None:  # refused when the study was loaded
             raise ValueError(f"{self.name} asks for a share of a rate, and the link has none")
         given = {name: str(Rate(round(share * rate))) for name, share in self.shares.items()}
@@ -133,6 +144,7 @@ class Study:
     watch: tuple[str, ...] = ()  # the watchers of every trial
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
+    cores: int = 1  # of each node, on every machine
 
     @property
     def unrepeated(self) -> Study:

@@ -31,7 +31,7 @@ def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
 
 def _block(study: Study, block: int, position: int) -> list[Trial]:
     cells = product(study.arms, study.profiles, study.topologies, study.workloads)
-    drawn = [Trial(0, block, arm, profile, topology, use.over(profile.rate)) for arm, profile, topology, use in cells]
+    drawn = [Trial(0, block, arm, profile, topology, use.over(profile)) for arm, profile, topology, use in cells]
     drawn.sort(key=lambda trial: _rank(study.seed, trial))
     return [replace(trial, position=position + place) for place, trial in enumerate(drawn)]
 

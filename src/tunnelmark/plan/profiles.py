@@ -12,6 +12,7 @@ from typing import Any
 from tunnelmark.errors import PlanError
 from tunnelmark.plan.auto import Auto, Fixed
 from tunnelmark.plan.impairments import (
+    NEVER,
     Blackout,
     Chance,
     Codel,
@@ -34,10 +35,13 @@ from tunnelmark.plan.link_schema import (
 )
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import Location, Problems, dotted, parse
-from tunnelmark.units import Rate
+from tunnelmark.units import Duration, Rate
 
 JOIN = "+"
 """Stands between the names of profiles that are one together."""
+
+WANDERING = 20
+"""The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_checks.SMOOTH`)."""
 
 _WHOLE = ("model", "unit", "backend", "place")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
@@ -170,7 +174,7 @@ def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: 
     for name, value in values.items():
         match name:
             case "jitter":
-                made[name] = _jitter(value, model)
+                made[name] = _jitter(value, model, where, problems)
             case "loss":
                 made[name] = _loss(value, where, problems)
             case "duplication" | "corruption":
@@ -189,9 +193,22 @@ def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: 
     return made
 
 
-def _jitter(table: JitterTable, model: Model) -> Jitter:
+def _jitter(table: JitterTable, model: Model, where: Where, problems: Problems) -> Jitter:
+    """A process in time, unless something says that it is of packets: `per`, netem, or what only packets have."""
     kept = table.keep_order if table.keep_order is not None else model == "stated"
-    return Jitter(table.size, table.distribution, table.correlation, kept)
+    of_packets = {"model = 'netem'": model == "netem", "correlation": table.correlation is not None}
+    said = next(
+        (word for word, stated in of_packets.items() if stated), "per = 'packet'" if table.per == "packet" else ""
+    )
+    in_time = table.per == "time" or table.correlation_time is not None
+    if in_time and said:
+        key = "per" if table.correlation_time is None else "correlation_time"
+        hint = "state one of them: `correlation` is that with the packet before, `correlation_time` is in time"
+        problems.add(where("jitter", key), f"makes the jitter a process in time, and {said} one of packets", hint)
+    elif said or (not kept and not in_time):
+        return Jitter(table.size, table.distribution, table.correlation or NEVER, kept)
+    time = table.correlation_time or Duration(WANDERING * table.size)
+    return Jitter(table.size, table.distribution, NEVER, kept, time)
 
 
 def _loss(table: LossTable, where: Where, problems: Problems) -> Any:
@@ -217,7 +234,7 @@ def _backend(profile: Profile, problems: Problems) -> None:
     """Note what the backend that is asked for cannot do."""
     directions = (profile.forward, profile.back)
     if profile.backend == "shaper" and not profile.only_shaped:
-        more = sorted({name for way in directions for name in way.stages()} - {"rate", "queue"})
+        more = sorted({name for way in directions for name in way.stages()} - {"rate", "queue", "overhead"})
         what = ", ".join(more) or "unit = 'gso', or netem's own rate"
         problems.add(
             ("profile", "backend"), f"a kernel shaper has a rate and a queue in bytes, not {what}", "use 'auto'"

@@ -40,6 +40,9 @@ class StudyTable(Table):
         default=None,
         description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
     )
+    cores: int = Field(
+        default=1, ge=1, le=64, description="a whole number of cores from 1 to 64 that each node has, on every machine"
+    )
     attempts: int = Field(
         default=3,
         ge=1,

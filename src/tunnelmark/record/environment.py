@@ -5,6 +5,7 @@ Together with the plan and the raw outputs it is what somebody else needs to rep
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,9 +14,10 @@ from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import machine
+from tunnelmark.lab import fingerprint, machine
 from tunnelmark.lab.programs import TOOLS, Part, find, part_version, peer_folder, require, sha256
 from tunnelmark.peers import debian, record
+from tunnelmark.record.fingerprint import KEY, plain
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -66,6 +68,7 @@ def capture(
             "memory_bytes": machine.memory()[0],
             "virtualisation": f"qemu, {guest['accelerator']}" if guest else machine.virtualisation(),
         },
+        KEY: json.loads(json.dumps(plain(fingerprint.look(guest=guest is not None)))),
         **({"guest": dict(guest)} if guest else {}),
         "vpns": {
             part.name: {"version": part_version(part), "programs": _programs(part), **_peer(part)} for part in vpns

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tunnelmark.lab.yardsticks import Length
 from tunnelmark.run.grades import Grade
-from tunnelmark.run.outcome import folder_of
+from tunnelmark.run.outcome import Counted, folder_of
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -59,7 +60,8 @@ class WorkloadInfo:
     """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial.
 
     `offered`: the bit/s that it offers, None where it takes all that it gets; `offered_by` by profile, where it is a share
-    of the link's rate.
+    of the link's rate. `short`: why the length that the study states is too short, by profile, where it is. `window_by`: the
+    window by profile, where links ask for another than the first's.
     """
 
     name: str
@@ -71,6 +73,8 @@ class WorkloadInfo:
     warmup: float
     offered: float | None = None
     offered_by: Mapping[str, float] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
+    window_by: Mapping[str, float] = field(default_factory=dict)
 
     def offers(self, profile: str) -> float | None:
         """The bit/s that it offers on links of that profile."""
@@ -81,7 +85,9 @@ class WorkloadInfo:
 class ProfileInfo:
     """A profile in figures: `rate` in bit/s and `queue` in bytes (forward), None where there is none.
 
-    `impaired`: the link does more than to shape, so that nobody expects one stream to fill it.
+    `impaired`: the link does more than to shape, so that nobody expects one stream to fill it. `strikes` are the shares of
+    packets that are lost, copied, corrupted in the long run (`plan.struck`), forward and back; old results have none.
+    `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
     """
 
     name: str
@@ -90,6 +96,8 @@ class ProfileInfo:
     rate: int | None
     queue: int | None
     impaired: bool = False
+    strikes: tuple[Mapping[str, float], Mapping[str, float]] = field(default_factory=lambda: ({}, {}))
+    carried: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,9 @@ class PlanInfo:
     watch: tuple[str, ...] = ()  # the watchers of every trial
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones
+    # Of each node, as asked for; None: as many as the machine had for it, in results written before.
+    cores: int | None = None
+    extended: tuple[int, ...] = ()  # how many blocks it had before, each time that more were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +172,8 @@ class TrialRow:
     causes: tuple[str, ...] = ()  # why it is not good
     grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics feel, where not good
     wanting: bool = False  # a primary metric is void, though others may be used
+    counted: tuple[Counted, ...] = ()  # on emulated links
+    limits: Mapping[str, float] = field(default_factory=dict)  # what held the traffic back (`run.watch.limits`)
 
     @property
     def folder(self) -> str:
@@ -187,6 +200,22 @@ class LinkLine:
     note: str = ""
 
 
+PartVerdict = Literal["shown", "not tested", "outside"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPart:
+    """A part of a profile one way (`a>b`: its delay, loss, queue ...): whether a look has shown it, and why (not).
+
+    *shown*: inside of its tolerance, by a look that finds a link that is wrong in this part in 95 of 100 cases.
+    """
+
+    way: str
+    name: str
+    verdict: PartVerdict
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkPoint:
     """What probes met in one stretch of time: median, least and largest delay in ms (None: none arrived), share lost."""
@@ -198,6 +227,10 @@ class LinkPoint:
     loss: float
 
 
+When = Literal["before", "during", "after", "alone"]
+"""When a link was looked at: before, between and after the trials of a run, or by `prove-link`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkProof:
     """One look at a link: `verdict` is `outside` when a line is out of its tolerance, and `reason` says which.
@@ -207,7 +240,7 @@ class LinkProof:
 
     profile: str
     topology: str
-    when: Literal["before", "after", "alone"]
+    when: When
     started: float
     seconds: float
     verdict: Literal["proved", "outside"]
@@ -215,14 +248,31 @@ class LinkProof:
     lines: tuple[LinkLine, ...]
     series: Mapping[str, tuple[LinkPoint, ...]] = field(default_factory=dict)
     raw: tuple[str, ...] = ()
+    parts: tuple[LinkPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run or resumption of the study: when it began, and its wall seconds (None while it has no end)."""
+    """One run or resumption of the study: when it began, and its wall seconds (None while it has no end).
+
+    `boot` is the machine's id of that boot, empty where it was not recorded or has no meaning.
+    """
 
     started: float
     wall: float | None
+    boot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class YardstickRow:
+    """A look at the machine: what each yardstick took in nanoseconds (median and quartiles of slices), and why one is not there."""
+
+    when: Literal["before", "after"]
+    started: float
+    lengths: Mapping[str, Length] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    core: int | None = None
+    other: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +285,7 @@ class Results:
     trials: tuple[TrialRow, ...]
     sessions: tuple[Session, ...]
     proofs: tuple[LinkProof, ...] = ()
+    yardsticks: tuple[YardstickRow, ...] = ()
 
     @property
     def finished(self) -> bool:

@@ -48,6 +48,7 @@ TRIALS = pa.schema(
         pa.field("causes", pa.list_(pa.string())),  # why it is not good
         pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics feel, where it is not good
         pa.field("wanting", pa.bool_()),  # a primary metric is void through the laboratory's fault
+        pa.field("limits", pa.map_(pa.string(), pa.float64())),  # what held the traffic back (docs/watch.md)
         pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results
     ]
 )

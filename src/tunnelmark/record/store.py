@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from tunnelmark.errors import DiskFull, StoreError
+from tunnelmark.errors import DiskFull, StoreError, TunnelmarkError
+from tunnelmark.lab.yardsticks import Yardsticks
+from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
+from tunnelmark.plan.struck import shares
 from tunnelmark.record import results, schema
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow
+from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow, YardstickRow
 from tunnelmark.run.healing import Tries
 from tunnelmark.run.outcome import Attempt, folder_of
 from tunnelmark.run.watch.base import Watcher
@@ -37,6 +41,7 @@ _REPAIR = "restore the file from a copy, or read the results with the version na
 _PLAN = TypeAdapter(PlanInfo)
 _TRIAL = TypeAdapter(TrialRow)
 _PROOF = TypeAdapter(LinkProof)
+_LOOK = TypeAdapter(YardstickRow)
 
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
@@ -45,12 +50,24 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
     try:
         (folder / results.RAW).mkdir(parents=True)
         save_inputs(plan.study, folder / results.INPUTS)
-        _write(folder / results.PLAN, _PLAN.dump_python(info, mode="json"))
+        write_plan(folder, info)
         _write(folder / results.ENVIRONMENT, dict(environment))
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"
         ) from error
+
+
+def write_plan(folder: Path, info: PlanInfo) -> None:
+    """Have a results folder ask for this; the file is whole at every moment. OSError if it cannot be written."""
+    written = folder / f"{results.PLAN}.new"
+    _write(written, _PLAN.dump_python(info, mode="json"))
+    written.replace(folder / results.PLAN)
+
+
+def as_read(info: PlanInfo) -> PlanInfo:
+    """A plan as it comes back from a results folder."""
+    return _PLAN.validate_json(_PLAN.dump_json(info))
 
 
 def require_empty(folder: Path) -> None:
@@ -106,19 +123,6 @@ def discard_unfinished(folder: Path) -> dict[str, Tries]:
     return tries
 
 
-def require_same(folder: Path, now: Mapping[str, Any]) -> None:
-    """StoreError if the machine, a VPN or a workload's program is not what it was when the results were begun."""
-    before = load_environment(folder)
-    differs = [
-        what for what in ("machine", "vpns", "workloads") if before.get(what) != json.loads(json.dumps(now[what]))
-    ]
-    if differs:
-        raise StoreError(
-            f"{folder} was begun with other programs or on another machine ({', '.join(differs)} differ)",
-            hint="trials of both do not belong into one study: run it anew",
-        )
-
-
 def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = ()) -> TrialRow:
     """Append an attempt to the journal; the row as it will be read."""
     row = row_of(attempt, workload, watching)
@@ -129,6 +133,16 @@ def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Seque
 def keep_proof(journal: Journal, proof: LinkProof) -> None:
     """Append a look at a link to the journal."""
     journal.append({"link": asdict(proof)})
+
+
+def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: Callable[[], Yardsticks]) -> None:
+    """Take the machine's yardsticks and append them to the journal, or why they could not be taken: no run depends on them."""
+    started = time.time()
+    try:
+        row = YardstickRow(when, started, **asdict(taken()))
+    except TunnelmarkError as error:
+        row = YardstickRow(when, started, absent={"all": error.message})
+    journal.append({"yardsticks": asdict(row)})
 
 
 def load_plan(folder: Path) -> PlanInfo:
@@ -153,17 +167,19 @@ def load_environment(folder: Path) -> dict[str, Any]:
 def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
-    trials, sessions, proofs = [], [], []
+    trials, sessions, proofs, looks = [], [], [], []
     for entry in entries(folder / results.JOURNAL):
         if "trial" in entry:
             trials.append(_TRIAL.validate_python(entry["trial"]))
         elif "link" in entry:
             proofs.append(_PROOF.validate_python(entry["link"]))
+        elif "yardsticks" in entry:
+            looks.append(_LOOK.validate_python(entry["yardsticks"]))
         elif "begun" in entry:
-            sessions.append(Session(entry["begun"], None))
+            sessions.append(Session(entry["begun"], None, entry.get("boot", "")))
         elif "wall" in entry:
-            sessions[-1] = Session(sessions[-1].started, entry["wall"])
-    return Results(folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs))
+            sessions[-1] = replace(sessions[-1], wall=entry["wall"])
+    return Results(folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs), tuple(looks))
 
 
 def tables(found: Results) -> tuple[pa.Table, pa.Table]:
@@ -216,6 +232,8 @@ def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = (
         causes=attempt.graded.causes if attempt.graded else (),
         grades=dict(attempt.graded.grades) if attempt.graded else {},
         wanting=attempt.wanting,
+        counted=attempt.counted,
+        limits=dict(attempt.limits),
     )
 
 
@@ -243,9 +261,9 @@ def describe(
     for use in study.workloads:
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.options)
-        over = {p.name: workload.options.model_validate(use.over(p.rate).options) for p in study.profiles}
-        first = next(iter(over.values()))
-        traffic = workload.traffic(Endpoints.between("a", "b"), first)
+        over = {p.name: workload.options.model_validate(use.over(p).options) for p in study.profiles}
+        planned = {name: workload.traffic(Endpoints.between("a", "b"), own) for name, own in over.items()}
+        traffic = next(iter(planned.values()))
         uses.append(
             results.WorkloadInfo(
                 name=use.name,
@@ -259,6 +277,8 @@ def describe(
                 offered_by={
                     name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
                 },
+                window_by={name: each.window for name, each in planned.items() if each.window != traffic.window},
+                short={p.name: why for p in study.profiles if (why := too_short(use, p, workload.options))},
             )
         )
     return PlanInfo(
@@ -279,6 +299,8 @@ def describe(
                 None if p.rate is None else int(p.rate),
                 None if p.queue is None else int(p.queue),
                 impaired=not p.only_shaped,
+                strikes=(dict(shares(p.forward, p.model)), dict(shares(p.back, p.model))),
+                carried=None if p.carried is None else int(p.carried),
             )
             for p in study.profiles
         ),
@@ -292,6 +314,7 @@ def describe(
         watch=study.watch,
         attempts=study.attempts,
         replacements=study.replacements,
+        cores=study.cores,
     )
 
 

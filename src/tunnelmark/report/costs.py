@@ -11,6 +11,8 @@ from tunnelmark.report import view, words
 SHOWN = {
     "cpu_per_gb_source": "CPU per GB, sender",
     "cpu_per_gb_target": "CPU per GB, receiver",
+    "cpu_per_gb_shared": "CPU per GB, kernel on shared cores",
+    "cpu_per_gb_lab": "CPU per GB, the lab's links",
     "cpu_per_packet_source": "CPU per packet, sender",
     "cpu_per_packet_target": "CPU per packet, receiver",
     "memory_load_source": "memory, sender",
@@ -20,7 +22,7 @@ SHOWN = {
 """By metric, its heading in the table."""
 
 EXPLAINED = (
-    "CPU is that of the whole node, generator and kernel included; memory is the PSS of the VPN's daemons under load; bytes "
+    "CPU is that of the whole node, generator and kernel with its threads included; memory is the PSS of the VPN's daemons under load; bytes "
     "are those of IP packets."
 )
 

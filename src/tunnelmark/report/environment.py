@@ -59,6 +59,7 @@ def environment(record: Mapping[str, Any]) -> Environment:
     known = [(title, machine.pop(key, None)) for key, title in _MACHINE.items()]
     facts = [("tunnelmark", record.get("tunnelmark")), *known, *machine.items()]
     apart = ("tunnelmark", "command", "machine", "vpns", "tools")
+    record = {**record, "fingerprint": _without_flags(_map(record.get("fingerprint")))}
     return Environment(
         command=_command(record.get("command")),
         machine=tuple((name, str(value)) for name, value in facts if value not in (None, "", [], {})),
@@ -89,6 +90,12 @@ def _fact(owner: str, version: object, program: str, details: Mapping[str, Any])
     return ProgramFact(
         owner, str(version or ""), program, str(details.get("path") or ""), str(details.get("sha256") or "")
     )
+
+
+def _without_flags(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """A hundred names of what a processor can do are for programs; their hash is shown."""
+    cpu = {key: value for key, value in _map(fingerprint.get("cpu")).items() if key != "flags"}
+    return {**fingerprint, "cpu": cpu} if fingerprint else {}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import combinations
 
 from tunnelmark.analyse.ceilings import AT_LOAD
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
-from tunnelmark.analyse.model import Analysis, Cell, Comparison, Setting
-from tunnelmark.analyse.pairing import additive
+from tunnelmark.analyse.model import JUDGED, Analysis, Cell, Comparison, Setting
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import words
+from tunnelmark.report import lengths, machine, placed, words
 from tunnelmark.report.flames import recorded
 from tunnelmark.report.view import primary_metrics, where
 from tunnelmark.run.outcome import stem
 from tunnelmark.units import clock
 
 _DIFFER = {True: "differs", False: "differ"}
+_SHORTFALL = "shortfall"  # the metric of a workload that offers a rate: per cent of it that the sender did not offer
+_SHORT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
     """What a reader must know before any number: unfinished, failed, not to be ranked, a single block, disturbed."""
-    said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis)]
+    said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis), *placed.cautions(analysis)]
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
         said.append(f"Do not rank: {analysis.same.explanation}.")
@@ -59,8 +61,11 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if plan.blocks < MIN_BLOCKS:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
+    said += lengths.short(analysis)
     said += _failed(analysis)
+    said += _unlike_voids(analysis)
     said += _disturbed(analysis)
+    said += machine.cautions(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
     return tuple(said)
@@ -100,6 +105,17 @@ def _laboratory(analysis: Analysis) -> list[str]:
     ]
     said.append(f"Why: {why}.")
     return [*said, *(f"What to change: {remedy}." for remedy in remedies(analysis))]
+
+
+def _unlike_voids(analysis: Analysis) -> list[str]:
+    """Arms whose attempts are void more or less often than others': what is left of them may be their better or worse part."""
+    return [
+        f"{rate.arm} was void {'more' if rate.void * rate.attempts_others > rate.void_others * rate.attempts else 'less'} often than "
+        f"the others ({rate.void} of {rate.attempts} attempts, {rate.void_others} of {rate.attempts_others}; Fisher's exact test, "
+        f"p {rate.q:.2g}), so its voids may not be chance: what it was spared or denied is not in its numbers."
+        for rate in analysis.void_rates
+        if rate.unlike
+    ]
 
 
 def _two_answers(analysis: Analysis) -> list[str]:
@@ -161,12 +177,15 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing
     if not cells:
         return ("Only the bare link was measured.",)
     said = []
-    judged = [cell for cell in cells if cell.verdict in ("better", "worse", "tie", "cannot tell")]
+    judged = [cell for cell in cells if cell.verdict in JUDGED]
     if analysis.same.standing != "agrees":
         said += _unranked([cell for cell in cells if cell.against_direct and cell.against_direct.estimate is not None])
     elif judged:
         said += _ranked(analysis, metric, judged)
+    said += _doubtful(cells)
+    said += _spared(analysis, setting, metric)
     said += _ceilings(cells)
+    said += lengths.sentences(analysis, cells)
     for verdict, text in (
         ("failed", "failed in every attempt"),
         ("void", "void in every attempt"),
@@ -183,7 +202,7 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing
 
 def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[str]:
     sign = -1 if metric.better == "higher" else 1
-    judged = sorted(judged, key=lambda cell: sign * additive(metric, _against(cell).estimate or 1.0))
+    judged = sorted(judged, key=lambda cell: sign * (_against(cell).order or 0.0))
     said = []
     worse = [cell for cell in judged if cell.verdict == "worse"]
     for cell in judged:
@@ -191,14 +210,14 @@ def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[
             said.append(f"{cell.arm} does better than the bare link: {words.effect(metric, _against(cell))}.")
     if worse:
         said.append(_each(metric, worse))
-    ties = [cell.arm for cell in judged if cell.verdict == "tie"]
-    open_ = [cell.arm for cell in judged if cell.verdict == "cannot tell"]
-    if ties:
-        every = len(ties) == len(judged) > 1
-        arms, verb = ("Every arm", "is") if every else (words.listed(ties), "is" if len(ties) == 1 else "are")
-        said.append(f"{arms} {verb} equal to the bare link within {words.equal_within(metric)}.")
+    alike = [cell.arm for cell in judged if cell.verdict == "equal"]
+    open_ = [cell.arm for cell in judged if cell.verdict == "undecided"]
+    if alike:
+        every = len(alike) == len(judged) > 1
+        arms, verb = ("Every arm", "is") if every else (words.listed(alike), "is" if len(alike) == 1 else "are")
+        said.append(f"{arms} {verb} equal to the bare link within {words.margin(metric)}.")
     if open_:
-        said.append(f"Whether {words.listed(open_)} {_DIFFER[len(open_) == 1]} from the bare link cannot be told.")
+        said.append(f"Whether {words.listed(open_)} {_DIFFER[len(open_) == 1]} from the bare link is undecided.")
     return said + _among(analysis, worse)
 
 
@@ -219,19 +238,51 @@ def _unranked(cells: list[Cell]) -> list[str]:
 
 
 def _among(analysis: Analysis, cells: list[Cell]) -> list[str]:
-    """Which of these arms cannot be told from each other; where ties overlap, the ranks have to say it."""
-    tied: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
+    """Which of these arms are not shown to differ from each other; where such groups overlap, the ranks have to say it."""
+    near: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
     about = {(cell.setting, cell.metric.name) for cell in cells}
+    equal = set()
     for pair in analysis.pairs:
         same = (pair.setting, pair.metric) in about and not pair.differs
-        if same and pair.arm in tied and pair.against in tied:
-            tied[pair.arm].add(pair.against)
-            tied[pair.against].add(pair.arm)
-    groups = list(dict.fromkeys(frozenset(arms) for arms in tied.values() if len(arms) > 1))
-    apart = [group for group in groups if all(tied[arm] == group for arm in group)]
-    said = [f"{words.listed([arm for arm in tied if arm in group])} cannot be told from each other." for group in apart]
+        if same and pair.arm in near and pair.against in near:
+            near[pair.arm].add(pair.against)
+            near[pair.against].add(pair.arm)
+            if pair.equal:
+                equal.add(frozenset((pair.arm, pair.against)))
+    groups = list(dict.fromkeys(frozenset(arms) for arms in near.values() if len(arms) > 1))
+    apart = [group for group in groups if all(near[arm] == group for arm in group)]
+    said = []
+    for group in apart:
+        shown = all(frozenset(two) in equal for two in combinations(group, 2))
+        verdict = f"are equal within {words.margin(cells[0].metric)}" if shown else "are undecided among each other"
+        said.append(f"{words.listed([arm for arm in near if arm in group])} {verdict}.")
     if len(apart) < len(groups):
         said.append("Not all of them can be told from each other; the ranks say which.")
+    return said
+
+
+def _spared(analysis: Analysis, setting: Setting, metric: MetricInfo) -> list[str]:
+    """Arms whose sender did not offer what was asked, or that were void unlike others: told once in a setting."""
+    if metric != primary_metrics(analysis, setting)[0]:
+        return []
+    unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
+    said = [f"Void unlike the others: {words.listed(unlike)}, whose numbers may be selected by that."] if unlike else []
+    for cell in analysis.cells_of(setting, _SHORTFALL):
+        short = [value.value for value in cell.values if value.value > _SHORT]
+        if short:
+            said.append(
+                f"With {cell.arm} the sender offered less than it was asked for in {len(short)} of {len(cell.values)} blocks"
+                f" (at worst {words.percent(1 - max(short) / 100)} of it), and nothing outside of its nodes explains that."
+            )
+    return said
+
+
+def _doubtful(cells: list[Cell]) -> list[str]:
+    """Zeros, and arms that fail too often: no mean tells of either."""
+    said = [f"{cell.arm}: 0 in {cell.zeros} of {len(cell.values)} blocks." for cell in cells if cell.zeros]
+    for cell in cells:
+        if cell.unreliable and cell.success.count:
+            said.append(f"{cell.arm} is {words.reliability(cell)}.")
     return said
 
 

@@ -14,11 +14,12 @@ from markupsafe import Markup
 
 from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.attempts import grade_of
+from tunnelmark.analyse.bound import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
-from tunnelmark.report import costs, graded, view, words
+from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
@@ -89,12 +90,16 @@ def render(analysis: Analysis) -> str:
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
     started = min((session.started for session in analysis.results.sessions), default=None)
-    return _template().render(
+    return template("report.html.j2").render(
         analysis=analysis,
         plan=plan,
         reference=analysis.reference or "direct",
         when=datetime.fromtimestamp(started, UTC).strftime("%-d %B %Y, %H:%M UTC") if started is not None else "",
         cautions=cautions(analysis),
+        cores=placed.head(analysis),
+        scope=machine.scope(analysis),
+        yardsticks=machine.yardsticks(analysis.results),
+        yardstick_head=machine.YARDSTICKS,
         gates=gates(analysis),
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
@@ -123,12 +128,20 @@ def render(analysis: Analysis) -> str:
         worth=graded.summary(analysis),
         causes=graded.causes(analysis),
         alone=graded.alone(analysis),
+        firm=power.firm(analysis),
+        firm_head=power.HEAD,
+        firm_explained=power.EXPLAINED,
+        label=view.label,
+        legend=words.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
+        travels=travels,
+        bound=travels.tables(analysis),
         grade_of=grade_of,
     )
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A page's template, whose variables are all to be given."""
     templates = Templates(
         loader=PackageLoader("tunnelmark.report", "templates"),
         autoescape=True,
@@ -138,7 +151,7 @@ def _template() -> Template:
     )
     templates.filters["raw_link"] = quote
     templates.filters["prose"] = _prose
-    return templates.get_template("report.html.j2")
+    return templates.get_template(name)
 
 
 def _group(analysis: Analysis, heading: str, settings: tuple[Setting, ...]) -> Group:
@@ -190,17 +203,16 @@ def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
         return Shown("", "", words.VERDICTS[cell.verdict], cell.verdict)
     found = view.place(analysis, cell.setting, cell.metric, cell.arm)
     notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
-    if cell.verdict == "tie":
-        notes.append(f"tie with {analysis.reference}")
-    if cell.verdict in ("cannot tell", "too few blocks"):
-        notes.append(words.VERDICTS[cell.verdict])
-    if cell.success.count < cell.success.total:
+    notes += words.remarks(cell, analysis.reference)
+    if cell.success.count < cell.success.total and not cell.unreliable:
         notes.append(f"{words.share(cell.success)} ok")
     if cell.void:
         notes.append(f"{cell.void} void")
     if cell.ceiling:
         notes.append(words.CEILINGS[cell.ceiling])
-    effect = words.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
+    if moved := lengths.mark(analysis, cell):
+        notes.append(moved)
+    effect = words.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
     return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from tunnelmark.analyse.arms import in_settings
+from tunnelmark.analyse.bound import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, graded, view, words
+from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
 from tunnelmark.report.environment import environment
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flames import KINDS, SIDES, flames
+from tunnelmark.report.marks import rows as _rows
+from tunnelmark.report.marks import safe as _safe
 from tunnelmark.report.matrix import features
 from tunnelmark.units import clock
 
@@ -26,6 +28,7 @@ def render(analysis: Analysis) -> str:
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
         parts.append(_safe(plan.description))
+    parts.append(_safe(machine.scope(analysis)))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
     parts.append("## Can these numbers be believed?")
     parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis)))
@@ -36,15 +39,18 @@ def render(analysis: Analysis) -> str:
             for f in findings(analysis)
         )
     )
+    parts += _travels(analysis)
+    parts.append(_safe(placed.head(analysis)))
     for heading, settings in view.groups(analysis):
         if heading:
             parts.append(f"### {_safe(heading)}")
         parts.append(_table(analysis, settings))
     parts.append(
         f"Values are medians over {plan.blocks} randomised blocks; beneath stands the effect against "
-        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. *Tie*: equal, the whole "
-        "interval being within 10 % (1 point, 0.1 ms). *Cannot tell*: it is too wide for that, and holds no sure difference."
+        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
+        + _safe(words.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
     )
+    parts += _firm(analysis)
     parts += _stacks(analysis)
     parts.append(_safe(words.capacities(analysis.capacities)))
     parts += _costs(analysis)
@@ -54,6 +60,7 @@ def render(analysis: Analysis) -> str:
     parts.append(_safe(time_spent(analysis)) + f" Seed {plan.seed}.")
     parts.append(_time(analysis))
     parts.append(_features(analysis))
+    parts += _yardsticks(analysis)
     parts.append(_environment(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -65,7 +72,7 @@ def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
     for summary in in_settings(analysis, settings):
         rows.append(
             [
-                f"**{_safe(summary.arm)}**",
+                f"**{_safe(view.label(analysis, summary.arm))}**",
                 words.success(summary.success, summary.void),
                 words.first_packet(summary),
                 *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
@@ -81,18 +88,39 @@ def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) ->
     medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
     lines = [words.scale(metric.unit, medians).value(cell.spread.median)]
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        lines.append(words.effect(metric, cell.against_direct))
+        lines.append(words.judged(cell) + travels.mark(apart_from_direct(analysis, cell)))
     return "<br>".join([*lines, *_notes(analysis, cell)])
 
 
 def _notes(analysis: Analysis, cell: Cell) -> list[str]:
     found = view.place(analysis, cell.setting, cell.metric, cell.arm)
     notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
-    if cell.verdict in ("tie", "cannot tell", "too few blocks"):
-        notes.append(words.VERDICTS[cell.verdict])
+    notes += words.remarks(cell, analysis.reference)
     if cell.ceiling:
         notes.append(words.CEILINGS[cell.ceiling])
+    if moved := lengths.mark(analysis, cell):
+        notes.append(moved)
     return [f"<sub>{', '.join(notes)}</sub>"] if notes else []
+
+
+def _firm(analysis: Analysis) -> list[str]:
+    rows = [
+        [_safe(text) for text in (f.metric, f.arm, f.effect, f.left_out, f.detectable, f.remarks)]
+        for f in power.firm(analysis)
+    ]
+    if not rows:
+        return []
+    head = "<details><summary>What this study could find, and how firm each estimate is</summary>"
+    return [f"{head}\n\n{_rows(power.HEAD, rows)}\n\n{power.EXPLAINED}\n\n</details>"]
+
+
+def _travels(analysis: Analysis) -> list[str]:
+    parts = []
+    for table in travels.tables(analysis):
+        parts.append(f"### {_safe(travels.titled(analysis, table))}, and what bound it")
+        parts.append(_rows(travels.HEAD, [[f"**{_safe(row[0])}**", *map(_safe, row[1:])] for row in table.rows]))
+        parts.append("\n".join(f"- {_safe(said)}" for said in table.said))
+    return [*parts, _safe(travels.explained(analysis))] if parts else []
 
 
 def _stacks(analysis: Analysis) -> list[str]:
@@ -187,6 +215,14 @@ def _environment(analysis: Analysis) -> str:
     return f"<details><summary>Versions and settings</summary>\n\n{_rows(['what', 'value'], rows)}\n\n</details>"
 
 
+def _yardsticks(analysis: Analysis) -> list[str]:
+    found = machine.yardsticks(analysis.results)
+    if not found:
+        return []
+    inside = _rows(machine.YARDSTICKS, found)
+    return [f"<details><summary>Yardsticks of this machine</summary>\n\n{inside}\n\n</details>"]
+
+
 def _features(analysis: Analysis) -> str:
     table = features(analysis.results.environment)
     if table is None:
@@ -196,22 +232,5 @@ def _features(analysis: Analysis) -> str:
     return f"<details><summary>Features of these VPNs (sources: environment.json)</summary>\n\n{inside}\n\n</details>"
 
 
-def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_one_line(cell) for cell in line) + " |" for line in lines)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def _block(text: str) -> str:
     return "\n".join(f"      {line}" for line in text.rstrip().splitlines())
-
-
-_MARKUP = str.maketrans({mark: "\\" + mark for mark in "\\`*_[]"} | {"<": "&lt;", ">": "&gt;", "\n": " "})
-
-
-def _safe(text: str) -> str:
-    """Text that Markdown takes as text: what programs print must not become markup."""
-    return text.translate(_MARKUP)

@@ -11,22 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from tunnelmark.analyse.arms import in_settings
+from tunnelmark.analyse.bound import apart_from_direct
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import Analysis, ArmSummary, Cell, Setting
+from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, Cell, Setting
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, graded, view, words
+from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
 from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
-_COLUMN = 15  # characters of a metric's column at least: `3.4× [2.9–4.4]`
+_COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
 _WIDEST = 160  # characters that one table may have: through a pipe there is no width, and still somebody reads it
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
 _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 _STYLES = {
     "better": "green",
     "worse": "default",
-    "tie": "dim",
-    "cannot tell": "dim",
+    "equal": "dim",
+    "undecided": "dim",
     "failed": "red",
     "void": "yellow",
     "reference": "bold",
@@ -36,8 +37,10 @@ _STYLES = {
 def render(analysis: Analysis) -> RenderableType:
     """The whole report; it reads well from 80 columns on."""
     plan = analysis.results.plan
-    parts: list[RenderableType] = [Text(plan.title, style="bold")]
+    parts: list[RenderableType] = [Text(plan.title, style="bold"), Text(machine.scope(analysis), style="dim")]
     parts += [Text(f"! {text}", style="yellow") for text in cautions(analysis)]
+    parts += _travels(analysis)
+    parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
     for heading, settings in view.groups(analysis):
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
@@ -47,7 +50,7 @@ def render(analysis: Analysis) -> RenderableType:
     parts += _capacities(analysis)
     parts += _grades(analysis)
     parts.append(_gates(analysis))
-    parts += _same_lines(analysis)
+    parts += _power_lines(analysis)
     parts.append(Padding(_time(analysis), (1, 0, 0, 0)))
     return Group(*parts)
 
@@ -64,7 +67,7 @@ class Outcome:
         columns = [
             (setting, metric) for setting in self.settings for metric in view.primary_metrics(self.analysis, setting)
         ]
-        arms = max((len(summary.arm) for summary in self.analysis.arms), default=0)
+        arms = max((len(view.label(self.analysis, summary.arm)) for summary in self.analysis.arms), default=0)
         fit = max((min(options.max_width, _WIDEST) - arms - _BESIDE) // _COLUMN, 1)
         tables = -(-len(columns) // fit) or 1
         each = -(-len(columns) // tables)
@@ -97,7 +100,7 @@ def _table(
             words.first_packet(summary),
         )
         table.add_row(
-            Text(summary.arm, style="bold" if summary.arm == analysis.reference else ""),
+            Text(view.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else ""),
             *(about if beside else ()),
             *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
         )
@@ -109,10 +112,17 @@ def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) ->
     if cell.spread is None:
         return Text(words.VERDICTS[cell.verdict], style=_STYLES.get(cell.verdict, "dim"))
     medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
-    lines = words.scale(metric.unit, medians).value(cell.spread.median) + _marks(cell)
+    lines = (
+        words.scale(metric.unit, medians).value(cell.spread.median)
+        + _marks(cell)
+        + (f" {lengths.SIGN}" if lengths.mark(analysis, cell) else "")
+    )
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        mark = {"tie": "≈ ", "cannot tell": "? ", "too few blocks": "? "}.get(cell.verdict, "")
-        lines += f"\n{mark}{words.effect(metric, cell.against_direct)}"
+        lines += f"\n{words.judged(cell)}{travels.mark(apart_from_direct(analysis, cell))}"
+        if said := words.doubts(cell.against_direct, analysis.reference):
+            lines += f"\n{said}"
+    if cell.unreliable:
+        lines += f"\nunreliable ({words.share(cell.success)})"
     return Text(lines, style=_STYLES.get(cell.verdict, "default"))
 
 
@@ -124,17 +134,31 @@ def _legend(analysis: Analysis) -> Text:
     cells = [cell for cell in analysis.cells if cell.metric.primary]
     reference = analysis.reference or "direct"
     said = [f"First line: the median over blocks. Second: against {reference} in the same block, with 95 % interval."]
-    if any(cell.verdict == "tie" for cell in cells):
-        said.append("≈ a tie: equal, the whole interval being within 10 % (1 point, 0.1 ms).")
-    if any(cell.verdict == "cannot tell" for cell in cells):
-        said.append(
-            "? cannot tell: the interval is too wide for a tie and holds no sure difference; more blocks narrow it."
-        )
+    if any(cell.verdict in words.SIGNS for cell in cells):
+        said.append(words.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
-        said.append("? too few blocks to judge.")
+        said.append("Where blocks are too few to judge, ? stands, too.")
+    if any(cell.unreliable for cell in cells):
+        said.append(f"Unreliable: fewer than {words.percent(RELIABLE)} of the trials succeeded.")
     if any(cell.ceiling for cell in cells):
         said.append("⊤ at or near a ceiling: the link, the offered load or the generator is the limit, not the arm.")
+    if any(lengths.mark(analysis, cell) for cell in cells):
+        said.append(f"{lengths.SIGN} not stationary: the halves of the window differ by more than 10 %.")
     return Text(" ".join(said), style="dim")
+
+
+def _travels(analysis: Analysis) -> list[RenderableType]:
+    """What is said first: what each cell means on another machine, and what bound it."""
+    parts: list[RenderableType] = []
+    for found in travels.tables(analysis):
+        parts.append(Text(travels.titled(analysis, found), style="bold"))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+        for place, title in enumerate(travels.HEAD):
+            table.add_column(title, overflow="fold", no_wrap=place == 0)
+        for row in found.rows:
+            table.add_row(*(Text(text) for text in row))
+        parts += [table, *(Text(said, style="yellow") for said in found.said)]
+    return [*parts, Padding(Text(travels.explained(analysis), style="dim"), (0, 0, 1, 0))] if parts else []
 
 
 def _costs(analysis: Analysis) -> list[RenderableType]:
@@ -178,13 +202,8 @@ def _gates(analysis: Analysis) -> Table:
     return table
 
 
-def _same_lines(analysis: Analysis) -> list[RenderableType]:
-    seen = [
-        f"{pair.comparison.setting.workload} {pair.comparison.metric} {words.size(view.metric_of(analysis, pair.comparison), pair.noise)}"
-        for pair in analysis.same.twins
-        if pair.noise is not None
-    ]
-    return [Text(f"Smallest difference the A/A pair could have shown: {', '.join(seen)}.", style="dim")] if seen else []
+def _power_lines(analysis: Analysis) -> list[RenderableType]:
+    return [Text(said, style="dim") for said in power.sentences(analysis)]
 
 
 def _time(analysis: Analysis) -> Text:

@@ -72,6 +72,11 @@ def twin_of(analysis: Analysis, arm: str) -> str | None:
     return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
 
 
+def label(analysis: Analysis, arm: str) -> str:
+    """An arm's name, with a mark if it is another arm's twin."""
+    return f"{arm} (A/A)" if twin_of(analysis, arm) is not None else arm
+
+
 Series = dict[str, dict[int, list[tuple[float, float]]]]
 """By arm and block: (seconds since the window began, value)."""
 

@@ -66,7 +66,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload]) -> Load:
     offered = 0.0
     for use in study.workloads:
         workload = workloads[use.workload]
-        options = workload.options.model_validate(use.over(study.profiles[0].rate).options)
+        options = workload.options.model_validate(use.over(study.profiles[0]).options)
         if (offer := workload.offered(options)) is not None:
             offered = max(offered, offer)
         elif any(metric.unit.endswith("/s") and metric.better == "higher" for metric in workload.metrics_with(options)):
@@ -112,8 +112,8 @@ def seen(profile: Profile, looks: Sequence[Look]) -> str:
     """What the looks met, in words: the best first, for it says what the machine can do."""
     ordered = sorted(looks, key=lambda look: -margin(profile, look))
     if profile.only_shaped:
-        shares = ", ".join(f"{100 * look.goodput / (profile.rate or 1):.1f}" for look in ordered)
-        return f"one TCP stream over the bare link reached {shares} % of {profile.rate}; {100 * capacity.FILLS:g} % is asked"
+        shares = ", ".join(f"{100 * look.goodput / (profile.carried or 1):.1f}" for look in ordered)
+        return f"one TCP stream over the bare link reached {shares} % of {profile.carried}; {100 * capacity.FILLS:g} % is asked"
     if ordered[0].late is None:
         return ordered[0].trouble or "no packet was held"
     late = ", ".join(f"{1e3 * look.late.p99:.2f}" for look in ordered if look.late)

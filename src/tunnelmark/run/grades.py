@@ -163,6 +163,19 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
     return Graded(whole, tuple(causes), grades, wanting=void > 0)
 
 
+def outside(found: Graded, *, bare: bool) -> str:
+    """What outside of an attempt's nodes explains that a sender did not keep to what was asked of it; "" if nothing does.
+
+    What disturbed the attempt does. On the `bare` link there is no VPN beside the generator that could have taken its
+    core, so it is the laboratory's own limit in any case. Else it is what the VPN did to its sender, which is a result: to
+    void it would spare the VPN its worst trials.
+    """
+    said = list(found.causes)
+    return "; ".join(
+        [*said, "without a VPN beside it, so the generator or the machine is at its end"] if bare else said
+    )
+
+
 def _p99(way: Direction) -> float:
     """The 99th percentile of a direction's delay, in seconds."""
     delay = float(way.delay or 0.0)

@@ -25,6 +25,8 @@ from tunnelmark.workloads.base import Asset, Endpoints, Workload
 BETWEEN = 0.35
 """Seconds that a trial takes beside its traffic, for the first estimate; the run itself measures them."""
 
+_HALVES = 4  # blocks from which on the links are looked at in the middle, too
+
 
 class Watcher(Protocol):
     """Who wants to know how the run goes."""
@@ -50,6 +52,9 @@ class Links(Protocol):
 
     async def again(self, trial: Trial) -> None:
         """Look once more at a trial's link, if that may be done yet."""
+
+    async def halfway(self) -> None:
+        """Look at all links in the middle of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,8 @@ async def carry_out(
     run = _Run(plan, kit, keeper, raw, Ledger(plan, tries), ready, keep, watcher, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
     for place, block in enumerate(blocks):
+        if place == len(blocks) // 2 and len(blocks) >= _HALVES and run.ledger.new(block):
+            await links.halfway()
         await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
     for number in range(1, plan.study.replacements + 1):
         if extra := await run.provable(run.ledger.replacement(number)):

@@ -37,7 +37,7 @@ def glance(lab: float | None) -> Glance:
         user + nice + system + irq + soft - awake.own_seconds(),
         steal,
         float("nan") if lab is None else lab,
-        time.process_time() + stillness.own_seconds(),
+        awake.process_seconds() + stillness.own_seconds(),
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tunnelmark.plan.model import Trial
 from tunnelmark.run.grades import Graded
@@ -45,6 +45,35 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """What the emulator of a trial's first link counted one way (`a>b`), in packets: offered, and what became of them.
+
+    `loss_runs` are runs of consecutive losses; `lost` is by the profile's loss, not by queues or cuts.
+    """
+
+    way: str
+    offered: int
+    lost: int
+    loss_runs: int
+    duplicated: int
+    corrupted: int
+
+    @classmethod
+    def of(cls, reports: Sequence[Mapping[str, Any]]) -> tuple[Counted, ...]:
+        """What a lab's emulators report of the first link, a way each; nothing where the kernel carries the links."""
+        return tuple(
+            cls(
+                each["name"].replace(" to ", ">"),
+                int(each["realised"]["offered"]),
+                int(each["dropped"]["loss"]),
+                *(int(each["realised"][name]) for name in ("loss_runs", "duplicated", "corrupted")),
+            )
+            for report in reports[:1]
+            for each in report["directions"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt at a trial: the first, or a later one (`number`) of a trial that was void before.
 
@@ -68,6 +97,8 @@ class Attempt:
     notes: Mapping[str, str] = field(default_factory=dict)  # by metric or watcher: why it is absent
     number: int = 1
     graded: Graded | None = None
+    counted: tuple[Counted, ...] = ()  # by the emulator of the trial's first link
+    limits: Mapping[str, float] = field(default_factory=dict)  # what held the traffic back (`run.watch.limits`)
 
     @property
     def wanting(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from tunnelmark.lab import prober
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
+from tunnelmark.plan.struck import shares
 
 HEADERS = 42
 """Bytes of Ethernet, IPv4 and UDP headers around a probe's content."""
@@ -22,16 +23,19 @@ PROBES, TRAIN = 0, 1
 PORT = 4242
 """UDP port of the probers."""
 
+_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `prove-link` sends as many as it is told
+_STRUCK = 60  # probes
 _LIGHT = 0.05  # share of a rate that probes may take, so that they do not queue behind each other
 _START = 0.02  # seconds until the first packet, for both probers to hear of it
 _QUIET = 0.02  # seconds between phases, besides what is on its way
 _TRAIN = 0.15  # seconds of the rate that a train measures, once the queue is full
 _TRAIN_LEAST = 150  # packets of it
 _WANDER = 0.5  # seconds at most that a train is longer for a jitter, which moves its first and last packet
-_OVERLOAD = 8.0  # how much faster than the rate a train is sent, as far as a sender can
-_FASTEST = 2.0e9  # bit/s that a sender can reach here
+_OVERLOAD = 8.0  # how much faster than the rate a train is sent, as far as that is less than
+_FAST = 5.0e8  # bit/s, from where on what the middle node cannot take at once waits in its backlog, which reads as more queue,
+_EXCESS = 1.4  # and a train is only this much faster than the rate: beyond 1.1 (`linktrain.FILLS`) with some to spare
 _SLOWEST = 3.0e8  # bit/s that a train waits for: a sender shares its core with the emulator and with other work
-_BATCH = 8  # packets a system call on fast links
+_BATCHES = ((8e8, 16), (2e8, 8))  # packets a system call, by the rate in bit/s from which on
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,17 @@ class Train:
     batch: int
 
 
+def enough(profile: Profile) -> int:
+    """Probes each way of a look in a run: as many as it takes to tell the rarest loss from none and from twice as much.
+
+    Some 60 must be struck for that (`analyse.linkpower`). What is rarer than one in a hundred is left to the counts of the trials'
+    own traffic, which is thousands of packets a second: a look would take minutes.
+    """
+    told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model).values()]
+    rare = min((share for share in told if share >= _STRUCK / _PROBES[1]), default=1.0)
+    return min(max(_PROBES[0], round(_STRUCK / rare)), _PROBES[1])
+
+
 def pace_of(profile: Profile, count: int, interval: float) -> Pace:
     """So many probes, not closer together than the slowest rate bears."""
     rates = [way.rate for way in (profile.forward, profile.back) if way.rate]
@@ -64,12 +79,12 @@ def train_of(way: Direction) -> Train | None:
     if way.rate is None:
         return None
     frame = prober.MOST + HEADERS
-    speed = max(min(_OVERLOAD * way.rate, _FASTEST), 1.2 * way.rate)
+    speed = max(min(_OVERLOAD * way.rate, _FAST), _EXCESS * way.rate)
     fill = 8 * (way.queue or 0) / (speed - way.rate)
     wander = min(60 * way.jitter.size, _WANDER) if way.jitter else 0.0
     steady = max(_TRAIN, _TRAIN_LEAST * 8 * frame / way.rate, wander)
     interval = 8 * frame / speed
-    batch = _BATCH if way.rate > 2e8 else 1
+    batch = next((batch for least, batch in _BATCHES if way.rate >= least), 1)
     return Train(max(round((fill + steady) / interval), 2 * batch), interval, prober.MOST, batch)
 
 

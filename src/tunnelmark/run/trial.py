@@ -18,12 +18,13 @@ from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, 
 from tunnelmark.lab import lateness
 from tunnelmark.lab.congestion import CUBIC
 from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.load import DIRECT
 from tunnelmark.plan.model import Trial
 from tunnelmark.run import grades, machine
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.deploy import log_end
 from tunnelmark.run.deploy import prepare as deployed
-from tunnelmark.run.outcome import PHASES, Attempt, Failure
+from tunnelmark.run.outcome import PHASES, Attempt, Counted, Failure
 from tunnelmark.run.traffic import Stage
 from tunnelmark.run.watch.base import Scene, Watcher
 from tunnelmark.run.watching import Watching, shifted
@@ -78,7 +79,14 @@ class Prepared:
         self._parts = parts
         self._raw = raw
         self._clock = Clock()
-        self._found: dict[str, Any] = {"samples": (), "host": {}, "first_packet": {}, "notes": {}, "graded": None}
+        self._found: dict[str, Any] = {
+            "samples": (),
+            "host": {},
+            "first_packet": {},
+            "notes": {},
+            "graded": None,
+            "limits": {},
+        }
         self._error: TrialError | LabError | None = None
         self._lab: Lab | None = None
         self._settling: asyncio.Future[None] | None = None
@@ -185,7 +193,7 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
     traffic = parts.workload.traffic(endpoints, parts.use_options)
     stage = Stage(lab, tunnel, traffic, raw, parts.workload.peer)
     watching = Watching(scene, parts.watchers)
-    found["notes"] = watching.notes
+    found["notes"], found["limits"] = watching.notes, watching.limits
     await tunnel.unless_dead(stage.serve())
     clock.lap("server")
     before = machine.glance(lab.cpu_seconds())
@@ -205,6 +213,7 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
     await tunnel.unless_dead(stage.finish())
     clock.lap("collect")
     reports = await lab.link_reports()
+    found["counted"] = Counted.of(reports)
     _gate_link(reports)
     found["graded"] = graded = grades.graded(
         parts.workload.metrics_with(parts.use_options), lab.profile, grades.met(reports, found["host"])
@@ -220,6 +229,7 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
     clock.phases["warmup"] += min(reading.warmup, inside)
     clock.phases["measure"] += inside - min(reading.warmup, inside)
     _gate_workload_sockets(reading.congestion_control, wanted)
+    _gate_sender(reading.starved, grades.outside(graded, bare=parts.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
     _has_result(parts, watched, watching.notes)
     return (*reading.samples, *watched)
@@ -255,6 +265,12 @@ def _gate_link(reports: list[dict[str, Any]]) -> None:
 def _gate_workload_sockets(used: Sequence[str], wanted: str) -> None:
     if wrong := sorted(set(used) - {wanted}):
         raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
+
+
+def _gate_sender(starved: str, outside: str) -> None:
+    """Void the trial if its sender fell short and something outside of its nodes explains it; else that is a result."""
+    if starved and outside:
+        raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 
 
 def refused(trial: Trial, error: TunnelmarkError, number: int = 1) -> Attempt:

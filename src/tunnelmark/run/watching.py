@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tunnelmark.errors import LabError
+from tunnelmark.lab import awake
 from tunnelmark.run.watch.base import Eye, Scene, Seen, Watcher
 from tunnelmark.workloads.base import Metric, Sample
 
@@ -40,6 +41,7 @@ class Watching:
         self._looking: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self.notes: dict[str, str] = {}
+        self.limits: dict[str, float] = {}
         for post in self._posts:
             with self._costing(post):
                 post.eye = post.watcher.watch(scene)
@@ -64,6 +66,7 @@ class Watching:
         samples = [sample for post in self._posts for sample in post.seen.samples]
         for post in self._posts:
             self.notes |= _brief(post.watcher, post.seen)
+            self.limits |= post.seen.limits
         return (*samples, Sample(COST.name, sum(cost.values())))
 
     async def _look(self) -> None:
@@ -99,14 +102,14 @@ class Watching:
         While the traffic runs the command only waits, so what it uses is the watcher's, but for the moment in which a
         program's end is reported to it.
         """
-        before = time.process_time()
+        before = awake.process_seconds()
         try:
             yield
         except (LabError, OSError) as error:
             self.notes[post.watcher.name] = getattr(error, "message", None) or str(error)
             post.eye = None
         finally:
-            post.spent += time.process_time() - before
+            post.spent += awake.process_seconds() - before
 
 
 def _brief(watcher: Watcher, seen: Seen) -> dict[str, str]:

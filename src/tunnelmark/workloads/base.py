@@ -54,6 +54,18 @@ class Metric:
     feels: Feels = "transfer"  # what most are: a rate, a share or a duration of all that passed in seconds
 
 
+DRIFT = "drift"
+"""The metric that says whether a window was stationary; `analyse.steady` marks where it was not."""
+
+DRIFTS = Metric(
+    DRIFT,
+    "%",
+    "goodput of the window's second half above that of its first, of their mean",
+    "lower",
+    compare="difference",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoints:
     """From which node to which node a workload runs, over which inner addresses.
@@ -182,13 +194,16 @@ class Sample:
 class Reading:
     """What a workload's output says: samples, seconds inside the measuring window and in warm-up.
 
-    `congestion_control` lists the TCP congestion control that the sockets themselves reported.
+    `congestion_control` lists the TCP congestion control that the sockets themselves reported. `starved` says, in words,
+    that the sender did not keep to what was asked of it: the run voids the trial if something outside of its nodes explains
+    that, and else it is what the VPN did to its sender, a result.
     """
 
     samples: tuple[Sample, ...]
     window: float
     warmup: float
     congestion_control: tuple[str, ...] = ()
+    starved: str = ""
 
 
 @dataclass(frozen=True, slots=True)

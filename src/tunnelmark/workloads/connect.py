@@ -266,8 +266,8 @@ _FIRST = (
         primary=True,
         feels="longest",
     ),
-    Metric("warm", "ms", "first packet after idle time, one way", "lower", primary=True, feels="longest"),
-    Metric("usual", "ms", "median packet before it, one way", "lower", feels="delay"),
+    Metric("warm", "ms", "first packet after idle time, one way", "lower", "difference", primary=True, feels="longest"),
+    Metric("usual", "ms", "median packet before it, one way", "lower", "difference", feels="delay"),
 )
 
 

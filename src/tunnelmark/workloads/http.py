@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field, model_validator
 
-from tunnelmark.plan.fields import DurationText, MomentText, ShareText, SizeText
+from tunnelmark.plan.fields import DurationText, MomentText, OfPath, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
 from tunnelmark.vpns.base import Command, Hand, Options
 from tunnelmark.workloads import _nginx, _vegeta
@@ -31,7 +31,7 @@ class HttpOptions(Options):
     """
 
     rate: Annotated[int, Field(ge=1, le=50_000)] = 200
-    duration: DurationText = Duration(4)
+    duration: Annotated[DurationText, OfPath("cuts")] = Duration(4)
     warmup: MomentText = Duration(0.5)
     short: Annotated[SizeText, Field(le=10_000_000)] = Size(1000)
     long: Annotated[SizeText, Field(le=100_000_000)] = Size(256_000)
@@ -83,6 +83,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
             "ms",
             f"{words.get(name, 'longest')} latency of {kind} requests",
             "lower",
+            "difference",
             primary=primary,
             feels=_FEELS[name],
         )
@@ -138,7 +139,8 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     samples = _vegeta.generator(measured, attack)
     for kind in dict.fromkeys(chosen.cycle):
         samples += _samples(kind, [answer for answer in measured if answer.url.endswith(f"/{kind}")], attack.begins)
-    return Reading(samples=tuple(samples), window=attack.window, warmup=attack.begins)
+    starved = _vegeta.starved(measured, attack)
+    return Reading(samples=tuple(samples), window=attack.window, warmup=attack.begins, starved=starved)
 
 
 def _samples(kind: str, answers: Sequence[_vegeta.Answer], began: float) -> list[Sample]:

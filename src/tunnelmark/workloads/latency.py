@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
-from tunnelmark.plan.fields import DurationText, ShareText
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.plan.fields import DurationText, OfPath, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
@@ -62,7 +62,7 @@ class LatencyOptions(Options):
     )
     load_size: _probe.ProbeSize | Literal["full"] = "full"
     interval: Annotated[DurationText, Field(ge=0.0005)] = Duration(0.001)
-    duration: DurationText = Duration(3)
+    duration: Annotated[DurationText, OfPath("cuts")] = Duration(3)
 
     @model_validator(mode="after")
     def _probes_are_enough(self) -> LatencyOptions:
@@ -115,6 +115,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                     "ms",
                     f"{_WORDS[percentile]} of one-way delay {words}",
                     "lower",
+                    compare="difference",
                     primary=percentile == judged and way == "forward" and size == chosen.sizes[0],
                     feels=_FEELS[percentile],
                 )
@@ -202,20 +203,20 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
                 del at["p99_9"]
             samples += [Sample(_name(way, what, load, size), float(value)) for what, value in at.items()]
             samples.append(Sample(_name(way, "loss", load, size), lost))
-    samples += _of_load(said, chosen)
+    loads, starved = _of_load(said, chosen)
+    samples += loads
     late = max(one.late_ns["p99"] for one in ways.values()) / 1e6
     if late > _LATE_MS:
-        raise TrialVoid(
-            f"one probe of a hundred left {late:.0f} ms late or more: the sender was measured, not the path",
-            hint="its core was taken by other work or by the VPN itself; try on a quiet machine",
-        )
+        starved.append(f"one probe of a hundred left {late:.0f} ms late or more, which is part of its delay")
     samples.append(Sample("late_p99", late))
     spent = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.Trial))
-    return Reading(samples=tuple(samples), window=len(chosen.load) * float(chosen.duration), warmup=spent)
+    window = len(chosen.load) * float(chosen.duration)
+    return Reading(samples=tuple(samples), window=window, warmup=spent, starved="; ".join(starved))
 
 
-def _of_load(said: list[dict[str, object]], chosen: LatencyOptions) -> list[Sample]:
-    """What the path carried, and what each load was; TrialVoid if one was not what it should be."""
+def _of_load(said: list[dict[str, object]], chosen: LatencyOptions) -> tuple[list[Sample], list[str]]:
+    """What the path carried, and what each load was; and in words which of them was not what it should be."""
+    starved = []
     loads = {one.load: one for one in _probe.of_kind(said, "load", _Load)}
     samples = []
     for share in (share for share in chosen.load if share > 0):
@@ -223,16 +224,13 @@ def _of_load(said: list[dict[str, object]], chosen: LatencyOptions) -> list[Samp
         if load is None:
             raise OutputUnreadable(f"no load of {_said(share)} was printed", hint="see the raw output")
         if load.offered < _OFFERED * load.asked:
-            raise TrialVoid(
-                f"the load was only {load.offered:.0f} of {load.asked:.0f} datagrams/s, {_said(share)}",
-                hint="its core was taken by other work or by the VPN itself; try on a quiet machine",
-            )
+            starved.append(f"the load was only {load.offered:.0f} of {load.asked:.0f} datagrams/s, {_said(share)}")
         samples.append(Sample(f"offered_{_label(share)}", load.offered * load.size * 8))
         samples.append(Sample(f"lost_{_label(share)}", 100 * load.lost / load.sent))
     for one in _probe.of_kind(said, "capacity", _Capacity):
         samples.append(Sample("capacity", one.rate * one.size * 8))
         samples.append(Sample("limited", float(one.limit is not None)))
-    return samples
+    return samples, starved
 
 
 WORKLOAD = Workload(

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.plan.fields import DurationText, WholeSeconds
+from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
@@ -46,7 +46,7 @@ class PingOptions(Options):
     ] = (56,)
     interval: DurationText = Duration(0.01)
     spin: bool = False
-    duration: WholeSeconds = Duration(2)
+    duration: Annotated[WholeSeconds, OfPath("cuts")] = Duration(2)
 
     @model_validator(mode="after")
     def _probes_can_be_told_apart(self) -> PingOptions:
@@ -72,11 +72,11 @@ class _Probes:
 
 
 _METRICS = (
-    Metric("rtt_median", "ms", "median round-trip time", "lower", primary=True, feels="delay"),
-    Metric("rtt_mean", "ms", "mean round-trip time", "lower", feels="delay"),
-    Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower", feels="delay"),
-    Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower", feels="tail"),
-    Metric("rtt_max", "ms", "longest round-trip time", "lower", feels="longest"),
+    Metric("rtt_median", "ms", "median round-trip time", "lower", "difference", primary=True, feels="delay"),
+    Metric("rtt_mean", "ms", "mean round-trip time", "lower", "difference", feels="delay"),
+    Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower", "difference", feels="delay"),
+    Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower", "difference", feels="tail"),
+    Metric("rtt_max", "ms", "longest round-trip time", "lower", "difference", feels="longest"),
     Metric("loss", "%", "probes without an answer", "lower", compare="difference"),
     Metric("rtt", "ms", "round-trip time of each probe", "lower", feels="tail"),  # a series only
 )

@@ -14,10 +14,21 @@ from typing import Annotated, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.plan.fields import DurationText
+from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options, Says
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import (
+    DRIFT,
+    DRIFTS,
+    Endpoints,
+    Metric,
+    Program,
+    Reading,
+    Sample,
+    Traffic,
+    Workload,
+    check_warmup,
+)
 
 PROGRAM = "tunnelmark-quic"
 SERVER, CLIENT = "server", "client"
@@ -40,8 +51,8 @@ class QuicOptions(Options):
     datagrams to the kernel in one call (UDP GSO).
     """
 
-    duration: Annotated[DurationText, Field(le=3600)] = Duration(2)
-    warmup: DurationText = Duration(0.3)
+    duration: Annotated[DurationText, Field(le=3600), OfPath("transfer")] = Duration(2)
+    warmup: Annotated[DurationText, OfPath("transfer")] = Duration(0.3)
     handshakes: Annotated[int, Field(ge=1, le=1000)] = 5
     connections: Annotated[int, Field(ge=1, le=100)] = 1
     gso: bool = True
@@ -172,6 +183,8 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         Sample("cpu_server", (left[-1].cpu - left[0].cpu) / (received / 1e9)),
         Sample("cpu_client", (arrived[-1].cpu - arrived[0].cpu) / (received / 1e9)),
     ]
+    if len(arrived) > 2:
+        samples.append(Sample(DRIFT, _drift(arrived)))
     if calls:
         samples.append(Sample("datagrams_per_call", datagrams / calls))
     for before, after in pairwise(arrived):
@@ -230,6 +243,16 @@ def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
         ) from error
 
 
+def _drift(arrived: Sequence[_Arrived]) -> float:
+    """Goodput of the window's second half above that of its first, in per cent of their mean."""
+    middle = arrived[len(arrived) // 2]
+    first, second = (
+        (after.bytes - before.bytes) / (after.time - before.time)
+        for before, after in ((arrived[0], middle), (middle, arrived[-1]))
+    )
+    return 200 * (second - first) / (second + first)
+
+
 WORKLOAD = Workload(
     name="quic",
     title="QUIC download (quinn)",
@@ -248,6 +271,7 @@ WORKLOAD = Workload(
         Metric("datagrams_per_call", "datagrams", "UDP datagrams in one call to the kernel (GSO)", "higher"),
         Metric("cpu_server", "s/GB", "CPU of the sending program alone", "lower", feels="processor"),
         Metric("cpu_client", "s/GB", "CPU of the receiving program alone", "lower", feels="processor"),
+        DRIFTS,
     ),
     traffic=_traffic,
     read=_read,

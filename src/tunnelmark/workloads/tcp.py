@@ -13,23 +13,24 @@ from pydantic import BaseModel, Field, model_validator
 
 from tunnelmark.errors import WorkloadFailed
 from tunnelmark.lab.congestion import CUBIC, FREE_PORTS
-from tunnelmark.plan.fields import DurationText, WholeSeconds
+from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import DRIFT, DRIFTS, Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
 
 class TcpOptions(Options):
-    """`warmup` is the part of `duration` that is not measured: TCP's slow start.
+    """`warmup` is the part of `duration` that is not measured: TCP's slow start. Where they are not stated, they are as long
+    as the link asks for (`plan.lengths`), and these defaults at least.
 
     `flows`: `forward` from the first to the last node, `back` the other way, `both` at once, or `ring`: every node to the next
     one and back, all at once. `streams` is the number of connections of each flow. `congestion_control` other than CUBIC
     holds for these connections only; a VPN's own stay with CUBIC.
     """
 
-    duration: WholeSeconds = Duration(2)
-    warmup: DurationText = Duration(0.3)
+    duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(2)
+    warmup: Annotated[DurationText, OfPath("transfer")] = Duration(0.3)
     flows: Literal["forward", "back", "both", "ring"] = "forward"
     streams: Annotated[int, Field(ge=1, le=128)] = 1
     congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] = CUBIC
@@ -74,6 +75,15 @@ class _Flow(NamedTuple):
     sent: tuple[tuple[_Sent, ...], ...]
     mss: int
     algorithms: tuple[str, str]
+
+    def drift(self) -> float:
+        """Goodput of the window's second half above that of its first, in per cent of their mean."""
+        middle = len(self.received) // 2
+        first, second = (
+            sum(span.bytes for step in steps for span in step) / _iperf3.window(step[0] for step in steps)
+            for steps in (self.received[:middle], self.received[middle:])
+        )
+        return 200 * (second - first) / (second + first)
 
     def goodput(self) -> float:
         return sum(span.bytes for step in self.received for span in step) * 8 / self.seconds()
@@ -148,6 +158,8 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         Sample("mss", float(flows[0].mss)),
         Sample("pmtu", float(sent[-1].pmtu)),
     ]
+    if all(len(flow.received) > 1 for flow in flows):
+        samples.append(Sample(DRIFT, fmean(flow.drift() for flow in flows)))
     if len(flows) > 1:
         samples += [Sample("goodput_least", min(goodputs)), Sample("goodput_most", max(goodputs))]
     return Reading(
@@ -181,6 +193,7 @@ _METRICS = (
     Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower", feels="delay"),
     Metric("mss", "B", "payload of a full segment (MSS)", "higher", feels="counts"),
     Metric("pmtu", "B", "path MTU that the sender's TCP knew at the end", "higher", feels="counts"),
+    DRIFTS,
 )
 
 

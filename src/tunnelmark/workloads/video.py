@@ -15,7 +15,7 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, Field
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
-from tunnelmark.plan.fields import DurationText, RateText, WholeSeconds
+from tunnelmark.plan.fields import DurationText, OfPath, RateText, WholeSeconds
 from tunnelmark.units import Duration, Rate
 from tunnelmark.vpns.base import File, Options, Says, UdpPort
 from tunnelmark.workloads import _rist
@@ -96,7 +96,7 @@ class VideoOptions(Options):
     by then is lost. Without `picture` the clip is not compared after the transmission.
     """
 
-    duration: Annotated[WholeSeconds, Field(ge=2, le=300)] = Duration(6)
+    duration: Annotated[WholeSeconds, Field(ge=2, le=300), OfPath("cuts")] = Duration(6)
     rate: Annotated[RateText, Field(ge=500_000, le=40_000_000)] = Rate(3_300_000)
     buffer: Annotated[DurationText, AfterValidator(_kept)] = Duration(1)
     picture: bool = True

@@ -13,6 +13,8 @@ from tunnelmark.analyse.intervals import (
     paired_t,
     percentiles,
     share,
+    sign_interval,
+    student,
 )
 
 
@@ -86,9 +88,40 @@ def test_effects_without_spread_are_certain(effects, p):
     assert paired_t(effects) == p
 
 
-def test_corrected_is_benjamini_and_hochberg():
-    assert corrected([0.01, 0.02, 0.03, 0.5]) == pytest.approx((0.04, 0.04, 0.04, 0.5))
+def test_corrected_is_holm():
+    # Holm 1979: the smallest of m by m, the next by m - 1, and never less than the one before.
+    assert corrected([0.01, 0.02, 0.03, 0.5]) == pytest.approx((0.04, 0.06, 0.06, 0.5))
+    assert corrected([0.5, 0.01, 0.9]) == pytest.approx((1.0, 0.03, 1.0))
     assert corrected([]) == ()
+
+
+def test_holm_lets_any_false_alarm_pass_in_one_study_of_twenty_at_most():
+    random = np.random.default_rng(1979)
+    false = sum(min(corrected(p_values)) < 0.05 for p_values in random.uniform(size=(4_000, 30)))
+    assert false / 4_000 <= 0.06
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "held"), [(6, 0.05, 0.969), (8, 0.05, 0.992), (8, 0.10, 0.930), (5, 0.10, 0.938)]
+)
+def test_the_sign_interval_holds_the_median_exactly_as_often_as_thompson_says(n, level, held):
+    random = np.random.default_rng(1936)
+    found = [sign_interval(list(effects), level) for effects in random.standard_cauchy((6_000, n))]
+    assert np.mean([ends[0] <= 0 <= ends[1] for ends in found if ends]) == pytest.approx(held, abs=0.01)
+
+
+def test_the_sign_interval_bears_what_is_infinite_and_says_nothing_of_five_blocks():
+    assert sign_interval([float("-inf"), -0.1, -0.1, 0.0, 0.1, 0.2]) == (float("-inf"), 0.2)
+    assert sign_interval([0.1] * 5) is None
+
+
+def test_student_is_scipys_interval():
+    from scipy.stats import ttest_1samp
+
+    effects = [0.1, 0.4, -0.2, 0.3, 0.2]
+    expected = ttest_1samp(effects, 0.0).confidence_interval(0.9)
+    assert student(effects, 0.1) == pytest.approx((expected.low, expected.high))
+    assert student([0.1, 0.2]) is None
 
 
 def test_wilsons_interval_of_a_success_rate():

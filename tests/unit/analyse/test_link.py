@@ -146,7 +146,7 @@ class TestAStudy:
         assert {row.outcome for row in voided(healed).trials} == {"ok"}
         gate = gates(judge(healed))[-1]
         assert gate.passed
-        assert "1 of them only when looked at again (at first: rate a>b: 1)" in gate.explanation
+        assert "1 of the links only when looked at again (at first: rate a>b: 1)" in gate.explanation
         twice = replace(outside, proofs=(*outside.proofs, replace(outside.proofs[0], reason="rate a>b: 2")))
         assert {row.outcome for row in voided(twice).trials} == {"void"}
 
@@ -160,7 +160,7 @@ class TestAStudy:
         assert found.startswith("rate a>b")
         assert "distribution" not in found
 
-    def test_whose_link_showed_nothing_that_its_profile_states_is_not_seen(self):
+    def test_whose_link_showed_nothing_that_its_profile_states_is_not_tested(self):
         slow = "not judged: the sender reached 772 Mbit/s"
         rate, queue = (
             LinkLine("a>b", name, "", stated, 1.0, 0.9, 1.1, 0.5, None, f"{slow} and filled no queue")
@@ -171,13 +171,13 @@ class TestAStudy:
         gate = gates(judge(replace(proved, proofs=(proof,))))[-1]
         assert gate.passed is None
         assert gate.explanation == (
-            "not seen: rate a>b, queue a>b of gigabit (the sender reached 772 Mbit/s and filled no queue)"
+            "not tested: rate a>b, queue a>b of gigabit (the sender reached 772 Mbit/s and filled no queue)"
         )
         later = replace(proof, when="after", lines=(replace(rate, ok=True), queue))
         gate = gates(judge(replace(proved, proofs=(proof, later))))[-1]
-        assert gate.passed
-        assert "1 properties in 2 looks" in gate.explanation
-        assert "not seen: queue a>b of gigabit" in gate.explanation
+        assert gate.passed is None
+        assert "1 lines of 2 looks" in gate.explanation
+        assert "not tested: queue a>b of gigabit" in gate.explanation
 
     def test_whose_profile_states_nothing_has_nothing_to_see(self):
         gate = gates(judge(self.results("proved", -5)))[-1]

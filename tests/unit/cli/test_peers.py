@@ -41,7 +41,8 @@ def test_every_arm_but_the_kernel_s_belongs_to_a_peer(capsys: pytest.CaptureFixt
     assert cli.main(["peers", "list", "--json"]) == 0
     brought = {arm for row in json.loads(capsys.readouterr().out) for arm in row["arms"]}
     of_the_kernel = {name for name, (driver, _) in registry.arms().items() if driver.kernel}
-    assert set(registry.arms()) - brought == of_the_kernel | {"direct"}
+    ours = {"direct", *(name for name, (driver, _) in registry.arms().items() if driver.name == "anchor")}
+    assert set(registry.arms()) - brought == of_the_kernel | ours
 
 
 def test_a_peer_that_is_no_vpn_says_which_workload_runs_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def test_the_loops_are_no_other_work(monkeypatch: pytest.MonkeyPatch):
     """Ten seconds of two cores, all of it the loops' but for one second of another program."""
     monkeypatch.setattr("tunnelmark.run.machine.softirq.total", lambda: 0.0)
     monkeypatch.setattr(awake, "own_seconds", iter([5.0, 24.0]).__next__)
-    monkeypatch.setattr("tunnelmark.run.machine.time.process_time", lambda: 0.0)
+    monkeypatch.setattr(awake, "process_seconds", lambda: 0.0)
     monkeypatch.setattr("tunnelmark.run.machine.time.monotonic", iter([100.0, 110.0]).__next__)
     texts = iter(["cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  0 2000 0 0 0 0 0 0 0 0\n"])
     monkeypatch.setattr(machine, "_STAT", type("Stat", (), {"read_text": lambda self: next(texts)})())

@@ -18,7 +18,8 @@ FAST, SLOW = Rate.parse("1 Gbit/s"), Rate.parse("200 Mbit/s")
 
 
 def filled(share: float, rate: Rate = FAST) -> Look:
-    return Look(share * rate, 0.0)
+    """A look at a share of what an Ethernet of that rate carries in full frames."""
+    return Look(share * round(rate * 1514 / 1538), 0.0)
 
 
 def late(milliseconds: float, trouble: str | None = None) -> Look:

@@ -49,6 +49,6 @@ def test_labs_get_their_groups_below_the_one_that_is_named(tmp_path: Path, monke
     (tmp_path / "cpu" / "slow").mkdir(parents=True)
     (tmp_path / "unified").mkdir()
     monkeypatch.setattr(cgroups, "mounted", lambda: (tmp_path / "unified", tmp_path / "cpu"))
-    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu")
+    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu", tmp_path / "cpu")
     monkeypatch.setenv(cgroups.VARIABLE, "/slow")
-    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu" / "slow")
+    assert cgroups.find() == Hierarchies(tmp_path / "unified", tmp_path / "cpu" / "slow", tmp_path / "cpu")

@@ -7,13 +7,28 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.lab.capacity import Chosen, Late, Look
-from tunnelmark.lab.measured import Crypto, Measured, crypto, judge, least_delay, verdicts
+from tunnelmark.lab.measured import Measured, judge, least_delay, verdicts
 from tunnelmark.lab.wakeups import Wakeups
+from tunnelmark.lab.yardsticks import Length, Yardsticks
 from tunnelmark.units import Rate
 
 GOOD = Late(20_000, 3e-5, 9e-5, 7e-4)
 BAD = Late(20_000, 5e-4, 3.1e-3, 9e-3)
 QUIET = Wakeups(3e-5, 7e-5, 1.3e-3, 0.001)
+STICKS = Yardsticks(
+    core=1,
+    other=0,
+    lengths={
+        name: Length(value, value, value)
+        for name, value in {
+            "system call": 95.0,
+            "AES-128-GCM": 568.0,
+            "ChaCha20-Poly1305": 1195.8,
+            "veth": 1840.0,
+        }.items()
+    },
+    absent={"TUN read": "Operation not permitted", "TUN write": "Operation not permitted"},
+)
 FOUND = Measured(
     direct=Look(7.02e9, 6e5),
     direct_small=Look(7.9e7, 155_123.0),
@@ -21,7 +36,7 @@ FOUND = Measured(
     emulator_small=Look(4.9e7, 95_000.0, GOOD),
     busy=Look(9.4e7, 8e3, GOOD),
     filled=Chosen(Rate.parse("1 Gbit/s"), 7.02e9, True, {}),
-    crypto=Crypto(9.5e9, 2e10),
+    yardsticks=STICKS,
     asleep=QUIET,
     awake=QUIET,
     steal=0.001,
@@ -64,7 +79,9 @@ def test_the_least_delay_is_a_figure_of_which_the_lateness_is_little(late, delay
     assert str(least_delay(Late(1, 0.0, late, late))) == delay
 
 
-def test_ciphers_are_measured_on_real_packets():
-    found = crypto(0.02)
-    assert found.chacha > 1e6
-    assert found.aes > 1e6
+def test_ciphers_are_told_in_bits_of_what_is_encrypted():
+    assert FOUND.crypto.chacha == pytest.approx(9.5e9, rel=1e-3)
+    assert FOUND.crypto.aes == pytest.approx(2e10, rel=1e-3)
+    values = {check.name: check.value for check in judge(FOUND)}
+    assert values["ciphers"] == "one core: ChaCha20-Poly1305 9.5 Gbit/s, AES-128-GCM 20 Gbit/s"
+    assert values["one core"] == "system call 95 ns, veth 1.84 µs"

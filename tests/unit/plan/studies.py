@@ -26,10 +26,11 @@ class UdpOptions(PingOptions):
     rate: str = "100 Mbit/s"
 
 
-VPNS = ("direct", "wireguard-go", "tinc", "nebula", "yggdrasil")
+VPNS = ("direct", "anchor", "wireguard-go", "tinc", "nebula", "yggdrasil")
 CATALOGUE = Catalogue(
     vpns=dict.fromkeys(VPNS, Strict) | {"openvpn": OpenvpnOptions},
     workloads={"ping": PingOptions, "tcp": PingOptions, "udp": UdpOptions},
+    variants={"anchor-chacha20": ("anchor", {})},
 )
 FILES = Files((PACKAGED,))
 

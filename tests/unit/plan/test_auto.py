@@ -97,7 +97,8 @@ class TestAStudy:
     def test_offers_a_share_of_the_rate_of_each_link(self):
         fixed = fix(study('"auto", "fast-ethernet"'), {"auto": SLOW})
         offered = {(t.profile.name, t.use.options["rate"]) for t in order(fixed).trials}
-        assert offered == {("auto", "60 Mbit/s"), ("fast-ethernet", "30 Mbit/s")}
+        # Of what the link carries in full frames: 1514 of each 1538 bytes on Ethernet.
+        assert offered == {("auto", "59.0637 Mbit/s"), ("fast-ethernet", "29.5319 Mbit/s")}
 
     def test_cannot_offer_a_share_of_a_link_without_a_rate(self):
         with pytest.raises(PlanError, match="30 % of what") as caught:
@@ -106,7 +107,7 @@ class TestAStudy:
 
     def test_has_one_rate_for_all_arms(self):
         trials = order(fix(study(), {"auto": SLOW})).trials
-        assert {(t.profile.rate, t.use.options["rate"]) for t in trials} == {(200_000_000, "60 Mbit/s")}
+        assert {(t.profile.rate, t.use.options["rate"]) for t in trials} == {(200_000_000, "59.0637 Mbit/s")}
 
     def test_that_is_fixed_is_the_same_when_it_is_read_again(self, tmp_path):
         fixed = fix(study(), {"auto": SLOW})

@@ -9,14 +9,16 @@ from tunnelmark.plan.model import Arm
 from unit.plan.studies import CATALOGUE, FILES
 
 
-def test_it_holds_the_bare_link_twice_and_then_the_vpns():
+def test_it_holds_the_bare_link_and_the_first_vpn_twice():
     text = comparison(["tinc", "nebula"], FILES, CATALOGUE, profiles=["vdsl"], workloads=["tcp"], blocks=3, seed=9)
     study = parse_study(text, "compare", FILES, CATALOGUE)
     assert study.arms == (
         Arm("direct", "direct"),
         Arm("direct-again", "direct", same_as="direct"),
+        Arm("anchor-chacha20", "anchor"),
         Arm("tinc", "tinc"),
         Arm("nebula", "nebula"),
+        Arm("tinc-again", "tinc", same_as="tinc"),
     )
     assert [profile.name for profile in study.profiles] == ["vdsl"]
     assert [use.name for use in study.workloads] == ["tcp"]
@@ -29,11 +31,30 @@ def test_each_profile_is_a_condition_and_stands_once():
     assert [profile.name for profile in study.profiles] == ["wifi-good+gigabit", "vdsl"]
 
 
+def test_nodes_have_one_core_or_as_many_as_are_asked_for():
+    usual, asked = comparison(["tinc"], FILES, CATALOGUE), comparison(["tinc"], FILES, CATALOGUE, cores=3)
+    assert [parse_study(text, "compare", FILES, CATALOGUE).cores for text in (usual, asked)] == [1, 3]
+
+
 def test_names_that_stand_twice_count_once():
     text = comparison(["tinc", "direct", "tinc"], FILES, CATALOGUE)
     assert [arm.name for arm in parse_study(text, "compare", FILES, CATALOGUE).arms] == [
-        *("direct", "direct-again", "tinc"),
+        *("direct", "direct-again", "anchor-chacha20", "tinc", "tinc-again"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("vpns", "anchor", "expected"),
+    [
+        (["tinc"], False, ["tinc", "tinc-again"]),
+        (["tinc", "anchor"], True, ["tinc", "anchor", "tinc-again"]),
+        (["anchor-chacha20", "tinc"], True, ["anchor-chacha20", "tinc", "tinc-again"]),
+        (["anchor"], True, ["anchor"]),
+    ],
+)
+def test_the_anchor_can_be_left_out_and_one_that_is_named_is_enough(vpns, anchor, expected):
+    text = comparison(vpns, FILES, CATALOGUE, anchor=anchor)
+    assert [arm.name for arm in parse_study(text, "compare", FILES, CATALOGUE).arms][2:] == expected
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,13 @@ class TestTheQuickStudy:
     def test_is_what_the_readme_says(self):
         study = load_study("quick", FILES, CATALOGUE)
         assert [arm.name for arm in study.arms] == [
-            *("direct", "direct-again", "wireguard-go", "tinc", "openvpn", "nebula", "yggdrasil"),
+            *("direct", "direct-again", "anchor-chacha20", "wireguard-go", "tinc", "openvpn", "openvpn-again"),
+            *("nebula", "yggdrasil"),
         ]
+        assert study.arms[6] == Arm("openvpn-again", "openvpn", same_as="openvpn")
         assert study.arms[1] == Arm("direct-again", "direct", same_as="direct")
         assert [use.name for use in study.workloads] == ["ping", "tcp", "udp"]
-        assert study.blocks == 5
+        assert study.blocks == 8
         (auto,) = study.profiles
         assert (auto.name, auto.auto, str(auto.queue)) == ("auto", Rate.parse("1 Gbit/s"), "512 KiB")
 

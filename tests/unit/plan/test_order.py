@@ -17,8 +17,8 @@ def quick(seed: int = 1) -> Study:
 
 def test_every_block_holds_every_cell_once():
     plan = order(quick())
-    assert len(plan.trials) == 5 * 7 * 3
-    assert Counter(trial.block for trial in plan.trials) == dict.fromkeys(range(1, 6), 7 * 3)
+    assert len(plan.trials) == 8 * 9 * 3
+    assert Counter(trial.block for trial in plan.trials) == dict.fromkeys(range(1, 9), 9 * 3)
     assert len({trial.id for trial in plan.trials}) == len(plan.trials)
 
 
@@ -36,8 +36,8 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another():
 
 def test_each_block_is_shuffled_anew():
     cells = [trial.id.partition(".")[2] for trial in order(quick()).trials]
-    assert cells[:21] != cells[21:42]
-    assert sorted(cells[:21]) == sorted(cells[21:42])
+    assert cells[:27] != cells[27:54]
+    assert sorted(cells[:27]) == sorted(cells[27:54])
 
 
 def test_the_order_is_the_one_that_it_has_always_been():

@@ -205,16 +205,16 @@ def test_a_link_without_probes_has_a_table_and_no_figure():
     assert "The link gigabit, pair, property by property" in page
 
 
-def test_a_link_of_which_nothing_could_be_judged_is_not_seen():
+def test_a_link_of_which_nothing_could_be_judged_is_not_tested():
     look = proof("before", "proved", probes=False)
     blind = replace(look, lines=tuple(line for line in look.lines if line.ok is None))
     analysis = judge(replace(STUDY.results(), proofs=(blind,)))
     page = html.render(analysis)
     Page(page)
     assert page.count('aria-label="not seen">?<') == 1
-    assert "before the trials not seen" in page
-    assert "not seen: queue a&gt;b, queue b&gt;a of gigabit (the sender was slow)" in page
-    assert "❔ **the link is what it says**: not seen" in markdown.render(analysis)
+    assert "before the trials not tested" in page
+    assert "not tested: queue a&gt;b, queue b&gt;a of gigabit (the sender was slow)" in page
+    assert "❔ **the link is what it says**: not tested" in markdown.render(analysis)
 
 
 def test_a_link_outside_of_its_tolerance_voids_what_ran_on_it():

@@ -11,6 +11,7 @@ from tunnelmark.report import words
 GOODPUT = MetricInfo("goodput", "bit/s", "goodput", "higher", "ratio", True)
 RTT = MetricInfo("rtt", "ms", "round-trip time", "lower", "ratio", True)
 LOSS = MetricInfo("loss", "%", "loss", "lower", "difference", True)
+DELAY = MetricInfo("rtt", "ms", "round-trip time", "lower", "difference", True, feels="delay")
 JITTER = MetricInfo("jitter", "ms", "jitter", "lower", "difference", True)
 
 
@@ -33,6 +34,9 @@ def comparison(estimate, low=None, high=None):
         (LOSS, (-0.5, -1.0, 0.25), "−0.5 points [−1.0 to 0.2]"),
         (JITTER, (0.031, 0.02, 0.041), "+31 µs [20 to 41]"),
         (GOODPUT, (None,), ""),
+        (DELAY, (0.597, 0.57, 0.62), "+597 µs [570 to 620]"),
+        (DELAY, (12.3, 11.8, 12.9), "+12.3 ms [11.8 to 12.9]"),
+        (GOODPUT, (0.0, 0.0, 0.9), "0 % [0–90]"),
     ],
 )
 def test_an_effect_has_as_many_digits_as_it_deserves(metric, effect, text):

@@ -13,7 +13,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.grades import QUIET, Met, bounds, grade_of, graded, met
+from tunnelmark.run.grades import QUIET, Met, bounds, grade_of, graded, met, outside
 from tunnelmark.run.watch import watchers
 from tunnelmark.units import Duration, Share
 from tunnelmark.workloads.base import Feels, Metric
@@ -119,3 +119,11 @@ def test_every_judged_metric_of_time_says_what_it_feels():
         for each in watcher.metrics:
             if each.name.startswith("cpu"):
                 assert each.feels == "processor"
+
+
+def test_what_a_vpn_did_to_its_sender_is_a_result_and_what_the_machine_did_is_not():
+    lan, metrics = load_profile("lan", Files.standard()), (metric("transfer"),)
+    quiet, busy = (graded(metrics, lan, seen) for seen in (QUIETLY, replace(QUIETLY, others=2 * QUIET)))
+    assert outside(quiet, bare=False) == ""
+    assert "other work took 0.50 cores" in outside(busy, bare=False)
+    assert "the generator or the machine is at its end" in outside(quiet, bare=True)

@@ -87,12 +87,18 @@ class Links:
 
     def __init__(self, looks: int = 0) -> None:
         self.left = looks
+        self.halfway_after: list[int] = []
+        self.tried = 0
 
     def trouble(self, trial: Trial) -> str | None:
+        self.tried = max(self.tried, trial.block)
         return "the link unshaped was not what it says" if self.left else None
 
     async def again(self, trial: Trial) -> None:
         self.left -= 1
+
+    async def halfway(self) -> None:
+        self.halfway_after.append(self.tried)
 
 
 class Lab:
@@ -248,3 +254,11 @@ def test_the_order_of_second_attempts_is_another_shuffle_of_the_same_seed():
     block = study(1).trials
     assert again(study(1).study, block) == again(study(1).study, reversed(block))
     assert again(study(1).study, block) != list(block)
+
+
+@pytest.mark.parametrize(("blocks", "after"), [(3, []), (4, [2]), (5, [2])])
+def test_links_are_looked_at_in_the_middle_of_a_run_of_some_length(blocks, after, tmp_path, monkeypatch):
+    links = Links()
+    Lab({}, monkeypatch)
+    carried(study(blocks), tmp_path, links)
+    assert links.halfway_after == after

@@ -124,7 +124,7 @@ def test_series_begin_where_the_window_does():
 
 
 def test_every_watcher_is_whole():
-    assert {"cpu", "memory", "switches", "wire"} == set(light())
+    assert {"cpu", "limits", "memory", "switches", "wire"} == set(light())
     assert {"tcp", "syscalls"} <= set(watchers())
     names = [metric.name for one in watchers().values() for metric in one.metrics]
     assert len(names) == len(set(names)), "two watchers have a metric of one name"

@@ -26,6 +26,9 @@ type Checked = Result<(), Invalid>;
 /// The longest time a field in microseconds may hold: ten days, far inside a `u64` of nanoseconds.
 const LONGEST_US: u64 = 10 * 86_400 * 1_000_000;
 
+/// The shortest time in which a process in time may change: a link that was idle for days still catches up at once.
+const SHORTEST_US: f64 = 100.0;
+
 /// Every ordered pair of the 64 ports that a link may have.
 const MOST_DIRECTIONS: usize = 64 * 63;
 
@@ -130,7 +133,7 @@ impl Direction {
 impl Stages {
     fn check(&self, at: &str, netem: bool) -> Checked {
         if let Some(loss) = &self.loss {
-            check_loss(loss, &format!("{at}.loss"))?;
+            check_loss(loss, &format!("{at}.loss"), netem)?;
         }
         if let Some(chance) = &self.duplication {
             let at = format!("{at}.duplication");
@@ -171,7 +174,7 @@ impl Stages {
     }
 }
 
-fn check_loss(loss: &Loss, at: &str) -> Checked {
+fn check_loss(loss: &Loss, at: &str, netem: bool) -> Checked {
     match loss {
         Loss::Independent { probability: p, correlation: c } => {
             probability(at, "probability", *p)?;
@@ -193,6 +196,23 @@ fn check_loss(loss: &Loss, at: &str) -> Checked {
             }
             if p31 + p32 > 1.0 {
                 return refuse(format!("{at}.p32"), "p31 and p32 both leave state 3: their sum must not exceed 1");
+            }
+            Ok(())
+        }
+        Loss::Bursts { burst_us, every_us, probability: inside, outside } => {
+            if netem {
+                return refuse(format!("{at}.kind"), "netem has no bursts in time; use the stated model");
+            }
+            probability(at, "probability", *inside)?;
+            probability(at, "outside", *outside)?;
+            if !(SHORTEST_US..=LONGEST_US as f64).contains(burst_us) {
+                let why = format!("{burst_us} us is no burst; it must be from {SHORTEST_US} us to ten days");
+                return refuse(format!("{at}.burst_us"), why);
+            }
+            if !(burst_us + SHORTEST_US..=LONGEST_US as f64).contains(every_us) {
+                let why =
+                    format!("must leave at least {SHORTEST_US} us between bursts of burst_us, and end at ten days");
+                return refuse(format!("{at}.every_us"), why);
             }
             Ok(())
         }
@@ -273,6 +293,9 @@ fn check_jitter(jitter: &Jitter, delay_us: f64, at: &str, netem: bool) -> Checke
         return refuse(format!("{at}.jitter_us"), "netem's jitter ends at 2147483.647 us");
     }
     correlation(at, jitter.correlation)?;
+    if let Some(time) = jitter.correlation_time_us {
+        check_in_time(jitter, time, at, netem)?;
+    }
     if netem && jitter.keep_order == Some(true) {
         return refuse(
             format!("{at}.keep_order"),
@@ -307,6 +330,23 @@ fn check_jitter(jitter: &Jitter, delay_us: f64, at: &str, netem: bool) -> Checke
                 -least * size
             ),
         );
+    }
+    Ok(())
+}
+
+fn check_in_time(jitter: &Jitter, time: f64, at: &str, netem: bool) -> Checked {
+    let field = format!("{at}.correlation_time_us");
+    if netem {
+        return refuse(field, "netem's jitter is drawn for each packet; leave it out, or use the stated model");
+    }
+    if !(SHORTEST_US..=LONGEST_US as f64).contains(&time) {
+        return refuse(field, format!("{time} us must be from {SHORTEST_US} us to ten days"));
+    }
+    if jitter.correlation > 0.0 {
+        return refuse(format!("{at}.correlation"), "is from packet to packet; with correlation_time_us leave it out");
+    }
+    if jitter.distribution == Distribution::Table {
+        return refuse(field, "a table has steps, and jitter in time is smooth; take another distribution");
     }
     Ok(())
 }

@@ -86,6 +86,19 @@ pub enum Loss {
         #[serde(default)]
         p14: f64,
     },
+    /// Bursts in time: two states that hold for exponential times, whatever is sent meanwhile. Only in the stated model.
+    Bursts {
+        /// Mean length of a burst, in microseconds.
+        burst_us: f64,
+        /// Mean time from the start of a burst to the start of the next, in microseconds.
+        every_us: f64,
+        /// Probability that a packet is lost in a burst.
+        #[serde(default = "one")]
+        probability: f64,
+        /// Probability that a packet is lost outside of bursts.
+        #[serde(default)]
+        outside: f64,
+    },
     /// What was recorded, packet by packet.
     Pattern {
         /// `0` delivers and `1` loses.
@@ -183,6 +196,10 @@ pub struct Jitter {
     /// Lag-1 correlation of the delay, 0 to below 1.
     #[serde(default)]
     pub correlation: f64,
+    /// Makes the jitter a process in time: microseconds after which the normal variable below the distribution is
+    /// correlated by 1/e with what it was. Left out: every packet has its own. Not in netem's model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_time_us: Option<f64>,
     /// Whether a packet waits for the one before it. Left out: yes in the stated model; netem cannot, its
     /// jitter reorders (unless it has a rate).
     #[serde(default, skip_serializing_if = "Option::is_none")]

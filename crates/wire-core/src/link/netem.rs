@@ -11,7 +11,7 @@ impl Link {
         let phase = &self.phases[self.timeline.phase];
         // A duplicate re-enters at the root with duplication switched off.
         let duplicated = !copy && self.decider.duplicated(phase, n);
-        let lost = self.decider.lost(phase, n, copy);
+        let lost = self.decider.lost(phase, n, copy, now.saturating_sub(self.zero));
         let weight = u64::from(packet.weight);
         self.count_loss(lost, packet.weight);
         self.stats.duplicated += if duplicated { weight } else { 0 };

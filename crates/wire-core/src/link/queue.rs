@@ -13,6 +13,8 @@ struct Waiting {
     decision: Decision,
     /// Nothing behind it can leave before it does.
     in_order: bool,
+    /// Its delay is known only when it is through.
+    wanders: bool,
 }
 
 /// Packets that wait for serialisation.
@@ -66,12 +68,15 @@ impl Queue {
     }
 
     /// A time before which nothing that waits can leave. While order is kept, that is the head's start and its
-    /// delay, which spares the caller waking up for each start.
-    pub(super) fn next_departure(&self) -> Option<u64> {
+    /// delay, which spares the caller waking up for each start; with jitter in time it is the departure of the last
+    /// packet, `order`.
+    pub(super) fn next_departure(&self, order: u64) -> Option<u64> {
         let start = self.start()?;
         let head = self.waiting.front()?;
-        let delay = if self.out_of_order == 0 { head.decision.delay_ns.max(0) as u64 } else { 0 };
-        Some(start + delay)
+        if self.out_of_order > 0 {
+            return Some(start);
+        }
+        Some(if head.wanders { start.max(order) } else { start + head.decision.delay_ns.max(0) as u64 })
     }
 }
 
@@ -84,7 +89,7 @@ impl Link {
             return true;
         };
         let in_order = phase.keep_order && phase.reordering.is_none();
-        let waiting = Waiting { since: now, packet, decision, in_order };
+        let waiting = Waiting { since: now, packet, decision, in_order, wanders: phase.wander.is_some() };
         if self.queue.waiting.is_empty() && self.queue.free_at <= now {
             self.transmit(now, place, waiting);
             return true;

@@ -148,6 +148,7 @@ impl<'a> Netem<'a> {
                     _ => false,
                 }
             }
+            Some(Loss::Bursts { .. }) => unreachable!("netem has none"),
             Some(Loss::Pattern { pattern, repeat }) => {
                 let marks = pattern.as_bytes();
                 let n = n as usize;

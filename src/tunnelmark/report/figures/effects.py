@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from markupsafe import Markup
 
 from tunnelmark.analyse.model import Analysis, Cell, Setting
@@ -11,7 +13,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import view, words
 from tunnelmark.report.figures import svg
 
-_ROW, _TOP, _LEFT, _RIGHT, _RANK = 34.0, 30.0, 128.0, 500.0, 752.0
+_ROW, _TOP, _LEFT, _RIGHT, _RANK = 34.0, 30.0, 164.0, 500.0, 752.0
 
 
 def effects(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
@@ -46,8 +48,10 @@ def _row(analysis: Analysis, cell: Cell, axis: svg.Axis, y: float) -> list[str]:
     parts: list[str] = [svg.line(_LEFT, y, _RIGHT, y, "guide")]
     parts.append(svg.text(_LEFT - 12, y + 4.5, cell.arm, "arm", "end"))
     found = cell.against_direct
-    if found is not None and found.estimate is not None:
+    if found is not None and found.estimate is not None and isfinite(found.estimate):
         for block, value in zip(found.blocks, found.effects, strict=True):
+            if not isfinite(value):
+                continue
             place = y + 3.0 * ((block - 1) % 5 - 2)
             ring = svg.element("title", f"block {block}: {words.number(value)}")
             parts.append(svg.element("circle", ring, cx=axis(value), cy=place, r=2.4, class_="block"))
@@ -69,16 +73,16 @@ def _shown(cell: Cell) -> list[float]:
     if found is None:
         return []
     ends = [found.interval.low, found.interval.high] if found.interval else []
-    return [*found.effects, *ends]
+    # A ratio of zero, or to zero, has no place on a logarithmic axis; the words beside it tell of it.
+    ratio = cell.metric.compare == "ratio"
+    return [value for value in (*found.effects, *ends) if isfinite(value) and not (ratio and value <= 0)]
 
 
 def _said(cell: Cell) -> str:
     if cell.against_direct is None or cell.against_direct.estimate is None:
         return words.VERDICTS[cell.verdict]
-    said = words.effect(cell.metric, cell.against_direct)
-    return (
-        f"{said}, {words.VERDICTS[cell.verdict]}" if cell.verdict in ("tie", "cannot tell", "too few blocks") else said
-    )
+    zeros = f", 0 in {cell.zeros} of {len(cell.values)} blocks" if cell.zeros else ""
+    return words.judged(cell) + zeros + (", unreliable" if cell.unreliable else "")
 
 
 def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:

@@ -50,7 +50,7 @@ def _panel(looks: Sequence[LinkProof], way: str, x0: float, largest: float, most
     for tick in across.ticks(5):
         parts.append(svg.text(across(tick), low + _LOSS + 16, f"{tick:.3g} s", "note", "middle"))
     for look in looks:
-        kind = "line direct" if look.when == "after" else "line median"
+        kind = "line median" if look.when in ("before", "alone") else "line direct"
         points = look.series.get(way, ())
         for edge in ("least", "largest"):
             found = [(across(p.time), delay(value)) for p in points if (value := getattr(p, edge)) is not None]

@@ -84,12 +84,14 @@ class Seen:
     """What a watcher saw in one trial.
 
     A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
-    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by whoever calls it.
+    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by whoever calls it. `limits`
+    say what held the traffic back (`limits`), which no arm is compared by.
     """
 
     samples: tuple[Sample, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     cpu: float = 0.0
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 class Eye(Protocol):

@@ -1,0 +1,52 @@
+"""Whether the machine itself changed while a run lasted: its yardsticks before the trials against those after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunnelmark.record.results import Results, YardstickRow
+
+MARGIN = 0.25
+"""A yardstick has moved when it takes a quarter longer or shorter, and its quartiles before and after lie apart.
+
+Chosen, not measured on a quiet machine: beyond the fifth by which a result may be moved before it is void (`run.grades`). Other
+work moves yardsticks, too: docs/limitations.md has how often.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A yardstick that took `before` nanoseconds at first and `after` at the end."""
+
+    name: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """By how much it grew, as a share: 0.5 is half as long again, -0.5 half as long."""
+        return self.after / self.before - 1
+
+
+def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
+    """The first look and the last one after it; None where a run has not both."""
+    before = next((row for row in results.yardsticks if row.when == "before" and row.lengths), None)
+    after = next((row for row in reversed(results.yardsticks) if row.when == "after" and row.lengths), None)
+    return None if before is None or after is None or after.started < before.started else (before, after)
+
+
+def moved(results: Results) -> tuple[Moved, ...]:
+    """The yardsticks that say that the machine was another one at the end, those that moved most first."""
+    if (both := ends(results)) is None:
+        return ()
+    before, after = both
+    found = []
+    for name in before.lengths.keys() & after.lengths.keys():
+        first, last = before.lengths[name], after.lengths[name]
+        if first.value <= 0 or last.value <= 0:
+            continue
+        apart = first.high < last.low or last.high < first.low
+        ratio = last.value / first.value
+        if apart and max(ratio, 1 / ratio) > 1 + MARGIN:
+            found.append(Moved(name, first.value, last.value))
+    return tuple(sorted(found, key=lambda each: (-max(each.change, -each.change / (1 + each.change)), each.name)))

@@ -1,0 +1,87 @@
+"""Holds what the emulator counted in a run's own traffic against the profile: a look's few thousand probes meet no rare loss. Pure.
+
+All arms of a block meet the same decisions, packet by packet, so of each block only the attempt with most packets counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunnelmark.analyse.linkexpect import SPREADS
+from tunnelmark.record.results import LinkPart, PartVerdict, Results
+from tunnelmark.run.outcome import Counted
+
+_MISSED = 1.645
+"""Standard deviations below the mean that 5 % of counts lie: a wrong link must be beyond the bound by as much (power 95 %)."""
+
+_GRAIN = 2.0  # packets more or fewer that are always chance
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count of struck packets among those offered one way, beside what the profile makes of it.
+
+    `spread` is by how much more than a binomial's the count's variance is (runs of losses come together).
+    """
+
+    part: str
+    offered: int
+    struck: int
+    share: float
+    spread: float
+
+    def deviation(self, share: float) -> float:
+        """The standard deviation of the count, in packets, on a link that strikes this share."""
+        return math.sqrt(self.offered * share * (1 - share) * self.spread)
+
+    @property
+    def room(self) -> float:
+        """Packets by which the count may be off on a link that is as its profile says."""
+        return SPREADS * self.deviation(self.share) + _GRAIN
+
+    @property
+    def inside(self) -> bool:
+        """Whether the count is what the profile's own chance makes."""
+        return abs(self.struck - self.offered * self.share) <= self.room
+
+    @property
+    def tells(self) -> bool:
+        """Whether neither a link that strikes nothing nor one that strikes twice as often would pass."""
+        twice = min(2 * self.share, 1.0)
+        beyond = self.offered * (twice - self.share) - self.room - _MISSED * self.deviation(twice)
+        return beyond > 0 and self.offered * self.share > self.room
+
+
+def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
+    """What the counts of all trials show of each profile on each topology: both names, and the part."""
+    largest: dict[tuple[str, str, str, int], tuple[Counted, bool]] = {}
+    for row in results.trials:
+        for one in row.counted:
+            key = row.profile, row.topology, one.way, row.block
+            if key not in largest or one.offered > largest[key][0].offered:
+                largest[key] = one, row.link.partition(">")[0] == one.way.partition(">")[0]
+    strikes = {profile.name: profile.strikes for profile in results.plan.profiles}
+    summed: dict[tuple[str, str, str, bool], list[Counted]] = {}
+    for (profile, topology, way, _), (one, forward) in largest.items():
+        summed.setdefault((profile, topology, way, forward), []).append(one)
+    for (profile, topology, way, forward), ones in summed.items():
+        for count in counts(strikes[profile][0 if forward else 1], ones):
+            follows = f"{count.offered * count.share:,.0f} +- {count.room:,.0f} follow from the profile"
+            said = f"the emulator counted {count.struck:,} of {count.offered:,} packets of the trials, {follows}"
+            verdict: PartVerdict = "outside" if not count.inside else "shown" if count.tells else "not tested"
+            yield profile, topology, LinkPart(way, count.part, verdict, said)
+
+
+def counts(strikes: Mapping[str, float], ones: Sequence[Counted]) -> Iterator[Count]:
+    """The counts of which a direction's profile says what share they should be."""
+    offered, lost = sum(one.offered for one in ones), sum(one.lost for one in ones)
+    runs = sum(one.loss_runs for one in ones)
+    for part, share in strikes.items():
+        if part == "loss":
+            # Runs of geometric lengths with mean L: the variance of their sum is 2 L - 1 times that of as many single losses.
+            yield Count(part, offered, lost, share, max(2 * lost / runs - 1, 1.0) if runs else 1.0)
+        else:
+            struck = sum(one.duplicated if part == "duplication" else one.corrupted for one in ones)
+            yield Count(part, offered - lost, struck, share, 1.0)

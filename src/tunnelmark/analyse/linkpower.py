@@ -1,0 +1,165 @@
+"""What a look at a link could have found wrong: a part of a profile that would look the same without it is not shown. Pure.
+
+For each part that a direction states, links that are wrong in it are simulated, and looked at as the real one is: one without
+the part, one with twice the losses, with 0.7 times the jitter, and so on. A part is *tested* by a look that finds each of
+these outside in at least `FOUND` of all cases (the power of the test); a look that cannot fail shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from tunnelmark.analyse.linkexpect import Expected, expect, serial_of, simulated
+from tunnelmark.analyse.linkmodel import Floats, Model
+from tunnelmark.analyse.linkwords import verdict
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkLine, LinkPart
+from tunnelmark.run.probes import Pace
+from tunnelmark.units import Duration, Share
+
+FOUND = 0.95
+"""The share of looks that must find a wrong link, or they do not test what is wrong with it."""
+
+_LOOKS = 40  # simulated looks at each wrong link: of 40 with a power of 0.95 two are missed
+_START = 0.02  # seconds from the link's zero to the first probe
+_TRACE = "not tested: the wait for an opportunity to send depends on when the trace began"
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "delay": ("delay_mean", "delay_p50", "delay_p05"),
+    "jitter": ("delay_sd", "delay_p99", "delay_lag1", "ipdv_1", "ipdv_20", "distribution"),
+    "loss": ("loss", "burst"),
+    "duplication": ("duplicated",),
+    "corruption": ("corrupted",),
+    "order": ("skipped", "reordered", "early", "displaced"),
+    "cuts": ("loss", "burst"),
+}
+"""The parts of a profile that probes meet, and the lines that speak of each before all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A link that is wrong in one part: how, in words, and what it does instead."""
+
+    part: str
+    words: str
+    way: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What looks at a wrong link find: for each simulated look the lines that are outside."""
+
+    wrong: Wrong
+    looks: tuple[frozenset[str], ...]
+
+    def power(self, judged: frozenset[str]) -> float:
+        """The share of looks that find it, where only these lines are judged."""
+        return sum(not judged.isdisjoint(each) for each in self.looks) / len(self.looks)
+
+
+def wrongs(way: Direction) -> Iterator[Wrong]:
+    """The wrong links that a look at this direction is to tell from it."""
+    if way.delay:
+        yield Wrong("delay", "no delay", replace(way, delay=None))
+    if way.jitter is not None:
+        yield Wrong("jitter", "no jitter", replace(way, jitter=None))
+        smaller = replace(way.jitter, size=type(way.jitter.size)(0.7 * way.jitter.size))
+        yield Wrong("jitter", "0.7 times the jitter", replace(way, jitter=smaller))
+    if way.loss is not None:
+        yield Wrong("loss", "no loss", replace(way, loss=None))
+        if (doubled := _doubled(way.loss)) is not None:
+            yield Wrong("loss", "twice the losses", replace(way, loss=doubled))
+        if isinstance(way.loss, GilbertElliott | Bursts):
+            yield Wrong("loss", "losses that do not come in bursts", replace(way, loss=Chance(Share(way.loss.lost))))
+    if (chance := way.duplication) is not None:
+        yield Wrong("duplication", "no copies", replace(way, duplication=None))
+        yield Wrong("duplication", "twice the copies", replace(way, duplication=_twice(chance)))
+    if (chance := way.corruption) is not None:
+        yield Wrong("corruption", "no corruption", replace(way, corruption=None))
+        yield Wrong("corruption", "twice the corruption", replace(way, corruption=_twice(chance)))
+    if way.reordering is not None:
+        yield Wrong("order", "no packet that overtakes", replace(way, reordering=None))
+    if way.jitter is not None and way.jitter.keep_order is False:
+        yield Wrong("order", "jitter that keeps the order", replace(way, jitter=replace(way.jitter, keep_order=True)))
+    if way.blackouts or (way.schedule is not None and any(step.down for step in way.schedule.steps)):
+        yield Wrong("cuts", "no cut", replace(way, blackouts=(), schedule=None))
+
+
+def _twice(chance: Chance) -> Chance:
+    return replace(chance, probability=Share(min(2 * chance.probability, 1.0)))
+
+
+def _doubled(loss: Loss) -> Loss | None:
+    match loss:
+        case Chance():
+            return _twice(loss)
+        case GilbertElliott():
+            return replace(loss, p=Share(min(2 * loss.p, 1.0)))
+        case Bursts() if loss.every > 2 * loss.burst:
+            return replace(loss, every=Duration(loss.every / 2))
+        case FourState():
+            return replace(loss, p13=Share(min(2 * loss.p13, 1.0)), p14=Share(min(2 * loss.p14, 1.0)))
+    return None
+
+
+@cache
+def finds(model: Model, way: Direction, serial: float, count: int, interval: float) -> tuple[Tested, ...]:
+    """What a look of so many probes, so many seconds apart, finds of each wrong link."""
+    sent = moments(count, interval)
+    expected = expect(model, way, sent, serial=serial)
+    return tuple(
+        Tested(wrong, looks_at(wrong.way, model, way, serial, sent, expected, _LOOKS, seed))
+        for seed, wrong in enumerate(wrongs(way), 1000)
+    )
+
+
+def moments(count: int, interval: float) -> Floats:
+    """When a look sends its probes, in seconds since the link's zero."""
+    return _START + interval * np.arange(count, dtype=np.float64)
+
+
+def looks_at(
+    truth: Direction,
+    model: Model,
+    way: Direction,
+    serial: float,
+    sent: Floats,
+    expected: Expected,
+    looks: int,
+    seed: int,
+) -> tuple[frozenset[str], ...]:
+    """For each of so many simulated looks at a link that does `truth`, the lines that are outside for who expects `way`."""
+    rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial)
+    return tuple(expected.outside(replace(row, ceiling=expected.ceiling)) for row in rows)
+
+
+def parts(
+    way: str, profile: Profile, direction: Direction, pace: Pace | None, lines: Sequence[LinkLine]
+) -> Iterator[LinkPart]:
+    """What a look has shown of each part that a direction states, by its lines that were judged."""
+    mine = {line.name: line for line in lines if line.way == way}
+    judged = frozenset(name for name, line in mine.items() if line.ok is not None)
+    if direction.rate_trace is not None and pace is not None:
+        yield from (
+            LinkPart(way, part, "not tested", _TRACE) for part in dict.fromkeys(w.part for w in wrongs(direction))
+        )
+    elif pace is not None:
+        weakest: dict[str, tuple[float, str]] = {}
+        for each in finds(profile.model, direction, serial_of(profile, direction), pace.count, pace.interval):
+            power = each.power(judged)
+            if power < weakest.get(each.wrong.part, (2.0, ""))[0]:
+                weakest[each.wrong.part] = power, each.wrong.words
+        for part, (power, words) in weakest.items():
+            found = f"a look of {pace.count} probes finds {words} in {100 * power:.0f} of 100 cases"
+            if any(mine[name].ok is False for name in PARTS[part] if name in mine):
+                yield LinkPart(way, part, "outside", found)
+            else:
+                yield LinkPart(way, part, "shown" if power >= FOUND else "not tested", found)
+    for part in ("rate", "queue"):
+        if (line := mine.get(part)) is not None:
+            yield LinkPart(way, part, verdict(line), line.note.removeprefix("not judged: "))

@@ -1,0 +1,55 @@
+"""How far a multiple of the anchor moves from one machine to another: what no single run can know of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The standard deviation of the difference of log multiples of one arm on two machines, without the runs' own noise.
+
+    `freedom`: degrees of freedom of that estimate, for Student's t. `source` says in words what was compared.
+    """
+
+    deviation: float
+    freedom: float
+    source: str
+
+
+BETWEEN = Between(0.078, 9.4, "one machine of two cores under quotas of 35 and 70 % of its CPU time")
+"""Fitted by `bench/anchor.py` on 2026-11-23: ten VPNs, TCP over a gigabit, five blocks in each setting, one virtual machine of two cores (AMD EPYC,
+Linux 6.18). It is judged by the pair that it was not made of: the machine as it is predicts itself under a quota of 50 %, where the anchor
+had two thirds of its goodput, for 9 of 10 VPNs. Of all twelve ways in which one of four settings predicts another by what the other two
+differ, each held 9 or 10 of 10. It does not cover a machine so overloaded that single trials break down."""
+
+
+def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> Between:
+    """The deviation between two machines, from log multiples of several arms (rows) on several machines (columns).
+
+    `noise` holds the variance of each of them through the run's own scatter. A two-way analysis of variance without repetition
+    (Snedecor and Cochran, Statistical Methods, chapter 14): what all arms share on a machine, which is the anchor's own deviation, has as many
+    degrees of freedom as there are machines less one, and what is left one for each arm less one as often. Their sum has
+    Satterthwaite's (1946). ValueError with fewer than two arms or machines.
+    """
+    arms, machines = len(multiples), len(multiples[0]) if multiples else 0
+    if arms < 2 or machines < 2:
+        raise ValueError("what is between machines needs two arms on two machines at least")
+    rows = [fmean(row) for row in multiples]
+    columns = [fmean(row[place] for row in multiples) for place in range(machines)]
+    whole = fmean(rows)
+    left = sum(
+        (value - rows[arm] - columns[place] + whole) ** 2
+        for arm, row in enumerate(multiples)
+        for place, value in enumerate(row)
+    ) / ((arms - 1) * (machines - 1))
+    shared = arms * sum((column - whole) ** 2 for column in columns) / (machines - 1)
+    # Mean squares estimate own + noise, and own + noise + arms x common; both in units of one machine's variance.
+    weights = ((shared, 1 / arms, machines - 1), (left, 1 - 1 / arms, (arms - 1) * (machines - 1)))
+    total = sum(square * weight for square, weight, _ in weights)
+    freedom = total**2 / sum((square * weight) ** 2 / count for square, weight, count in weights) if total > 0 else 1.0
+    own = max(total - fmean(value for row in noise for value in row), 0.0)
+    return Between(sqrt(2 * own), freedom, source)

@@ -1,0 +1,37 @@
+"""Says which windows were not stationary: the halves of a transfer's window differ by more than a tenth, beyond noise. Pure.
+
+A mean over slow start, or over a queue that still fills, is no property of the arm but of how long the trial was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from tunnelmark.analyse.intervals import interval
+from tunnelmark.analyse.model import Analysis, Cell
+from tunnelmark.workloads.base import DRIFT
+
+UNSTEADY = 10.0
+"""Per cent of their mean by which the halves of a window must differ to be said to."""
+
+
+def unsteady(analysis: Analysis, cell: Cell) -> float | None:
+    """By how many per cent of the mean the second half was above the first; None where the window was stationary.
+
+    The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must leave out zero; with fewer blocks
+    than an interval needs nothing is said. Of metrics in bit/s only, for the halves are those of the goodput.
+    """
+    if cell.metric.unit != "bit/s" or not cell.metric.primary:
+        return None
+    drifts = (each for each in analysis.cells_of(cell.setting, DRIFT) if each.arm == cell.arm)
+    values = [each.value for drift in drifts for each in drift.values]
+    return moved(values, analysis.results.plan.seed)
+
+
+def moved(drifts: Sequence[float], seed: int) -> float | None:
+    """The mean of what each block drifted, in per cent, if it is beyond `UNSTEADY` and beyond chance; else None."""
+    around = interval(drifts, (seed,))
+    if around is None or around.low <= 0 <= around.high or abs(fmean(drifts)) <= UNSTEADY:
+        return None
+    return fmean(drifts)

@@ -1,0 +1,108 @@
+"""The kernel's threads that work for nodes, `ksoftirqd` and the workers bound to a core: which there are, and their weight.
+
+They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work queue). No
+control group may hold them (cgroup_procs_write_start refuses PF_NO_SETAFFINITY), so beside a lab, whose group has the largest
+weight, they had 1 part in 50 to 128 of a busy core where a host gives them about half. While a lab stands they get a nice value
+that is worth as much as the lab (`fairness`); the janitor gives it, also to workers that are born meanwhile, and takes it back,
+however the command ends. Only threads with the kernel's own nice value of 0 are touched: another one is somebody's decision.
+
+This module imports nothing of the project, because the janitor runs with nothing installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_NAME = re.compile(r"(ksoftirqd|kworker)/(\d+)(?::\d+(H?)(?:[-+].*)?)?")
+"""As /proc/PID/comm has them: `ksoftirqd/1`, `kworker/1:0-events`, `kworker/1:0H`; not `kworker/u4:1`, which runs anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread of the kernel that is bound to a core; `high`: a worker to which the kernel itself gives the highest weight."""
+
+    kind: str  # ksoftirqd, kworker
+    core: int
+    high: bool = False
+
+
+def read(comm: str) -> Thread | None:
+    """The thread that has this name, if it is one of those."""
+    found = _NAME.fullmatch(comm.strip())
+    if found is None or (found[1] == "kworker") != (found[3] is not None):
+        return None
+    return Thread(found[1], int(found[2]), found[3] == "H")
+
+
+class Census:
+    """Which of these threads there are; each process is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Thread | None] = {}
+
+    def look(self) -> Mapping[int, Thread]:
+        """The threads by process number; none where /proc does not show the kernel's threads, as in a container."""
+        there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        self._known = {
+            process: self._known[process] if process in self._known else thread(process) for process in there
+        }
+        return {process: found for process, found in self._known.items() if found is not None}
+
+
+def thread(process: int) -> Thread | None:
+    """The thread with that process number; None if it is none of these, or has ended."""
+    try:
+        if os.readlink(f"/proc/{process}/exe"):
+            return None  # a program, whatever it calls itself: the kernel's threads have none
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return None
+    try:
+        with open(f"/proc/{process}/comm") as file:
+            return read(file.read())
+    except OSError:
+        return None
+
+
+class Raised:
+    """Threads that have another nice value for a while."""
+
+    def __init__(self, nice: int) -> None:
+        self._nice = nice
+        self._census = Census()
+        self._held: set[int] = set()
+
+    def raise_all(self) -> None:
+        """Give the nice value to every thread that has the kernel's own; to be called again and again, for new ones are born."""
+        for process, found in self._census.look().items():
+            if not found.high and change(process, 0, self._nice):
+                self._held.add(process)
+
+    def restore(self) -> None:
+        """Give those back the kernel's own value."""
+        for process in self._held:
+            if thread(process) is not None:  # else it has ended, and its number may be another's
+                change(process, self._nice, 0)
+        self._held.clear()
+
+
+def restore_all(nice: int) -> None:
+    """Give the kernel's own value back to every thread that has this one: what a janitor that was killed has left."""
+    for process, found in Census().look().items():
+        if not found.high:
+            change(process, nice, 0)
+
+
+def change(process: int, was: int, now: int) -> bool:
+    """Set a process's nice value, if it is what it should be before; whether it was, and could be set."""
+    try:
+        if was == now or os.getpriority(os.PRIO_PROCESS, process) != was:
+            return False
+        os.setpriority(os.PRIO_PROCESS, process, now)
+    except OSError:  # it has just ended
+        return False
+    return True

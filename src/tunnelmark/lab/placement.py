@@ -1,0 +1,146 @@
+"""Decides which cores belong to which node, to the links and to the command; pure, so that it can be tried on any machine.
+
+A *core* is what the kernel schedules on: a thread of a processor's core where it has several. The rules, in their order:
+
+1. Both ends of the measured path, the first node and the last, never share a core while there are two.
+2. From three cores on one belongs to the links and the command, and to no node.
+3. Every node has the same number of cores, the one that was asked for, however large the machine is; fewer only where they
+   do not suffice (`short`).
+4. Two nodes are never on threads of one processor core while a whole one is free. A node that has several cores takes whole
+   processor cores.
+5. Where there are more nodes than cores, the nodes between the ends share what the ends leave; only with two cores for
+   nodes they share the ends' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Whole = tuple[int, ...]
+"""A processor core: the numbers of its threads, one where it has a single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Whose core is whose; `links` are those of the emulators and of the middle node, `command` where the command may run.
+
+    `asked` is the number of cores that a node should have. A machine with fewer than three cores has none to spare: the
+    links then use a node's, and the command runs anywhere.
+    """
+
+    nodes: Mapping[str, tuple[int, ...]]
+    links: tuple[int, ...]
+    command: tuple[int, ...]
+    asked: int
+
+    @property
+    def each(self) -> int:
+        """How many cores each node has."""
+        return len(next(iter(self.nodes.values())))
+
+    @property
+    def short(self) -> bool:
+        """Whether the nodes have fewer cores than was asked for."""
+        return self.each < self.asked
+
+    @property
+    def shared(self) -> Mapping[int, tuple[str, ...]]:
+        """The nodes of each core that belongs to several."""
+        holders: dict[int, list[str]] = {}
+        for node, cores in self.nodes.items():
+            for core in cores:
+                holders.setdefault(core, []).append(node)
+        return {core: tuple(nodes) for core, nodes in sorted(holders.items()) if len(nodes) > 1}
+
+    @property
+    def links_apart(self) -> bool:
+        """Whether the cores of the links belong to no node."""
+        return not set(self.links) & {core for cores in self.nodes.values() for core in cores}
+
+    @property
+    def ends_share(self) -> bool:
+        """Whether both ends of the measured path have a core in common."""
+        first, *_, last = self.nodes.values()
+        return bool(set(first) & set(last))
+
+    def plain(self) -> dict[str, Any]:
+        """As a JSON object, for the record."""
+        return {
+            "cores_per_node": self.each,
+            "cores_per_node_asked": self.asked,
+            "nodes": {node: list(cores) for node, cores in self.nodes.items()},
+            "links": list(self.links),
+            "links_apart": self.links_apart,
+            "command": list(self.command),
+            "ends_share": self.ends_share,
+            "shared": {str(core): list(nodes) for core, nodes in self.shared.items()},
+        }
+
+
+def place(nodes: Sequence[str], wholes: Sequence[Whole], *, each: int = 1, links: int = 1) -> Placement:
+    """Where the nodes of a topology run, whose first and last are the ends, on a machine of these processor cores.
+
+    `each` is the number of cores that a node should have, `links` how many programs carry links: each gets a processor core of
+    its own where such are left. ValueError for fewer than two nodes, no core at all, or a number below one.
+    """
+    if len(nodes) < 2 or not any(wholes) or min(each, links) < 1:
+        raise ValueError(f"{len(nodes)} nodes with {each} cores each cannot be placed on {len(wholes)} processor cores")
+    machine = sorted(tuple(sorted(threads)) for threads in wholes if threads)
+    count = sum(map(len, machine))
+    for_nodes = count - 1 if count >= 3 else count
+    number = min(each, for_nodes // len(nodes))
+    order = (nodes[0], nodes[-1], *nodes[1:-1])
+    held = _apart(order, machine, number) if number else _shared(order, _by_thread(machine)[:for_nodes])
+    own = {node: tuple(sorted(held[node])) for node in nodes}
+    taken = {core for cores in own.values() for core in cores}
+    free = [core for core in _by_thread(machine) if core not in taken]
+    if not free:
+        return Placement(own, (_least_loaded(own, order),), tuple(sorted(taken)), each)
+    idle = [threads for threads in machine if not taken & set(threads)]
+    # Without an idle processor core the last thread: the ends have the first cores, whose other threads come first.
+    carriers = tuple(threads[0] for threads in idle[: links if len(idle) > links else 1]) or (free[-1],)
+    # Idle threads beside a node's stay idle; the command rather shares with the links.
+    rest = tuple(core for threads in idle if threads[0] not in carriers for core in threads)
+    return Placement(own, carriers, tuple(sorted(rest)) or carriers, each)
+
+
+def _by_thread(machine: Sequence[Whole]) -> list[int]:
+    """All cores: the first thread of every processor core, then the second ones, and so on."""
+    most = max(map(len, machine))
+    return [threads[place] for place in range(most) for threads in machine if place < len(threads)]
+
+
+def _apart(order: Sequence[str], machine: Sequence[Whole], number: int) -> dict[str, list[int]]:
+    """So many cores for each node, none of them another's: whole processor cores as long as there are enough, then threads."""
+    unused, spare = list(machine), list[int]()
+    held: dict[str, list[int]] = {}
+    for node in order:
+        mine: list[int] = []
+        while unused and len(mine) < number:
+            whole = unused.pop(0)
+            wanted = number - len(mine)
+            mine += whole[:wanted]
+            spare[:0] = whole[wanted:]  # threads beside the ends' are taken last
+        while len(mine) < number:
+            mine.append(spare.pop(0))
+        held[node] = mine
+    return held
+
+
+def _shared(order: Sequence[str], seats: Sequence[int]) -> dict[str, list[int]]:
+    """One core for each node where there are fewer: the ends have one each, the others what is left, turn by turn."""
+    source, target, *others = order
+    between = seats[2:] or seats
+    held = {source: [seats[0]], target: [seats[min(1, len(seats) - 1)]]}
+    return held | {node: [between[turn % len(between)]] for turn, node in enumerate(others)}
+
+
+def _least_loaded(own: Mapping[str, Sequence[int]], order: Sequence[str]) -> int:
+    """The core with the fewest nodes, rather the receiving end's: sending, which has the generator, is mostly the more work."""
+    loads: dict[int, int] = {}
+    for node in (order[1], order[0], *order[2:]):
+        for core in own[node]:
+            loads[core] = loads.get(core, 0) + 1
+    return min(loads, key=loads.__getitem__)

@@ -1,0 +1,180 @@
+"""How long a trial must be on a link: slow start behind it, enough round trips, and every cut met. Pure.
+
+A workload whose options say which of their durations follow the link (`fields.OfPath`) gets these where a study states none.
+What a study states is kept, and is told to be short where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from tunnelmark.plan.fields import OfPath
+from tunnelmark.plan.impairments import FRAME, Blackout, Bursts, Chance
+from tunnelmark.plan.problems import Problems
+from tunnelmark.units import Duration
+
+if TYPE_CHECKING:
+    from tunnelmark.plan.model import Profile, Use
+
+ROUNDS = 20
+"""Round trips that a transfer is measured for at least: with fewer a single loss decides its result."""
+
+_LIMIT = 1000  # packets: netem's default (tc-netem(8))
+_SEGMENT = 1448  # bytes of payload of a full TCP segment with timestamps
+_INITIAL = 10  # segments of the initial window (RFC 6928)
+_BUFFER = 4 * 2**20  # bytes: the kernel's own default of tcp_wmem, which bounds what is in flight where no rate does
+_BETA, _CUBE = 0.7, 0.4  # CUBIC's decrease and its scaling in segments/s^3 (RFC 9438, 4.6 and 4.1.2)
+_FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip that CUBIC grows by where Reno would be faster (4.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Seconds that a transfer warms up and is measured for on a link, and the longest period of its cuts (0: none)."""
+
+    warmup: float
+    window: float
+    period: float
+
+
+def needed(profile: Profile) -> Needed:
+    """What a transfer from a topology's first node to its last needs on this link."""
+    trip = float(profile.forward.delay or 0) + float(profile.back.delay or 0)
+    periods = [float(each.every) for each in _cuts(profile) if each.every is not None]
+    return Needed(_filled(profile, trip), ROUNDS * trip, max(periods, default=0.0))
+
+
+def _filled(profile: Profile, trip: float) -> float:
+    """Seconds until a stream fills the link: handshake, slow start, and its way back after the loss that ends it.
+
+    Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip, or to what
+    the link's independent loss p lets it have: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's sqrt(1.5 / p) where
+    that is more (Mathis et al., CCR 27(3), 1997). The loss at a full queue leaves 0.7 of the window (RFC 9438, 4.6). Where
+    that is less than the link holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2) or, on short paths, as Reno
+    would (4.3), whichever is faster.
+    """
+    way = profile.forward
+    full = float(way.carried) / 8 * trip / _SEGMENT if way.carried else _BUFFER / _SEGMENT
+    lost = float(way.loss.probability) if isinstance(way.loss, Chance) else 0.0
+    bounded = max(1.054 * (trip / lost) ** 0.75, math.sqrt(1.5 / lost)) if lost else math.inf
+    started = trip * (1 + math.ceil(math.log2(max(min(full, bounded) / _INITIAL, 1))))
+    most = full + _queue(profile) / _SEGMENT
+    if way.rate is None or bounded < full or _BETA * most >= full:
+        return started
+    gone = (1 - _BETA) * most
+    again = float(way.loss.every) if isinstance(way.loss, Bursts) else math.inf  # the next burst ends it
+    return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip, again)
+
+
+def _queue(profile: Profile) -> float:
+    """The bytes that may wait in front of the rate, forward; netem's limit counts packets."""
+    way = profile.forward
+    if way.queue is not None:
+        return float(way.queue)
+    packets = way.queue_packets or (way.limit or _LIMIT if profile.model == "netem" else 0)
+    return float(packets * FRAME)
+
+
+def _cuts(profile: Profile) -> Sequence[Blackout]:
+    return (*profile.forward.blackouts, *profile.back.blackouts)
+
+
+def open_lengths(options: BaseModel) -> dict[str, OfPath]:
+    """Those of the options that follow the link and are not stated, with their defaults."""
+    marks = _marks(type(options))
+    return {name: mark for name, mark in marks.items() if name not in options.model_fields_set}
+
+
+def _marks(kind: type[BaseModel]) -> dict[str, OfPath]:
+    found = {}
+    for name, field in kind.model_fields.items():
+        if (mark := next((each for each in field.metadata if isinstance(each, OfPath)), None)) is not None:
+            found[name] = replace(mark, default=float(field.default))
+    return found
+
+
+def over(use: Use, profile: Profile) -> dict[str, Any]:
+    """The options of a workload that are longer on this link than by default, as a study would state them."""
+    if not use.lengths:
+        return {}
+    asked = needed(profile)
+    default = {name: mark.default for name, mark in use.lengths.items()}
+    stated = {name: Duration.parse(use.options[name]) for name in ("duration", "warmup") if name in use.options}
+    made: dict[str, float] = {}
+    transfers = any(mark.of == "transfer" for mark in use.lengths.values())
+    warmup = float(stated.get("warmup", default.get("warmup", 0.0)))
+    if "warmup" in default:
+        warmup = made["warmup"] = max(warmup, math.ceil(10 * asked.warmup) / 10)
+    if "duration" in default:
+        window = max(asked.window if transfers else 0.0, asked.period)
+        made["duration"] = float(math.ceil(max(default["duration"], warmup + window, 2 * warmup) - 1e-9))
+    elif "warmup" in made:  # what is stated leaves room for no more
+        made["warmup"] = max(min(warmup, float(stated["duration"]) / 2), default["warmup"])
+    return {name: f"{value:g} s" for name, value in made.items() if value > default[name]}
+
+
+def too_short(use: Use, profile: Profile, kind: type[BaseModel]) -> str:
+    """Why the stated length of a workload is short on this link, in words; nothing if it is not. `kind` is the model of its options."""
+    marks = _marks(kind)
+    if "duration" not in marks or "duration" not in use.options:
+        return ""
+    transfers = marks["duration"].of == "transfer"
+    options = {**use.options, **over(use, profile)}
+    asked, duration = needed(profile), float(Duration.parse(options["duration"]))
+    warmup = (
+        float(Duration.parse(options["warmup"]))
+        if "warmup" in options
+        else marks["warmup"].default
+        if transfers
+        else 0.0
+    )
+    said = []
+    if transfers and duration - warmup < asked.window:
+        trip = asked.window / ROUNDS
+        said.append(f"{(duration - warmup) / trip:.1f} round trips are measured, {ROUNDS} are needed")
+    if transfers and warmup < asked.warmup:
+        said.append(
+            f"a warm-up of {Duration(warmup)} is within slow start, which takes {Duration(round(asked.warmup, 3))}"
+        )
+    if asked.period > duration:
+        share = min((duration + _longest(profile)) / asked.period, 1)
+        said.append(f"its cut every {Duration(asked.period)} is met in {100 * share:.0f} % of the blocks")
+    return "; ".join(said)
+
+
+def _longest(profile: Profile) -> float:
+    return max((float(each.length) for each in _cuts(profile)), default=0.0)
+
+
+def meet_cuts(uses: Iterable[Use], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
+    """PlanError where a link has cuts that the trials of a workload will not meet: its result would be that of another link.
+
+    A cut with a start of its own must begin within the trial; of one that is drawn for each block, one block at least
+    must meet one on average.
+    """
+    for place, use in enumerate(uses):
+        for profile in profiles:
+            options = {**use.options, **over(use, profile)}
+            if "duration" not in options:
+                continue
+            duration = float(Duration.parse(options["duration"]))
+            for cut in _cuts(profile):
+                if cut.start is not None:
+                    met, needs = float(cut.start < duration), float(cut.start + cut.length)
+                else:
+                    assert cut.every is not None
+                    met, needs = min((duration + cut.length) / cut.every, 1) * blocks, float(cut.every) / blocks
+                if met < 1:
+                    problems.add(
+                        ("workload", place, "options", "duration"),
+                        f"{Duration(duration)} will not meet the cut of {cut.length} that the profile {profile.name!r} has"
+                        + ("" if cut.every is None else f" every {cut.every}")
+                        + f" (in {use.name!r})",
+                        f"state {math.ceil(needs)} s or more, leave it out, or ask for more blocks",
+                    )
+                    break
+    problems.raise_if_any()

@@ -1,0 +1,62 @@
+"""Which cores the nodes had, in words: what stands above the tables, and what a reader must know before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report import words
+
+
+def head(analysis: Analysis) -> str:
+    """How many cores each node had and what ran beside it, for the line above the tables; empty where it was not recorded."""
+    found = _placements(analysis)
+    if not found:
+        return ""
+    counts = sorted({one["cores_per_node"] for one in found.values()})
+    said = [f"cores per node: {words.listed([str(count) for count in counts])}"]
+    for name, one in found.items():
+        parts = [f"{words.listed(list(nodes))} share core {core}" for core, nodes in one["shared"].items()]
+        said.append((f"{name}: " if len(found) > 1 else "") + ", ".join([*parts, _links(one)]))
+    return f"{'; '.join(said)}.".replace("c", "C", 1)
+
+
+def cautions(analysis: Analysis) -> tuple[str, ...]:
+    """Where both ends of the measured path shared a core, and where nodes had fewer cores than was asked for."""
+    said = []
+    for name, one in _placements(analysis).items():
+        nodes = list(one["nodes"])
+        if one["ends_share"]:
+            said.append(
+                f"Both ends of the measured path ({nodes[0]} and {nodes[-1]} of {name}) share a core: what one does, the other "
+                "waits for, and no figure says how they would do as two machines."
+            )
+        if one["cores_per_node"] < one["cores_per_node_asked"]:
+            said.append(
+                f"The nodes of {name} have {_cores(one['cores_per_node'])} each and not the {one['cores_per_node_asked']} that were "
+                "asked for: this machine has no more for them."
+            )
+    return tuple(said)
+
+
+def _links(one: Mapping[str, Any]) -> str:
+    if one["links_apart"]:
+        return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"
+    beside = [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
+    return f"the links are on core {one['links'][0]}, beside {words.listed(beside)}"
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' * (count != 1)}"
+
+
+def _placements(analysis: Analysis) -> Mapping[str, Any]:
+    """What was recorded of each topology of the plan; nothing in results written before."""
+    lab = analysis.results.environment.get("lab")
+    found = lab.get("placement") if isinstance(lab, Mapping) else None
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        topology.name: found[topology.name] for topology in analysis.results.plan.topologies if topology.name in found
+    }

@@ -1,0 +1,122 @@
+"""What a cell means on another machine, as a table: multiples of the anchor, shares of direct, added time; what bound it, and CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunnelmark.analyse.anchor import Headline, anchor_of, headlines
+from tunnelmark.analyse.machines import BETWEEN
+from tunnelmark.analyse.model import Analysis, Interval, Setting
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import view, words
+
+APART = "≠"
+"""Stands beside a ratio whose two sides are bound by different things."""
+
+HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CPU s/GB, sender + receiver")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One metric in one setting: a row of texts for each arm, as `HEAD` names them, and what needs a sentence."""
+
+    setting: Setting
+    metric: MetricInfo
+    rows: tuple[tuple[str, ...], ...]
+    said: tuple[str, ...]
+
+
+def tables(analysis: Analysis) -> tuple[Table, ...]:
+    """A table for each metric that says how much passed, how long that took, or what a delay is.
+
+    A delay that the table of all arms tells as what it adds to direct's, and nothing else of it, has none.
+    """
+    by: dict[tuple[Setting, str], list[Headline]] = {}
+    for one in headlines(analysis):
+        by.setdefault((one.setting, one.metric.name), []).append(one)
+    return tuple(
+        Table(each[0].setting, each[0].metric, tuple(_row(analysis, one) for one in each), _said(analysis, each))
+        for each in by.values()
+        if any(one.bound or one.multiple or (one.added and each[0].metric.compare == "ratio") for one in each)
+    )
+
+
+def explained(analysis: Analysis) -> str:
+    """What the columns mean, in a few sentences."""
+    anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
+    said = [f"Intervals in brackets cover this run on this machine (95 %). Delays are what they add to {direct}'s."]
+    if anchor is not None:
+        said.append(
+            f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block; what a "
+            "processor bounds is told so first, what link, load or window bounds as a share of direct."
+        )
+        said.append(
+            "On another machine: where 95 % of runs as long would find that multiple (prediction; how far multiples move "
+            f"between machines was seen on {BETWEEN.source})."
+        )
+    said.append(f"{APART}: the two sides of that ratio are bound by different things, so that it measures the machine.")
+    return " ".join(said)
+
+
+def mark(said: str) -> str:
+    """The mark of a ratio, if its two sides are bound by different things."""
+    return f" {APART}" if said else ""
+
+
+def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
+    cell = analysis.cell(one.arm, one.setting, one.metric.name)
+    share = words.effect(one.metric, cell.against_direct) + mark(one.apart) if cell.against_direct else ""
+    multiple = one.multiple
+    first, machine = share, ""
+    if one.first == "added" and one.added is not None:
+        first = _added(one.added.estimate, one.added.interval)
+    elif multiple is not None and multiple.estimate is not None:
+        if one.first == "anchor":
+            first = times(multiple.estimate, multiple.interval) + f" {multiple.against}" + mark(multiple.apart)
+        if multiple.prediction is not None and one.first == "anchor":
+            machine = f"{_two(multiple.prediction[0])}–{_two(multiple.prediction[1])}× (prediction)"
+    elif multiple is not None and multiple.zeros:
+        machine = f"0 in {multiple.zeros} blocks: no multiple"
+    if one.first == "plain":
+        first = "the bare link" if one.arm == analysis.reference else ""
+    bound = one.bound.text if one.bound else ""
+    if one.bound is not None and one.bound.count < one.bound.total:
+        bound += f" ({one.bound.count} of {one.bound.total})"
+    return (one.arm, first, machine, share, bound, _cpu(one))
+
+
+def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
+    """Each pair of bounds that tells a ratio's two sides apart, with the arms that it concerns."""
+    arms: dict[str, list[str]] = {}
+    for one in each:
+        for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
+            if text:
+                arms.setdefault(text, []).append(one.arm)
+    return tuple(f"{APART} {words.listed(names)}: {text}." for text, names in arms.items())
+
+
+def times(estimate: float, interval: Interval | None) -> str:
+    """A multiple with its interval: `0.43× [0.41–0.45]`."""
+    return f"{_two(estimate)}×" + (f" [{_two(interval.low)}–{_two(interval.high)}]" if interval else "")
+
+
+def _added(estimate: float, interval: Interval | None) -> str:
+    sign = "+" if estimate > 0 else ""
+    text = words.with_unit(f"{sign}{words.number(estimate)}", "µs")
+    return text + (f" [{words.number(interval.low)} to {words.number(interval.high)}]" if interval else "")
+
+
+def _cpu(one: Headline) -> str:
+    told = ["?" if value is None else words.number(value) for value in one.cpu]
+    return "" if told == ["?", "?"] else " + ".join(told)
+
+
+def _two(value: float) -> str:
+    """Two digits behind the point, or three that count where it is less than a tenth."""
+    return words.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
+
+
+def titled(analysis: Analysis, table: Table) -> str:
+    """What a table is about."""
+    return f"{table.metric.title}{view.where(analysis, table.setting)}"

@@ -1,0 +1,115 @@
+"""What the kernel counts where packets are lost or wait: interfaces, UDP sockets, softnet queues, TCP connections. Pure readers of its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An interface's counters up to now, from /proc/net/dev."""
+
+    received_packets: int
+    received_dropped: int
+    sent_bytes: int
+    sent_packets: int
+    sent_dropped: int
+
+
+def devices(text: str) -> dict[str, Device]:
+    """The interfaces of /proc/net/dev by name."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.partition(":")
+        words = [int(word) for word in rest.split()]
+        found[name.strip()] = Device(words[1], words[3], words[8], words[9], words[11])
+    return found
+
+
+def udp_errors(text: str) -> tuple[int, int]:
+    """Datagrams that found a receive buffer full, and those that found a send buffer full, from /proc/net/snmp or snmp6."""
+    found = dict(re.findall(r"^Udp6(\w+)\s+(\d+)$", text, re.MULTILINE))  # snmp6: a name and its value a line
+    lines = [line.split()[1:] for line in text.splitlines() if line.startswith("Udp:")]
+    found |= dict(zip(*lines, strict=True)) if len(lines) == 2 else {}  # snmp: a line of names, one of values
+    return int(found.get("RcvbufErrors", 0)), int(found.get("SndbufErrors", 0))
+
+
+def udp_drops(text: str) -> dict[str, int]:
+    """Datagrams that each UDP socket has dropped, by the socket's inode, from /proc/net/udp or udp6."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return {row[9]: int(row[12]) for row in rows if len(row) > 12}
+
+
+def softnet_drops(text: str) -> dict[int, int]:
+    """Packets that a core's receive queue had no room for, by core, from /proc/net/softnet_stat.
+
+    Its columns are hexadecimal; the second counts drops, the thirteenth is the core (Linux 5.10, net-procfs.c).
+    """
+    rows = [line.split() for line in text.splitlines()]
+    return {int(row[12], 16) if len(row) > 12 else place: int(row[1], 16) for place, row in enumerate(rows)}
+
+
+def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
+    """Seconds that each core has rested (idle, iowait), and that the hypervisor took (steal), from /proc/stat."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r"cpu(\d+) ", line):
+            words = line.split()
+            found[int(match[1])] = (int(words[4]) + int(words[5])) / tick, int(words[8]) / tick
+    return found
+
+
+def held(text: str) -> float:
+    """Seconds for which a control group was held back by its quota, its cores added up, from `cpu.stat` of either version."""
+    found = dict(line.split() for line in text.splitlines() if len(line.split()) == 2)
+    return int(found.get("throttled_usec", 0)) / 1e6 + int(found.get("throttled_time", 0)) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A TCP connection as its sender's kernel sees it (`ss -ti`), up to now.
+
+    `sent` in bytes; `busy`: seconds with something to send or to be acknowledged; `window` and `buffer`: seconds of them in
+    which the receiver's window or the sender's buffer was all that held it (`tcp_info` of linux/tcp.h). The flag `app_limited` is no
+    evidence: iperf3 at the rate of the link has it, too.
+    """
+
+    sent: int
+    busy: float
+    window: float
+    buffer: float
+    rate: float  # bit/s delivered, by its last measurement
+
+
+def streams(text: str, local: Iterable[str]) -> dict[tuple[str, str], Stream]:
+    """The connections that `ss -tinH` prints with one of these local addresses, by their two ends."""
+    ours = set(local)
+    found: dict[tuple[str, str], Stream] = {}
+    ends: tuple[str, str] | None = None
+    for line in text.splitlines():
+        if not line[:1].isspace():
+            words = line.split()
+            ends = (words[-2], words[-1]) if len(words) > 1 else None
+        elif ends is not None:
+            host = ends[0].rpartition(":")[0].strip("[]").partition("%")[0].removeprefix("::ffff:")
+            if host in ours:
+                found[ends] = _stream(line)
+    return found
+
+
+_RATES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def _stream(line: str) -> Stream:
+    times: Mapping[str, str] = dict(re.findall(r"\b(busy|rwnd_limited|sndbuf_limited):(\d+)ms", line))
+    sent = re.search(r"\bbytes_sent:(\d+)", line)
+    rate = re.search(r"\bdelivery_rate ([0-9.]+)([KMGT]?)bps", line)
+    return Stream(
+        sent=int(sent[1]) if sent else 0,
+        busy=int(times.get("busy", 0)) / 1e3,
+        window=int(times.get("rwnd_limited", 0)) / 1e3,
+        buffer=int(times.get("sndbuf_limited", 0)) / 1e3,
+        rate=float(rate[1]) * _RATES[rate[2]] if rate else 0.0,
+    )

@@ -1,0 +1,122 @@
+"""The anchor: a tunnel of our own that does the least a user-space VPN must. It is a yardstick and no VPN.
+
+`crates/anchor` has the program: one thread, a TUN device, UDP, one packet a system call, ChaCha20-Poly1305 or nothing.
+What the processor bounds is told as a multiple of it (`analyse.anchor`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from itertools import permutations
+from typing import Literal
+
+from pydantic import Field
+
+from tunnelmark.vpns.base import (
+    Command,
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Host,
+    Interface,
+    Mesh,
+    Options,
+    Overlay,
+)
+
+INTERFACE = "anchor0"
+PORT = 4700
+MTU = 1420
+"""Bytes: what WireGuard takes on Ethernet, for sealed packets are as long. Without a cipher it is the same, so that the
+two anchors differ in the cipher alone."""
+
+
+class AnchorOptions(Options):
+    """`cipher` protects the packets, or nothing does. `receive_buffer` of its socket in bytes; None is what the kernel gives."""
+
+    cipher: Literal["none", "chacha20-poly1305"] = "none"
+    receive_buffer: int | None = Field(default=None, ge=1, le=1 << 30)
+
+
+def _config(mesh: Mesh, host: Host, keys: dict[tuple[str, str], str], options: AnchorOptions) -> str:
+    number = {other.name: place for place, other in enumerate(mesh.hosts)}
+    peers = []
+    for other in mesh.others(host):
+        peer: dict[str, object] = {
+            "number": number[other.name],
+            "overlay": str(other.overlay.ip),
+            "endpoint": other.endpoint(PORT),
+        }
+        if options.cipher != "none":
+            peer |= {"send": keys[host.name, other.name], "receive": keys[other.name, host.name]}
+        peers.append(peer)
+    return json.dumps(
+        {
+            "interface": INTERFACE,
+            "listen": host.endpoint(PORT),
+            "cipher": options.cipher,
+            "number": number[host.name],
+            "receive_buffer": options.receive_buffer,
+            "peers": peers,
+        },
+        indent=1,
+    )
+
+
+def _daemon(host: Host) -> Daemon:
+    return Daemon(host.name, "anchor", ("tunnelmark-anchor", str(host.dir / "anchor.json")), Interface(INTERFACE))
+
+
+def deploy(mesh: Mesh, options: Options) -> Deployment:
+    """Every node knows every other; each direction of each pair has a key of its own."""
+    assert isinstance(options, AnchorOptions)
+    names = [host.name for host in mesh.hosts]
+    keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
+    return Deployment(
+        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        files=tuple(
+            File(host.name, host.dir / "anchor.json", _config(mesh, host, keys, options)) for host in mesh.hosts
+        ),
+        phases=(
+            tuple(_daemon(host) for host in mesh.hosts),
+            tuple(
+                Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)) for host in mesh.hosts
+            ),
+            tuple(Command(host.name, ("ip", "link", "set", INTERFACE, "mtu", str(MTU), "up")) for host in mesh.hosts),
+        ),
+        encrypted=options.cipher != "none",
+    )
+
+
+_SEEN = "2026-11-23"  # when the facts below were written
+_OURS = "crates/anchor of this project"
+
+DRIVER = Driver(
+    name="anchor",
+    title="Anchor (no VPN: this laboratory's own yardstick)",
+    homepage="https://www.rfc-editor.org/rfc/rfc8439",
+    packages=("iproute2",),
+    programs=("tunnelmark-anchor", "ip"),
+    version=("tunnelmark-anchor", "--version"),
+    version_pattern=r"tunnelmark-anchor (\S+)",
+    deploy=deploy,
+    options=AnchorOptions,
+    variants={"anchor-chacha20": {"cipher": "chacha20-poly1305"}},
+    ipv6=True,
+    features=Features(
+        transport=Fact("UDP", _OURS, _SEEN),
+        encryption=Fact("none; ChaCha20-Poly1305 in anchor-chacha20", f"{_OURS}: crypt.rs", _SEEN),
+        handshake=Fact("none: keys stand in its file and are never renewed", f"{_OURS}: config.rs", _SEEN),
+        routing=Fact("full mesh, one hop, by a table of peers", f"{_OURS}: forward.rs", _SEEN),
+        inner=Fact("IPv4", f"{_OURS}: forward.rs", _SEEN),
+        mtu=Fact(str(MTU), "set by its driver", _SEEN),
+        datapath=Fact(
+            "user space over TUN, one thread, one packet a system call, no offloads", f"{_OURS}: forward.rs", _SEEN
+        ),
+        licence=Fact("Apache-2.0", "LICENSE of this project", _SEEN),
+    ),
+)

@@ -1,0 +1,159 @@
+"""A bottleneck that is put into a lab on purpose is the one that is named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from support.labs import PAIR, UNSHAPED, shaped
+from tunnelmark import registry
+from tunnelmark.analyse.bound import of_trial
+from tunnelmark.analyse.model import Bound
+from tunnelmark.lab import cgroups
+from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.plan.impairments import Chance, Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadInfo
+from tunnelmark.run import machine
+from tunnelmark.run.deploy import Tunnel, deploy
+from tunnelmark.run.watch import watchers
+from tunnelmark.run.watch.base import Scene
+from tunnelmark.run.watching import Watching
+from tunnelmark.units import Duration, Rate, Share, Size
+
+pytestmark = pytest.mark.root
+
+SECONDS = 3
+LOAD = 5_000_000  # bit/s, which any machine carries
+GOODPUT = MetricInfo("goodput", "bit/s", "goodput", "higher", "ratio", True)
+TCP = WorkloadInfo("tcp", "tcp", "TCP", {}, (GOODPUT,), SECONDS, 0.0)
+UDP = WorkloadInfo("udp", "udp", "UDP", {}, (GOODPUT,), SECONDS, 0.0, offered=LOAD)
+
+Prepare = Callable[[Lab, Tunnel], Awaitable[None]]
+
+
+async def nothing(lab: Lab, tunnel: Tunnel) -> None:
+    """Leave the lab as it is."""
+
+
+def bound(
+    raw: Path,
+    arm: str,
+    *client: str,
+    profile: Profile = UNSHAPED,
+    options: Mapping[str, object] | None = None,
+    prepare: Prepare = nothing,
+    use: WorkloadInfo = TCP,
+) -> Bound:
+    """What bound a stream of iperf3 over an arm, by what its nodes counted meanwhile."""
+    driver, usual = registry.arm(arm)
+    chosen = driver.options.model_validate(usual.model_dump() | dict(options or {}))
+
+    async def run() -> TrialRow:
+        async with (
+            Keeper() as keeper,
+            keeper.lab(PAIR, profile) as lab,
+            deploy(lab, driver, chosen, logs=raw, ready_timeout=20) as tunnel,
+        ):
+            server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+            await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 10)
+            watching = Watching(Scene(lab, tunnel, "a", "b", raw), [watchers()["limits"]])
+            await prepare(lab, tunnel)
+            before = machine.glance(lab.cpu_seconds())
+            await watching.begin()
+            argv = ["iperf3", "-J", f"-t{SECONDS}", "-c", str(tunnel.address["b"]), *client]
+            done = await lab.nodes["a"].run(argv, timeout=60)
+            after = machine.glance(lab.cpu_seconds())
+            await watching.end()
+            await server.stop()
+            assert done.code == 0, done.stdout
+            end = json.loads(done.stdout)["end"]
+            arrived = end.get("sum_received", end.get("sum", {}))["bits_per_second"]
+            assert watching.limits, watching.notes
+            return TrialRow(
+                *("001.x.p.pair.tcp", 0, 1, arm, "p", "pair", use.name, "a>b", "ok", 0.0, {}),
+                samples=(SampleRow("goodput", "bit/s", arrived),),
+                host=machine.between(before, after),
+                limits=watching.limits,
+            )
+
+    row = asyncio.run(run())
+    found = of_trial(row, use, profile.rate)
+    print(found, row.host, {name: value for name, value in row.limits.items() if value})
+    assert found is not None
+    return found
+
+
+def emulated(**way: object) -> Profile:
+    both = Direction(**way)  # type: ignore[arg-type]
+    return Profile("emulated", "T", "S", both, both)
+
+
+def test_a_full_link(tmp_path: Path) -> None:
+    assert bound(tmp_path, "direct", profile=shaped("20 Mbit/s")).what == "link"
+
+
+def test_the_load_that_is_offered(tmp_path: Path) -> None:
+    assert bound(tmp_path, "anchor", "-u", f"-b{LOAD}", "-l1000", use=UDP).what == "load"
+
+
+def test_a_generator_that_has_nothing_to_send(tmp_path: Path) -> None:
+    assert bound(tmp_path, "anchor", f"-b{LOAD}").what == "generator"
+
+
+def test_a_window(tmp_path: Path) -> None:
+    """Some ten packets a round trip of 40 ms."""
+    assert bound(tmp_path, "direct", "-w16K", profile=emulated(delay=Duration(0.02))).what == "window"
+
+
+def test_loss_that_the_profile_asks_for(tmp_path: Path) -> None:
+    found = bound(tmp_path, "direct", profile=emulated(delay=Duration(0.01), loss=Chance(Share(0.02))))
+    assert (found.what, found.place) == ("loss", "the link, as its profile says")
+
+
+def test_a_queue_of_the_link_that_is_too_short(tmp_path: Path) -> None:
+    """Room for six packets where a round trip holds 140: the link is never full, and its queue overflows."""
+    profile = emulated(delay=Duration(0.02), rate=Rate.parse("40 Mbit/s"), queue=Size.parse("9 kB"))
+    found = bound(tmp_path, "direct", profile=profile)
+    assert (found.what, found.place) == ("loss", "the link's queue")
+
+
+def test_a_receive_buffer_of_the_vpn_that_is_too_small(tmp_path: Path) -> None:
+    found = bound(tmp_path, "anchor", options={"receive_buffer": 1}, profile=shaped("1 Gbit/s"))
+    assert (found.what, found.place) == ("loss", "the receive buffer of the VPN's socket, receiver")
+
+
+def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path) -> None:
+    async def shorten(lab: Lab, tunnel: Tunnel) -> None:
+        done = await lab.nodes["a"].run(["ip", "link", "set", tunnel.interface["a"], "txqueuelen", "2"])
+        assert done.code == 0, done.stderr
+
+    found = bound(tmp_path, "anchor", prepare=shorten)
+    assert (found.what, found.place) == ("loss", "the sender's tunnel interface")
+
+
+@pytest.mark.parametrize(("node", "what"), [("a", "sender's core"), ("b", "receiver's core")])
+def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -> None:
+    async def slow(lab: Lab, tunnel: Tunnel) -> None:
+        top, group = cgroups.find().cpu, lab.group(node)
+        assert group is not None
+        if top is None:
+            pytest.skip("no CPU controller to set a quota with")
+        leaf = top / group.parent.name / group.name
+        if (leaf / "cpu.cfs_quota_us").exists():
+            (leaf / "cpu.cfs_quota_us").write_text("2000")  # of 100,000: a fiftieth of a core
+        elif (leaf / "cpu.max").exists():
+            (leaf / "cpu.max").write_text("2000 100000")
+        else:
+            pytest.skip("the node's group has no quota here")
+
+    assert bound(tmp_path, "direct", prepare=slow).what == what
+
+
+def test_a_vpn_that_can_go_as_fast_as_the_machine_is_bound_by_the_processor(tmp_path: Path) -> None:
+    """A core without rest, or, where programs take turns on it, a buffer that one came to too late."""
+    assert bound(tmp_path, "anchor-chacha20").processor

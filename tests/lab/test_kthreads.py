@@ -1,0 +1,101 @@
+"""The kernel's threads while labs stand and when they have ended, however that came."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.lab import fairness, janitor
+from tunnelmark.lab.cgroups import find
+from tunnelmark.lab.kthreads import Census
+from tunnelmark.lab.lab import Keeper
+
+pytestmark = pytest.mark.root
+
+STANDS = (
+    "import asyncio\nfrom tunnelmark.lab.lab import Keeper\n"
+    "async def main():\n    async with Keeper():\n        print('up', flush=True)\n        await asyncio.sleep(600)\n"
+    "asyncio.run(main())"
+)
+NICE = fairness.nice_beside(find())
+
+
+def nices() -> set[int]:
+    """The nice values of ksoftirqd and of workers bound to a core to which the kernel gives none itself."""
+    threads = Census().look().items()
+    return {os.getpriority(os.PRIO_PROCESS, process) for process, thread in threads if not thread.high}
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()
+
+
+@pytest.fixture(autouse=True)
+def _seen() -> None:
+    if not nices():
+        pytest.skip("the kernel's threads cannot be seen here: this is a container")
+
+
+def test_while_a_lab_stands_they_weigh_as_much_as_it():
+    async def run() -> tuple[bool, object]:
+        async with Keeper() as keeper:
+            return await asyncio.to_thread(within, 30, lambda: nices() == {NICE}), keeper.record["kernel_threads_nice"]
+
+    assert asyncio.run(run()) == (True, NICE)
+
+
+@pytest.mark.proof(
+    "the kernel's threads have a host's weight while a lab stands, and their own when it has ended in whatever way"
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_when_the_command_has_ended_they_have_their_own_weight(number: signal.Signals):
+    assert within(60, lambda: nices() == {0}), "another lab stands, or something else has set them"
+    with subprocess.Popen([sys.executable, "-c", STANDS], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "up\n"
+        assert within(30, lambda: nices() == {NICE})
+        command.send_signal(number)
+        command.wait()
+    assert within(30, lambda: nices() == {0})
+
+
+@pytest.mark.proof(
+    "the kernel's threads have a host's weight while a lab stands, and their own when it has ended in whatever way"
+)
+def test_when_the_janitor_was_killed_too_the_next_command_gives_it_back():
+    assert within(60, lambda: nices() == {0}), "another lab stands, or something else has set them"
+    with subprocess.Popen([sys.executable, "-c", STANDS], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "up\n"
+        assert within(30, lambda: nices() == {NICE})
+        (killed,) = (process for process in children(command.pid) if janitor.__file__ in words(process))
+        os.kill(killed, signal.SIGKILL)
+        command.kill()
+        command.wait()
+    assert nices() == {NICE}, "nobody is there to give it back"
+
+    async def run() -> None:
+        async with Keeper():
+            pass
+
+    asyncio.run(run())
+    assert within(30, lambda: nices() == {0})
+
+
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def words(process: int) -> list[str]:
+    return Path(f"/proc/{process}/cmdline").read_text().split("\0")

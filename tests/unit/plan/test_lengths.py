@@ -1,0 +1,101 @@
+"""Trials are as long as their link asks for: slow start behind them, twenty round trips, a whole period of cuts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tunnelmark.errors import PlanError
+from tunnelmark.plan import lengths
+from tunnelmark.plan.fields import OfPath
+from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
+from tunnelmark.plan.model import Profile, Use
+from tunnelmark.plan.problems import Problems
+from tunnelmark.units import Duration, Rate, Share, Size
+from tunnelmark.vpns.base import Options
+from tunnelmark.workloads.ping import PingOptions
+from tunnelmark.workloads.tcp import TcpOptions
+
+
+def link(trip: float = 0.0, rate: float | None = None, queue: int | None = None, **more: object) -> Profile:
+    each = Duration(trip / 2) if trip else None
+    way = Direction(delay=each, rate=Rate(rate) if rate else None, queue=Size(queue) if queue else None, **more)  # type: ignore[arg-type]
+    return Profile("p", "T", "S", way, Direction(delay=each))
+
+
+def use(workload: str = "tcp", **options: str) -> Use:
+    kinds: dict[str, type[Options]] = {"tcp": TcpOptions, "ping": PingOptions}
+    kind = kinds[workload]
+    return Use(workload, workload, options, {}, lengths.open_lengths(kind.model_validate(options)))
+
+
+def test_on_a_short_path_nothing_is_longer_than_the_default():
+    over = use().over(link(0.003, 1e9, 2**19))
+    assert dict(over.options) == {}
+
+
+def test_slow_start_doubles_from_ten_segments_until_the_link_is_full():
+    # 144.8 MB/s x 100 ms are 10,000 segments: ten doublings of 10, and the handshake. A queue as large keeps it full.
+    full = link(0.1, 8 * 144_800_000, 20_000_000)
+    needed = lengths.needed(full)
+    assert (needed.warmup, needed.window, needed.period) == (pytest.approx(1.1), pytest.approx(2.0), 0.0)
+    assert dict(use().over(full).options) == {"warmup": "1.1 s", "duration": "4 s"}
+
+
+def test_a_short_queue_costs_the_way_back_of_cubic_or_of_reno_and_no_longer_than_to_the_next_burst():
+    # 0.3 of 10,000 segments: cbrt(3000 / 0.4) s.
+    long = link(0.1, 8 * 144_800_000, 1)
+    assert lengths.needed(long).warmup == pytest.approx(1.1 + 19.574, abs=0.01)
+    # A millisecond: 100 segments, 3.3 doublings; Reno needs 30 / 0.529 round trips.
+    near = link(0.001, 8 * 144_800_000, 1)
+    assert lengths.needed(near).warmup == pytest.approx(0.005 + 0.0567, abs=0.001)
+    bursts = link(0.1, 8 * 144_800_000, 1, loss=Bursts(Duration(0.02), Duration(1)))
+    assert lengths.needed(bursts).warmup == pytest.approx(2.1)
+
+
+def test_where_loss_bounds_the_window_slow_start_need_not_fill_the_link():
+    # RFC 9438, 5.1 for 100 ms and 0.01 %: 1.054 x 1000^0.75 = 187 segments, five doublings.
+    lossy = link(0.1, 8 * 144_800_000, 1, loss=Chance(Share(0.0001)))
+    assert lengths.needed(lossy).warmup == pytest.approx(0.6)
+
+
+def test_what_a_study_states_is_kept_and_said_to_be_short():
+    far = link(0.56, 30e6, 2_000_000)
+    stated = use(duration="2 s").over(far)
+    assert stated.options == {"duration": "2 s", "warmup": "1 s"}
+    assert "1.8 round trips are measured, 20 are needed" in lengths.too_short(use(duration="2 s"), far, TcpOptions)
+    assert lengths.too_short(use(duration="60 s"), far, TcpOptions) == ""
+    assert lengths.too_short(use(), far, TcpOptions) == ""
+    assert lengths.too_short(use("ping", duration="2 s"), far, PingOptions) == ""
+    own = use(warmup="300 ms").over(far)
+    assert float(Duration.parse(own.options["duration"])) >= 0.3 + 20 * 0.56
+
+
+CUT = Blackout(None, Duration(0.06), Duration(15))
+
+
+def test_a_trial_that_states_no_length_meets_every_cut():
+    cut = link(0.04, 1e8, 10**6, blackouts=(CUT,))
+    assert dict(use("ping").over(cut).options) == {"duration": "15 s"}
+    assert float(Duration.parse(use().over(cut).options["duration"])) >= 15.3
+
+
+def refused(cut: Blackout, duration: str, blocks: int) -> str:
+    with pytest.raises(PlanError) as caught:
+        lengths.meet_cuts([use("ping", duration=duration)], [link(0.04, blackouts=(cut,))], blocks, Problems("s.toml"))
+    return str(caught.value) + (caught.value.hint or "")
+
+
+def test_a_trial_that_will_not_meet_a_cut_is_refused_with_what_would_be_right():
+    said = refused(CUT, "2 s", 5)
+    assert "2 s will not meet the cut of 60 ms" in said
+    assert "3 s or more" in said
+    assert "8 s or more" in refused(Blackout(Duration(7), Duration(0.06), Duration(15)), "5 s", 50)
+    lengths.meet_cuts([use("ping", duration="2 s")], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
+    words = lengths.too_short(use("ping", duration="2 s"), link(0.04, blackouts=(CUT,)), PingOptions)
+    assert words == "its cut every 15 s is met in 14 % of the blocks"
+
+
+def test_only_marked_options_follow_the_link():
+    assert set(lengths.open_lengths(TcpOptions())) == {"duration", "warmup"}
+    assert lengths.open_lengths(PingOptions()) == {"duration": OfPath("cuts", 2.0)}
+    assert lengths.open_lengths(PingOptions.model_validate({"duration": "3 s"})) == {}

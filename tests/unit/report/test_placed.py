@@ -1,0 +1,52 @@
+"""The line above the tables that says which cores the nodes had, and the cautions where cores were shared or too few."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.analyse import judge
+from tunnelmark.lab.placement import Whole, place
+from tunnelmark.report import html, markdown, placed
+from tunnelmark.report.findings import cautions
+from unit.builders import Study
+
+
+def report_of(nodes: str, machine: list[Whole], each: int = 1):
+    topology = Study().results().plan.topologies[0].name
+    found = {topology: place(nodes, machine, each=each).plain()}
+    return judge(replace(Study(), environment={"lab": {"placement": found}}).results())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "machine", "said"),
+    [
+        ("ab", [(0,), (1,)], "Cores per node: 1; the links are on core 1, beside b."),
+        ("abc", [(0,), (1,)], "Cores per node: 1; a and b share core 0, the links are on core 1, beside c."),
+        ("ab", [(0,), (1,), (2,)], "Cores per node: 1; links and command have 1 core of their own."),
+        ("ab", [(core,) for core in range(8)], "Cores per node: 1; links and command have 6 cores of their own."),
+    ],
+)
+def test_cores_per_node_stand_above_the_tables(nodes: str, machine: list[Whole], said: str):
+    analysis = report_of(nodes, machine)
+    assert placed.head(analysis) == said
+    assert said in markdown.render(analysis) and said in html.render(analysis)
+    assert placed.cautions(analysis) == ()
+
+
+def test_a_path_whose_ends_share_a_core_is_said_first():
+    (said,) = placed.cautions(report_of("ab", [(0,)]))
+    assert "a and b" in said and "share a core" in said
+    assert said in cautions(report_of("ab", [(0,)]))
+
+
+def test_fewer_cores_than_were_asked_for_are_told():
+    (said,) = placed.cautions(report_of("ab", [(core,) for core in range(4)], each=2))
+    assert "have 1 core each and not the 2 that were asked for" in said
+
+
+@pytest.mark.parametrize("lab", [None, {}, {"placement": None}, {"placement": {"elsewhere": {}}}])
+def test_results_written_before_say_nothing(lab: object):
+    analysis = judge(replace(Study(), environment={"lab": lab}).results())
+    assert (placed.head(analysis), placed.cautions(analysis)) == ("", ())

@@ -1,0 +1,93 @@
+"""What is said first of a cell stands in every report, with what bound it, and ratios whose sides are apart are marked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+
+from tunnelmark.analyse import judge
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report import html, markdown, terminal, travels
+from tunnelmark.report import json as as_json
+from unit.analyse.test_anchor import BUSY, DELAY, analysed, study
+from unit.builders import TCP, Study
+
+FULL = {"wire_source": 1e9}
+MARKED = "20.0\N{NO-BREAK SPACE}% ≠"
+
+
+def bound() -> Analysis:
+    """Without noise: tinc and the anchor are bound by a core, direct by the link."""
+    return analysed(study(noise=0.0), direct=FULL, direct_again=FULL, tinc=BUSY, anchor_chacha20=BUSY)
+
+
+def on_a_terminal(found: Analysis) -> str:
+    stream = StringIO()
+    Console(file=stream, width=150).print(terminal.render(found))
+    return stream.getvalue()
+
+
+def row(found: Analysis, arm: str, metric: str) -> tuple[str, ...]:
+    table = next(one for one in travels.tables(found) if one.metric.name == metric)
+    return next(each for each in table.rows if each[0] == arm)
+
+
+def test_a_row_says_first_what_travels() -> None:
+    _, first, machine, share, what, _ = row(bound(), "tinc", "goodput")
+    assert first.startswith("0.40×")
+    assert first.endswith("anchor-chacha20")
+    assert machine.endswith("× (prediction)")
+    assert share == MARKED
+    assert what == "the sender's core"
+
+
+def test_a_row_of_a_delay_says_what_it_adds() -> None:
+    _, first, machine, share, _, _ = row(bound(), "tinc", "rtt_p50")
+    assert first.startswith("+")
+    assert "µs" in first
+    assert machine == ""
+    assert "×" in share
+
+
+def test_every_report_says_so() -> None:
+    found = bound()
+    for text in (on_a_terminal(found), markdown.render(found), html.render(found)):
+        assert "0.40×" in text
+        assert "(prediction)" in text
+        assert "sender" in text
+        assert "≠" in text
+        assert "On another machine" in " ".join(text.split())
+    document = json.loads(as_json.render(found))
+    assert document["anchor"] == "anchor-chacha20"
+    told = next(one for one in document["travels"] if (one["arm"], one["metric"]) == ("tinc", "goodput"))
+    assert told["first"] == "anchor"
+    assert told["bound"]["what"] == "sender's core"
+    assert told["bound_apart_from_reference"] == "bound by the sender's core, and direct by the link"
+    low, high = told["multiple"]["prediction"]
+    assert low < told["multiple"]["estimate"] < high
+
+
+def test_the_mark_stands_beside_the_ratio_in_the_table_of_results_too() -> None:
+    text = on_a_terminal(bound())
+    results = text[text.index("so that it measures") : text.index("First line")]
+    assert MARKED in results
+
+
+def test_what_was_said_before_there_was_an_anchor_is_said_as_before() -> None:
+    found = judge(Study(workloads=(DELAY, TCP)).results())
+    assert travels.tables(found) == ()
+    assert "≠" not in on_a_terminal(found)
+    assert json.loads(as_json.render(found))["travels"] == []
+
+
+def test_a_cell_whose_trials_were_bound_by_different_things_says_how_many() -> None:
+    results = study(noise=0.0).results()
+    analysis = bound()
+    rows = tuple(
+        replace(one, limits={**one.limits, "core_source": 0.5}) if (one.arm, one.block) == ("tinc", 1) else one
+        for one in analysis.results.trials
+    )
+    assert row(judge(replace(results, trials=rows)), "tinc", "goodput")[4] == "the sender's core (4 of 5)"
