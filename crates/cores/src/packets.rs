@@ -18,11 +18,15 @@ const BATCH: usize = 32;
 const HEADERS: usize = 28;
 /// Bytes of UDP payload in a small packet.
 const SMALL: usize = 64;
-/// How long a packet may be on its way: it is handed over by the call that sends it, and only its first asks for an address.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a packet may be on its way: it is handed over by the call that sends it, but a busy kernel delivers it later.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a new pair may drop what it is given: its ends carry once a worker of the kernel has seen that both are up.
+const AGAIN: Duration = Duration::from_millis(5);
 /// Of RFC 2544's networks for tests of devices.
 const HERE: &str = "198.18.0.1";
 const THERE: &str = "198.18.0.2";
+/// The far end's address on the link, of those that anyone may give: nobody is asked for it, for a lost answer costs a second.
+const FAR: &str = "02:00:00:00:00:02";
 
 /// Nanoseconds for one full packet that is read from a TUN device, and for one that is written to it and received by a socket.
 pub fn tun(long: u64) -> Result<(Length, Length)> {
@@ -91,17 +95,19 @@ pub fn veth(long: u64) -> Result<Length> {
         sys::leave_network()?;
         let place = format!("/proc/{}/fd/{}", std::process::id(), home.as_raw_fd());
         ip(&format!(
-            "link add far type veth peer name near netns {place}\naddress add {THERE}/30 dev far\nlink set far up\n"
+            "link add far address {FAR} type veth peer name near netns {place}\naddress add {THERE}/30 dev far\nlink set far up\n"
         ))?;
         let (from, to) = {
             let to = UdpSocket::bind(("0.0.0.0", 9000))?;
             sys::enter_network(&home)?;
-            ip(&format!("address add {HERE}/30 dev near\nlink set near up\n"))?;
+            ip(&format!(
+                "address add {HERE}/30 dev near\nlink set near up\nneigh add {THERE} lladdr {FAR} dev near nud permanent\n"
+            ))?;
             (UdpSocket::bind((HERE, 9001))?, to)
         };
         from.connect((THERE, 9000))?;
+        until_it_carries(&from, &to)?;
         to.set_read_timeout(Some(PATIENCE))?;
-        pass(&from, &to, 1)?; // asks for the other's address first
         let found = slices(long, || {
             let (begun, mut packets) = (sys::now(), 0);
             while packets == 0 || sys::now() - begun < SLICE {
@@ -112,6 +118,20 @@ pub fn veth(long: u64) -> Result<Length> {
         })?;
         Ok(Length::of(found))
     })
+}
+
+/// Sends a packet again and again until one arrives, because a new pair loses the first.
+fn until_it_carries(from: &UdpSocket, to: &UdpSocket) -> Result<()> {
+    let (begun, mut packet) = (sys::now(), [0; SMALL]);
+    to.set_read_timeout(Some(AGAIN))?;
+    loop {
+        from.send(&packet)?;
+        match to.recv(&mut packet) {
+            Ok(_) => return Ok(()),
+            Err(why) if sys::now() - begun > PATIENCE.as_nanos() as u64 => return Err(why),
+            Err(_) => (),
+        }
+    }
 }
 
 fn pass(from: &UdpSocket, to: &UdpSocket, count: usize) -> Result<()> {
