@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from support.time_left import TimeLeft
 
 def pytest_configure(config: pytest.Config) -> None:
     host.mark_processes()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; commands would ignore Ctrl-C, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TimeLeft(config), "tunnelmark-time-left")
         config.pluginmanager.register(Claims(), "tunnelmark-claims")

@@ -27,6 +27,7 @@ from tunnelmark.run.assets import make
 from tunnelmark.run.deploy import Tunnel, deploy
 from tunnelmark.run.traffic import Stage
 from tunnelmark.run.watch import watchers
+from tunnelmark.run.watch._paths import udp_drops, udp_errors
 from tunnelmark.run.watch.base import Scene
 from tunnelmark.run.watching import Watching
 from tunnelmark.workloads.base import Endpoints
@@ -45,6 +46,7 @@ EVERY_CHANGE = (("direct", "clean"), ("wireguard-go", "lossy"))
 
 CLAIM = "what a workload says agrees with an independent count, over every kind of VPN, with and without loss"
 _COUNTED = ("rx_bytes", "rx_packets", "tx_bytes", "tx_packets")
+UNREAD = "unread"
 
 
 class Standing:
@@ -142,7 +144,7 @@ def test_what_a_workload_says_is_true(
         return Seen(
             reading=replace(reading, samples=(*reading.samples, *mine)),
             outputs=outputs,
-            counted={node: {key: after[node][key] - before[node][key] for key in _COUNTED} for node in after},
+            counted={node: {key: after[node][key] - before[node][key] for key in (*_COUNTED, UNREAD)} for node in after},
             ends=ends,
             header={node: 14 if kind.strip() == "1" else 0 for node, kind in kinds.items()},
             mtu=int(await lab.nodes[source].read(f"/sys/class/net/{tunnel.interface[source]}/mtu")),
@@ -176,11 +178,18 @@ def first_valid(carry: Callable[[int], Seen], report: Callable[[str], None], nam
 
 
 async def counters(lab: Lab, tunnel: Tunnel) -> Mapping[str, Mapping[str, int]]:
-    """What every node's overlay interface has counted up to now."""
+    """What every node's overlay interface has counted up to now.
+
+    And as `unread` the datagrams that found no room in the socket of a program which has ended: not in a daemon's, for before a
+    workload begins and after it ends only daemons have sockets.
+    """
 
     async def of(node: str) -> dict[str, int]:
-        folder = f"/sys/class/net/{tunnel.interface[node]}/statistics"
-        return {key: int(await lab.nodes[node].read(f"{folder}/{key}")) for key in _COUNTED}
+        folder, read = f"/sys/class/net/{tunnel.interface[node]}/statistics", lab.nodes[node].read
+        counted = {key: int(await read(f"{folder}/{key}")) for key in _COUNTED}
+        refused = sum([udp_errors(await read(f"/proc/net/{file}"))[0] for file in ("snmp", "snmp6")])
+        by_daemons = [drops for file in ("udp", "udp6") for drops in udp_drops(await read(f"/proc/net/{file}")).values()]
+        return counted | {UNREAD: refused - sum(by_daemons)}
 
     found = await asyncio.gather(*(of(node) for node in lab.nodes))
     return dict(zip(lab.nodes, found, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -155,17 +156,29 @@ def test_what_new_writes_works_together_as_it_is(tmp_path: Path):
 
 
 def test_two_runs_do_not_measure_each_other(tmp_path: Path):
-    study = small_study(tmp_path)
-    with subprocess.Popen(
-        command("run", study, "--out", tmp_path / "one"), env=environment(), stdout=subprocess.DEVNULL
-    ) as first:
+    """The first has an hour to go, and is ended when the second has said for whom it waits."""
+    (tmp_path / "long").mkdir()
+    study, long = small_study(tmp_path), small_study(tmp_path / "long", blocks=400)
+
+    def begin(file: Path, name: str) -> subprocess.Popen[str]:
+        argv = command("run", file, "--out", tmp_path / name)
+        return subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, text=True)
+
+    with begin(long, "one") as first:
+        assert first.stdout is not None
         while not (tmp_path / "one" / "journal.jsonl").exists():
             assert first.poll() is None
             time.sleep(0.05)
-        second = run("run", study, "--out", tmp_path / "two")
-    assert f"process {first.pid}" in second.stdout
+        with begin(study, "two") as second:
+            assert second.stdout is not None
+            assert any(f"process {first.pid}" in line for line in second.stdout)
+            first.send_signal(signal.SIGINT)
+            first.stdout.read()
+            assert first.wait() == 130
+            second.stdout.read()
+            assert second.wait() in (0, 1)
     ends = [trial["started"] + sum(trial["phases"].values()) for trial in journal(tmp_path / "one")]
-    assert max(ends) < min(trial["started"] for trial in journal(tmp_path / "two"))
+    assert max(ends, default=0.0) < min(trial["started"] for trial in journal(tmp_path / "two"))
 
 
 def test_a_lab_to_play_in_stands_until_it_is_taken_down():

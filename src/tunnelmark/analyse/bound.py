@@ -68,13 +68,10 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bound | None
     for name, words in (("window", "the receiver's window"), ("buffer", "its send buffer")):
         if (share := limits.get(f"tcp_{name}_{sender}", 0.0)) >= WINDOW:
             return Bound("window", why=f"TCP waited for {words} in {100 * share:.0f} % of the time")
-    lost = _lost(limits, sender, receiver)
-    if lost is not None:
-        return lost
     busy = limits.get(f"tcp_busy_{sender}")
-    if busy is not None and busy < STARVED:
+    if busy is not None and busy < STARVED:  # before losses: what waits to be sent again is something to send
         return Bound("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")
-    return Bound("unknown")
+    return _lost(limits, sender, receiver) or Bound("unknown")
 
 
 def _arrived(use: WorkloadInfo, profile: str, values: Mapping[str, float]) -> Bound | None:

@@ -19,7 +19,10 @@ AGREE = 0.01
 """How far a workload's own figure may be from the independent one, as a share of it."""
 
 Counters = Mapping[str, Mapping[str, int]]
-"""What each node's overlay interface counted during the traffic, by node: `rx_bytes`, `tx_packets`, ... (sysfs names)."""
+"""What each node's overlay interface counted during the traffic, by node: `rx_bytes`, `tx_packets`, ... (sysfs names).
+
+`unread` are UDP datagrams that crossed it and found no room in the socket of the workload's program, which a busy machine kept waiting.
+"""
 
 
 @dataclass(frozen=True)
