@@ -144,7 +144,9 @@ def test_what_a_workload_says_is_true(
         return Seen(
             reading=replace(reading, samples=(*reading.samples, *mine)),
             outputs=outputs,
-            counted={node: {key: after[node][key] - before[node][key] for key in (*_COUNTED, UNREAD)} for node in after},
+            counted={
+                node: {key: after[node][key] - before[node][key] for key in (*_COUNTED, UNREAD)} for node in after
+            },
             ends=ends,
             header={node: 14 if kind.strip() == "1" else 0 for node, kind in kinds.items()},
             mtu=int(await lab.nodes[source].read(f"/sys/class/net/{tunnel.interface[source]}/mtu")),
@@ -188,7 +190,9 @@ async def counters(lab: Lab, tunnel: Tunnel) -> Mapping[str, Mapping[str, int]]:
         folder, read = f"/sys/class/net/{tunnel.interface[node]}/statistics", lab.nodes[node].read
         counted = {key: int(await read(f"{folder}/{key}")) for key in _COUNTED}
         refused = sum([udp_errors(await read(f"/proc/net/{file}"))[0] for file in ("snmp", "snmp6")])
-        by_daemons = [drops for file in ("udp", "udp6") for drops in udp_drops(await read(f"/proc/net/{file}")).values()]
+        by_daemons = [
+            drops for file in ("udp", "udp6") for drops in udp_drops(await read(f"/proc/net/{file}")).values()
+        ]
         return counted | {UNREAD: refused - sum(by_daemons)}
 
     found = await asyncio.gather(*(of(node) for node in lab.nodes))
