@@ -28,7 +28,7 @@ impl Packet {
         let packet = Self { fd, dropped: 0 };
         packet.set(SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         packet.set(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
-        packet.set(SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
+        // No PACKET_QDISC_BYPASS: with it the kernel drops what the interface must split first (`__dev_direct_xmit`).
         if packet.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
             // Without the capability in the first user namespace: as much as is allowed.
             packet.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;

@@ -45,6 +45,8 @@ def describe(profile: Profile) -> str:
         "wire": f"tunnelmark-wire, model {profile.model}, unit {profile.unit}: ",
         "netem": f"netem on the {profile.place}, unit {profile.unit}: ",
     }[backend_of(profile)]
+    if profile.card == "offloads":
+        carrier = f"cards that split and merge; {carrier}"
     forward, back = (_way(profile, way) for way in (profile.forward, profile.back))
     if profile.auto is not None:
         carrier = f"rate to be measured, at most {profile.auto}: {carrier}"

@@ -21,7 +21,7 @@ def load(kind: int, program: bytes) -> int:
     """Load a program of an `enum bpf_prog_type`; its file descriptor. OSError as bpf(2)."""
     code = ctypes.create_string_buffer(program)
     licence = ctypes.create_string_buffer(b"Apache-2.0")
-    log = ctypes.create_string_buffer(4096)
+    log = ctypes.create_string_buffer(1 << 16)  # a log without room is an error of its own
     attributes = struct.pack(
         "<IIQQIIQ",
         kind,

@@ -16,7 +16,7 @@ UNDERLAY = IPv4Network("10.50.0.0/16")
 def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> list[Wire]:
     """Each link as the middle node builds it; `ipv6` gives the nodes IPv6 addresses as well."""
     backend = backends.backend_of(profile)
-    on_sender = profile.place == "sender"
+    on_sender, card = profile.place == "sender", profile.card == "offloads"
     wires = []
     for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
         ways = backends.by_target(profile, link.nodes)
@@ -27,11 +27,16 @@ def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> lis
             Wire(
                 f"link{number}",
                 {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes},
-                {node: replace(shaper, mtu=link.mtu) for node, shaper in shapers.items() if shaper is not None},
+                {
+                    node: replace(shaper, mtu=link.mtu, splits=card)
+                    for node, shaper in shapers.items()
+                    if shaper is not None
+                },
                 {node: netem.arguments(way) for node, way in ways.items()} if backend == "netem" else {},
                 netem_on_sender=on_sender,
                 emulated=backend == "wire",
-                super_packets=profile.unit == "gso",
+                super_packets=profile.unit == "gso" or card,
+                card=card,
                 ipv6=ipv6,
                 mtu=link.mtu,
             )

@@ -1,8 +1,7 @@
 """Counts the packets that leave an interface by their size, in the kernel: nothing is captured or copied to us.
 
-A packet socket carries a BPF filter that notes each outgoing packet in a map and accepts none. On an interface without
-segmentation offload, as the underlay's are, what passes there are wire packets; on one with it (a TUN device of a VPN that
-takes super-packets), the filter notes how many segments each stands for.
+A packet socket carries a BPF filter that notes each outgoing packet in a map and accepts none. A super-packet, which an interface
+with segmentation offload takes, is counted as the packets that it will become, with the headers that each of them repeats.
 """
 
 from __future__ import annotations
@@ -14,59 +13,92 @@ from dataclasses import dataclass
 from tunnelmark.lab import bpf, inside
 
 _SIZES = 2048  # sizes told apart; all from the last on are one
-_BYTES, _SEGMENTS = _SIZES, _SIZES + 1  # places behind the sizes
-_COUNT = _SIZES + 2
+_BYTES, _SEGMENTS, _HEADERS = _SIZES, _SIZES + 1, _SIZES + 2  # places behind the sizes
+_COUNT = _SIZES + 3
 _ETH_P_ALL = 3
+_ETHERNET = 14  # bytes of its header
 _SO_ATTACH_BPF = 50  # <asm-generic/socket.h>
 _PROG_TYPE_SOCKET_FILTER = 1
 _PACKET_OUTGOING = 4  # <linux/if_packet.h>
-_LEN, _PKT_TYPE, _GSO_SEGS = 0, 4, 164  # offsets in struct __sk_buff, <linux/bpf.h>
+_LEN, _PKT_TYPE, _GSO_SEGS, _GSO_SIZE = 0, 4, 164, 176  # offsets in struct __sk_buff, <linux/bpf.h>
+_NETWORK = -0x100000  # SKF_NET_OFF of <linux/filter.h>: from here on, bytes of the network header
 _PSEUDO_MAP_VALUE = 2
+_UDP = 17
+_ADD = 0xDB  # lock *(u64 *)(destination + offset) += source
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Packets that left: how many of each size in bytes (`sizes`; 2047: that or more), their bytes, and `segments`,
-    the packets that super-packets among them will become beyond one each. Ethernet headers are part of the size.
+    """Packets that left: how many of each size in bytes (`sizes`; 2047: that or more; an Ethernet header is part of it), and the
+    bytes that the interface had of them; `segments` are what super-packets became beyond one each, and `headers` the bytes
+    of IP and TCP or UDP headers that these repeat, which are in none of `bytes`.
     """
 
     sizes: dict[int, int]
     bytes: int
     segments: int
+    headers: int
 
     @property
     def packets(self) -> int:
-        """Packets, each super-packet counted as one."""
+        """Packets, as they are on the wire."""
         return sum(self.sizes.values())
 
 
 def program(numbers: int) -> bytes:
     """The filter as bytes; `numbers` is its map's file descriptor.
 
-    In C: if (skb->pkt_type == PACKET_OUTGOING) {
-              sizes[min(skb->len, 2047)]++; bytes += skb->len; if (skb->gso_segs > 1) segments += skb->gso_segs - 1;
+    In C: if (skb->pkt_type != PACKET_OUTGOING) return 0;
+          bytes += skb->len; last = skb->len;
+          if (skb->gso_segs > 1) {
+              more = skb->gso_segs - 1; heads = length of the IP header + (proto == UDP ? 8 : length of the TCP header);
+              segments += more; headers += more * heads;
+              sizes[min(14 + heads + skb->gso_size, 2047)] += more; last -= more * skb->gso_size;
           }
-          return 0;
+          sizes[min(last, 2047)]++; return 0;
     """
     i = bpf.instruction
-    add = 0xDB  # lock *(u64 *)(dst + offset) += src
+    version_4 = [i(0x57, 9, 0, 0, 15), i(0x67, 9, 0, 0, 2), i(0x30, 0, 0, 0, _NETWORK + 9)]
+    version_6 = [i(0xB7, 9, 0, 0, 40), i(0x30, 0, 0, 0, _NETWORK + 6)]
+    tcp = [i(0x50, 0, 9, 0, _NETWORK + 12), i(0x77, 0, 0, 0, 4), i(0x67, 0, 0, 0, 2), i(0x0F, 9, 0)]
+    udp = [i(0x07, 9, 0, 0, 8)]
+    split = [
+        i(0x30, 0, 0, 0, _NETWORK),  # r0 = version and header length; loads leave nothing in r1 to r5
+        i(0xBF, 9, 0),
+        i(0x77, 0, 0, 0, 4),
+        i(0x15, 0, 0, len(version_4) + 1, 6),
+        *version_4,  # r9 = length of the IP header, r0 = protocol
+        i(0x05, 0, 0, len(version_6)),
+        *version_6,
+        i(0x15, 0, 0, len(tcp) + 1, _UDP),
+        *tcp,
+        i(0x05, 0, 0, len(udp)),
+        *udp,
+        i(0x07, 8, 0, 0, -1),  # r8 = segments beyond the first
+        i(_ADD, 7, 8, 8 * _SEGMENTS),
+        i(0xBF, 4, 9),
+        i(0x2F, 4, 8),
+        i(_ADD, 7, 4, 8 * _HEADERS),
+        i(0x61, 3, 6, _GSO_SIZE),
+        i(0xBF, 4, 9),
+        i(0x0F, 4, 3),
+        i(0x07, 4, 0, 0, _ETHERNET),
+        *_noted(8),
+        i(0x2F, 3, 8),
+        i(0x61, 2, 6, _LEN),
+        i(0x1F, 2, 3),  # r2 = length of the last
+    ]
     body = [
-        i(0x61, 2, 6, _LEN),  # r2 = ctx->len
-        i(0x61, 3, 6, _GSO_SEGS),
         i(0x18, 7, _PSEUDO_MAP_VALUE, 0, numbers),  # r7 = the array (two instructions wide)
         i(0),
-        i(0xBF, 4, 2),  # r4 = r2
-        i(0xB5, 4, 0, 1, _SIZES - 1),  # if r4 <= 2047, skip
-        i(0xB7, 4, 0, 0, _SIZES - 1),
-        i(0x67, 4, 0, 0, 3),  # r4 <<= 3
-        i(0xBF, 5, 7),
-        i(0x0F, 5, 4),  # r5 = r7 + r4
-        i(0xB7, 0, 0, 0, 1),
-        i(add, 5, 0, 0),
-        i(add, 7, 2, 8 * _BYTES),
-        i(0xB5, 3, 0, 2, 1),  # if r3 <= 1, skip both
-        i(0x07, 3, 0, 0, -1),
-        i(add, 7, 3, 8 * _SEGMENTS),
+        i(0x61, 2, 6, _LEN),
+        i(_ADD, 7, 2, 8 * _BYTES),
+        i(0x61, 8, 6, _GSO_SEGS),
+        i(0xB5, 8, 0, len(split), 1),  # if r8 <= 1
+        *split,
+        i(0xBF, 4, 2),
+        i(0xB7, 1, 0, 0, 1),
+        *_noted(1),
     ]
     return b"".join(
         [
@@ -78,6 +110,19 @@ def program(numbers: int) -> bytes:
             i(0x95),
         ]
     )
+
+
+def _noted(count: int) -> list[bytes]:
+    """Instructions that add the register `count` to the packets of the size in r4."""
+    i = bpf.instruction
+    return [
+        i(0xB5, 4, 0, 1, _SIZES - 1),  # if r4 <= 2047, skip
+        i(0xB7, 4, 0, 0, _SIZES - 1),
+        i(0x67, 4, 0, 0, 3),  # r4 <<= 3
+        i(0xBF, 5, 7),
+        i(0x0F, 5, 4),  # r5 = r7 + r4
+        i(_ADD, 5, count, 0),
+    ]
 
 
 class Tap:
@@ -123,7 +168,7 @@ class Tap:
         """What has been counted up to now."""
         numbers = bpf.read(self._map, _COUNT)
         sizes = {size: count for size, count in enumerate(numbers[:_SIZES]) if count}
-        return Counted(sizes, numbers[_BYTES], numbers[_SEGMENTS])
+        return Counted(sizes, numbers[_BYTES], numbers[_SEGMENTS], numbers[_HEADERS])
 
     def close(self) -> None:
         """Count no longer, and forget."""

@@ -1,9 +1,10 @@
 """The links of a lab: ports of the middle node joined by copying, a shaper a direction, an address a node.
 
-Rate and queue are shaped on the middle node's ports and never on an end host. Wire packets reach the
-middle node, not super-packets: the end hosts' interfaces have no segmentation offload, so their
-kernels split TSO and USO before a packet leaves. Receive offload (GRO) stays on, as on real
-interfaces.
+Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire
+packets. With `card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to
+a card with TSO and USO; the token bucket or the port splits them, and as the port has no TSO, the veth
+merges what arrives (GRO, `veth_skb_is_eligible_for_gro`). Both are the links' work, as they are a card's.
+Without it the end hosts' kernels split before a packet leaves, and nothing is merged.
 
 A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is
 dropped. A bridge would hand the original on, which still belongs to the socket that sent it: the
@@ -46,6 +47,11 @@ _USO = (6, 2)
 for the header of a packet socket has no word for it (`virtio_net_hdr_from_skb`)."""
 
 
+_NEVER = "1tbit"
+"""A peak rate that holds nothing up (12 ns a packet). With one, a token bucket splits what is longer than its `minburst`
+before it queues it (`tbf_segment`), so that rate, queue and drops are those of wire packets."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shaper:
     """A token bucket in front of a node: rate in bit/s, and a tail-drop queue in bytes."""
@@ -54,6 +60,7 @@ class Shaper:
     queue: int
     mtu: int = 1500
     overhead: int = 0  # bytes that each frame takes on the wire beside those in memory
+    splits: bool = False  # super-packets become wire packets before the queue
 
     @property
     def burst(self) -> int:
@@ -67,6 +74,8 @@ class Shaper:
     def words(self) -> str:
         """As tc takes it."""
         more = f" overhead {self.overhead}" if self.overhead else ""
+        if self.splits:
+            more += f" peakrate {_NEVER} minburst {self.mtu + 100}"
         return f"tbf rate {self.rate}bit burst {self.burst} limit {self.queue}{more}"
 
 
@@ -75,7 +84,8 @@ class Wire:
     """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
 
     `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
-    `ipv6`: each node has an IPv6 address beside the other. `super_packets`: the nodes hand over what they have, else wire packets. `netem` are tc's words, for the
+    `ipv6`: each node has an IPv6 address beside the other. `super_packets`: the nodes hand over what they have, else wire packets. `card`: wire packets they are on the link all the same,
+    and the nodes merge what arrives. `netem` are tc's words, for the
     node's port on the middle node or, with `netem_on_sender`, for the node's own interface.
     """
 
@@ -86,6 +96,7 @@ class Wire:
     netem_on_sender: bool = False
     emulated: bool = False
     super_packets: bool = False
+    card: bool = False
     ipv6: bool = False
     mtu: int = 1500  # bytes of IP packet
 
@@ -139,6 +150,8 @@ def build(middle: End, hosts: Sequence[End], wires: Sequence[Wire]) -> None:
                 peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": wire.mtu}
                 route.link("add", ifname=ports[name], kind="veth", mtu=wire.mtu, peer=peer)
                 _receive_on(ports[name], middle)
+                if wire.card:
+                    _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
                 joined[name].append(_Joint(interface, wire, number))
             _tc([line for name in ports for line in _queues(name, ports[name], wire)])
             for name in ports:

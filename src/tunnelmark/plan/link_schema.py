@@ -167,6 +167,7 @@ class ProfileTable(DirectionTable):
         default=None, description="'auto', 'wire', 'shaper' or 'netem'"
     )
     place: Literal["middle", "sender"] | None = Field(default=None, description="'middle' or 'sender'")
+    card: Literal["offloads", "none"] | None = Field(default=None, description="'offloads' or 'none'")
     forward: DirectionTable | None = Field(
         default=None, description="a table of what holds for packets that leave the link's first node"
     )

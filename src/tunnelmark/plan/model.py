@@ -14,6 +14,9 @@ from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.units import Duration, Rate, Share, Size
 
+CARD: Literal["offloads", "none"] = "none"
+"""The card of a profile that states none, wherever the link can have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -21,7 +24,8 @@ class Profile:
 
     `model`: the figures mean what they say (`stated`), or what netem makes of them. `unit`: one decision is for
     a wire packet, or for what the sender hands over (`gso`). `backend`: what carries the link; `auto` takes
-    a kernel shaper where that is enough and else the emulator. `place`: where netem stands.
+    a kernel shaper where that is enough and else the emulator. `place`: where netem stands. `card`: whether the
+    nodes' network cards split and merge packets for them (TSO, USO, GRO), as real ones do.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Profile:
     unit: Literal["wire", "gso"] = "wire"
     backend: Literal["auto", "wire", "shaper", "netem"] = "auto"
     place: Literal["middle", "sender"] = "middle"
+    card: Literal["offloads", "none"] = CARD
     auto: Rate | None = None
     """The highest bit/s that a rate `auto` may become, as long as it is not fixed (see `load.fix`); None: all are fixed."""
 

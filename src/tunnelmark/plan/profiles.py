@@ -33,7 +33,7 @@ from tunnelmark.plan.link_schema import (
     ScheduleTable,
     StagesTable,
 )
-from tunnelmark.plan.model import Profile
+from tunnelmark.plan.model import CARD, Profile
 from tunnelmark.plan.problems import Location, Problems, dotted, parse
 from tunnelmark.units import Duration, Rate
 
@@ -43,7 +43,7 @@ JOIN = "+"
 WANDERING = 20
 """The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_checks.SMOOTH`)."""
 
-_WHOLE = ("model", "unit", "backend", "place")
+_WHOLE = ("model", "unit", "backend", "place", "card")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
 
 
@@ -83,6 +83,7 @@ def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Prof
     name = JOIN.join(source.name for source in sources)
     problems = Problems(sources[0].file if len(sources) == 1 else name)
     given = {key: stated.value for key, stated in whole.items()}
+    given.setdefault("card", "none" if given.get("backend") == "netem" or given.get("unit") == "gso" else CARD)
     model: Model = given.get("model", "stated")
     asked = _autos(ways)
     _fix(ways, fixed)
@@ -249,6 +250,18 @@ def _backend(profile: Profile, problems: Problems) -> None:
         for name in ("blackouts", "schedule"):
             if any(getattr(way, name) for way in directions):
                 problems.add(("profile", name), f"netem has no {name}", "use backend = 'auto'")
+    if profile.card == "offloads" and profile.backend == "netem":
+        problems.add(
+            ("profile", "card"),
+            "netem decides on what the node hands over, and behind a card with offloads that is up to 64 KiB",
+            "state backend = 'auto', whose emulator decides on wire packets, or card = 'none'",
+        )
+    if profile.card == "offloads" and profile.unit == "gso":
+        problems.add(
+            ("profile", "card"),
+            "with unit = 'gso' what the sender hands over arrives whole, so no card splits or merges it",
+            "leave out one of them",
+        )
     if profile.place == "sender" and profile.backend != "netem":
         problems.add(
             ("profile", "place"),

@@ -27,6 +27,11 @@ PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
 FILES = Files.standard()
 
 
+def test_a_link_between_cards_that_split_and_merge_says_so() -> None:
+    assert describe(load_profile("gigabit+offloads", FILES)).startswith("cards that split and merge; tbf rate 1 Gbit/s")
+    assert "cards" not in describe(load_profile("gigabit+no-offloads", FILES))
+
+
 def both(way: Direction, **more) -> Profile:
     return Profile("p", "T", "S", way, way, **more)
 

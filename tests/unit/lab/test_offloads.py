@@ -2,8 +2,14 @@
 
 import pytest
 
-from tunnelmark.lab.underlay import CHECKSUMS, Wire, offloads
+from tunnelmark.lab.links import wires_of
+from tunnelmark.lab.underlay import CHECKSUMS, Shaper, Wire, offloads
+from tunnelmark.plan.files import PACKAGED, Files
+from tunnelmark.plan.load import load_profile
+from tunnelmark.plan.model import Link, Topology
 
+FILES = Files((PACKAGED,))
+PAIR = Topology("pair", "T", ("a", "b"), (Link("ab", ("a", "b")),))
 UDP, TCP = "tx-udp-segmentation", "tx-tcp-segmentation"
 
 
@@ -35,3 +41,20 @@ def test_else_nothing_is_left_to_the_interface(release: str):
     found = offloads(wire(emulated=True), release)
     assert not any((found[UDP], found[TCP], *(found[name] for name in CHECKSUMS)))
     assert found["rx-gro"]
+
+
+def test_a_token_bucket_behind_a_card_queues_wire_packets():
+    words = Shaper(10**9, 2**19, splits=True).words
+    assert words == "tbf rate 1000000000bit burst 31250 limit 524288 peakrate 1tbit minburst 1600"
+    assert "peakrate" not in Shaper(10**9, 2**19).words
+
+
+def test_with_cards_nodes_hand_over_super_packets_and_the_link_has_wire_packets():
+    profile = load_profile("gigabit+offloads", FILES)
+    (link,) = wires_of(PAIR, profile)
+    assert (link.card, link.super_packets, link.emulated) == (True, True, False)
+    assert all(shaper.splits for shaper in link.shapers.values())
+    (link,) = wires_of(PAIR, load_profile("wifi-good+gigabit+offloads", FILES))
+    assert (link.card, link.super_packets, link.emulated) == (True, True, True)
+    (link,) = wires_of(PAIR, load_profile("gigabit+no-offloads", FILES))
+    assert (link.card, link.super_packets) == (False, False)

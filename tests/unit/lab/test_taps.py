@@ -7,7 +7,7 @@ import struct
 from tunnelmark.lab.softirq import owners
 from tunnelmark.lab.taps import Counted, program
 
-JUMPS = {0x55, 0xB5}
+JUMPS = {0x05, 0x15, 0x55, 0xB5}
 EXIT = 0x95
 
 
@@ -37,7 +37,7 @@ def test_it_writes_into_the_map_it_was_given():
 
 
 def test_packets_are_the_sum_over_sizes():
-    assert Counted({60: 3, 1514: 4}, 6236, 0).packets == 7
+    assert Counted({60: 3, 1514: 4}, 6236, 0, 0).packets == 7
 
 
 def test_a_core_of_several_nodes_is_nobodys():

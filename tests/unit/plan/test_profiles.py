@@ -21,7 +21,7 @@ from tunnelmark.plan.impairments import (
     Trace,
 )
 from tunnelmark.plan.load import load_profile, parse_study
-from tunnelmark.plan.model import Profile
+from tunnelmark.plan.model import CARD, Profile
 from tunnelmark.units import Duration, Share
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
@@ -183,6 +183,19 @@ class TestJoinedProfiles:
 
     def test_take_the_unit_of_what_they_repeat(self):
         assert load_profile("thesis-low+gso", FILES).unit == "gso"
+
+    def test_take_the_card_of_what_they_repeat_or_the_one_that_fits(self):
+        assert load_profile("gigabit+offloads", FILES).card == "offloads"
+        assert load_profile("gigabit+no-offloads", FILES).card == "none"
+        assert load_profile("gigabit", FILES).card == CARD
+        assert load_profile("thesis-low+gso", FILES).card == "none"
+        assert load_profile("thesis-low+netem-on-sender", FILES).card == "none"
+
+    @pytest.mark.parametrize("other", ["gso", "netem-on-sender"])
+    def test_refuse_a_card_where_super_packets_are_decided_on(self, other: str):
+        with pytest.raises(PlanError) as caught:
+            load_profile(f"thesis-low+{other}+offloads", FILES)
+        assert caught.value.key == "profile.card"
 
     def test_are_checked_together(self, tmp_path):
         write(tmp_path, HEAD + 'jitter = { size = "2 ms" }\nmodel = "netem"\n', "profiles/one.toml")

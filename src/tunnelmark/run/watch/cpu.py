@@ -158,14 +158,20 @@ class _Cpu:
                 values["cpu_per_gb"] = seconds / (passed[end].inner_bytes / 1e9)
             else:
                 notes[f"cpu_per_gb_{end}"] = TOO_LITTLE
-            if passed[end].wire_packets >= FEW:
-                values["cpu_per_packet"] = seconds / passed[end].wire_packets * 1e6
+            if (packets := self._wire_packets(passed, end)) >= FEW:
+                values["cpu_per_packet"] = seconds / packets * 1e6
             else:
                 notes[f"cpu_per_packet_{end}"] = TOO_FEW
             samples += [Sample(f"{name}_{end}", value) for name, value in values.items()]
         gigabytes = passed["source"].inner_bytes / 1e9
         samples += self._of_the_path(first, look, took, gigabytes, notes)
         return Seen(tuple(samples), notes)
+
+    def _wire_packets(self, passed: Mapping[str, _counts.Traffic], end: str) -> int:
+        """What an end sent and received; where cards split, what it sent is counted as it arrives at the other."""
+        if self._scene.lab.profile.card == "none":
+            return passed[end].wire_packets
+        return sum(counts.wire_packets - counts.sent_packets for counts in passed.values())
 
     def _of_the_path(
         self, first: _Look, look: _Look, took: float, gigabytes: float, notes: dict[str, str]

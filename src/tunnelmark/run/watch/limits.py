@@ -165,7 +165,7 @@ class _Limits:
             held={end: self._held(node) for end, node in scene.ends.items()},
             threads={end: _threads(self._daemons[node]) for end, node in scene.ends.items()},
             middle=cgroups.used(middle).total if middle is not None else 0.0,
-            counts=self._counts(),
+            counts=self._counts() | await self._in_wire_packets(),
             streams={end: await self._connections(scene.ends[end]) for end in streams_of},
         )
 
@@ -193,6 +193,17 @@ class _Limits:
             found[f"drop_rcvbuf_{end}"] = own
             found[f"drop_rcvbuf_app_{end}"] = max(received - own, 0)
             found[f"drop_sndbuf_{end}"] = sent
+        return found
+
+    async def _in_wire_packets(self) -> dict[str, float]:
+        """What left the link towards each end's other one, where cards split: their own interfaces count what they were given."""
+        if self._scene.lab.profile.card == "none":
+            return {}
+        ports = await self._scene.lab.counters()
+        found: dict[str, float] = {}
+        for end, other in (("source", "target"), ("target", "source")):
+            if (port := ports.get(self._scene.ends[other])) is not None:
+                found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
         return found
 
     def _udp(self, node: str) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """What stands on the wire for what is inside: bytes, packets, fragments, and the sizes of the packets that leave.
 
 Bytes are those of IP packets, headers included, Ethernet headers not: direct has 1 outside for 1 inside by construction.
-Where a VPN's interface takes super-packets, the headers of the segments that each stands for are added, as `lab.taps` counts
-them: 52 bytes (RFC 9293 and RFC 7323: an IPv4 header and one of TCP with timestamps).
+Where an interface takes super-packets (a VPN's, or a card with offloads), the packets that each stands for are counted, and the
+headers that they repeat, as `lab.taps` sees them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
-from tunnelmark.lab.taps import Tap
+from tunnelmark.lab.taps import Counted, Tap
 from tunnelmark.run.watch import _counts
 from tunnelmark.run.watch.base import Eye, Scene, Seen, Since, Watcher, both
 from tunnelmark.workloads.base import Metric, Sample
@@ -44,7 +45,6 @@ EVERY, TURN, MANY = 0.1, 10, 10_000
 """Seconds between two looks at how many packets leave; from `MANY` a second on, their sizes are counted for one look of
 every `TURN`, as counting costs the sender about a tenth of a microsecond a packet, and direct needs half of one."""
 
-_SEGMENT = 52
 _FCS = 4  # bytes that end a frame on a real wire, and count in its size there
 
 
@@ -52,7 +52,9 @@ class _Wire:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._refused = ""
-        self._sizes: list[Tap] = []  # on the sender's underlay interfaces
+        self._outside: dict[
+            str, list[Tap]
+        ] = {}  # on underlay interfaces: of the sender, and of both ends where these split
         self._inside: dict[str, Tap] = {}  # on the overlay interfaces, by node
         self._asked = 0
 
@@ -68,9 +70,10 @@ class _Wire:
 
     def _open(self) -> None:
         scene = self._scene
-        for name in _counts.interface_counts(scene.proc(scene.source, "net/dev")):
-            if name.startswith("eth"):
-                self._sizes.append(Tap(scene.lab.nodes[scene.source].pid, name))
+        card = scene.lab.profile.card == "offloads"
+        for node in scene.ends.values() if card else (scene.source,):
+            names = [name for name in _counts.interface_counts(scene.proc(node, "net/dev")) if name.startswith("eth")]
+            self._outside[node] = [Tap(scene.lab.nodes[node].pid, name) for name in names]
         for node in scene.ends.values():
             if not scene.tunnel.interface[node].startswith("eth"):  # there are no super-packets
                 self._inside[node] = Tap(scene.lab.nodes[node].pid, scene.tunnel.interface[node])
@@ -81,7 +84,7 @@ class _Wire:
         now, sent = self._since(), _counts.traffic(self._scene, self._scene.source).sent_packets
         (then, before), self._before = self._before, (now, sent)
         many = sent - before > MANY * (now - then)
-        for tap in self._sizes:
+        for tap in self._outside.get(self._scene.source, ()):
             if self._asked % TURN == 0 and not tap.running:
                 await asyncio.to_thread(tap.resume)
             elif many and tap.running:
@@ -89,14 +92,18 @@ class _Wire:
 
     async def end(self) -> Seen:
         took, last = self._since(), self._look()
-        more = sum(tap.read().segments for tap in self._inside.values())
+        inside = [tap.read() for tap in self._inside.values()]
+        outside = {node: [tap.read() for tap in taps] for node, taps in self._outside.items()}
         sizes = Counter[int]()
-        for tap in self._sizes:
-            sizes.update(tap.read().sizes)
+        for counted in outside.get(self._scene.source, ()):
+            sizes.update(counted.sizes)
         await asyncio.to_thread(self._close)
         passed = {node: last[node].since(before) for node, before in self._first.items()}
+        if self._scene.lab.profile.card == "offloads":
+            bare = {node: name.startswith("eth") for node, name in self._scene.tunnel.interface.items()}
+            passed = {node: split(counts, outside.get(node, ()), bare[node]) for node, counts in passed.items()}
         notes: dict[str, str] = {}
-        samples = overhead(passed, more, took, notes)
+        samples = overhead(passed, inside, took, notes)
         for end, node in self._scene.ends.items():
             counts = passed[node]
             samples += [
@@ -127,18 +134,36 @@ class _Wire:
         return {node: _counts.traffic(self._scene, node) for node in self._scene.ends.values()}
 
     def _close(self) -> None:
-        for tap in (*self._sizes, *self._inside.values()):
+        for tap in (*(tap for taps in self._outside.values() for tap in taps), *self._inside.values()):
             tap.close()
-        self._sizes, self._inside = [], {}
+        self._outside, self._inside = {}, {}
 
 
-def overhead(passed: Mapping[str, _counts.Traffic], segments: int, took: float, notes: dict[str, str]) -> list[Sample]:
-    """What both ends sent outside for what they sent inside; super-packets inside became so many `segments` more."""
+def split(counts: _counts.Traffic, counted: Iterable[Counted], bare: bool) -> _counts.Traffic:
+    """The same in wire packets, where a card splits what was sent; in proportion, where only a part of it was looked at.
+
+    `bare`: without a tunnel, so that the same interface is the overlay's.
+    """
+    seen = tuple(counted)
+    looked_at = sum(each.packets - each.segments for each in seen)
+    share = counts.sent_packets / looked_at if looked_at else 0.0
+    segments = round(share * sum(each.segments for each in seen))
+    headers = round(share * sum(each.headers for each in seen))
+    found = replace(counts, sent_packets=counts.sent_packets + segments, sent_bytes=counts.sent_bytes + headers)
+    return replace(found, inner_sent_packets=found.sent_packets, inner_sent_bytes=found.sent_bytes) if bare else found
+
+
+def overhead(
+    passed: Mapping[str, _counts.Traffic], counted: Iterable[Counted], took: float, notes: dict[str, str]
+) -> list[Sample]:
+    """What both ends sent outside for what they sent inside, where super-packets were `counted` as what they became."""
     packets = sum(counts.inner_sent_packets for counts in passed.values())
     if packets < FEW * took:
         notes |= dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE)
         return []
-    inside = sum(counts.inner_sent_bytes for counts in passed.values()) + _SEGMENT * segments
+    super_packets = tuple(counted)
+    segments = sum(each.segments for each in super_packets)
+    inside = sum(counts.inner_sent_bytes for counts in passed.values()) + sum(each.headers for each in super_packets)
     return [
         Sample("wire_bytes_per_byte", sum(counts.sent_bytes for counts in passed.values()) / inside),
         Sample(

@@ -44,7 +44,8 @@ def watched(
         _counts, "traffic", lambda scene, node: _counts.Traffic(now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0)
     )
     first, *_, last = placement.nodes
-    lab = SimpleNamespace(nodes=dict.fromkeys(placement.nodes), placement=placement)
+    bare = SimpleNamespace(card="none")
+    lab = SimpleNamespace(nodes=dict.fromkeys(placement.nodes), placement=placement, profile=bare)
     scene: Any = SimpleNamespace(lab=lab, ends={"source": first, "target": last}, group=Path)
     eye = cpu._watch(scene)
     asyncio.run(eye.begin())
