@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.command import command, environment, journal, small_study
-from support.slow_machine import slowed, throttled
+from support.slow_machine import enforced, slowed
 from tunnelmark.units import Rate
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -35,7 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             timeout=600,
             check=False,
         )
-        assert throttled(extra) > 0
+        assert enforced(extra) > 0
     assert done.returncode in (0, 1), done.stderr + done.stdout  # a gate may fail on a busy machine
     return folder / "results", done.stdout
 

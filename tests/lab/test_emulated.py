@@ -190,7 +190,7 @@ def test_three_nodes_on_an_emulated_switch():
         delays = []
         for source, target in (("a", "b"), ("b", "c"), ("c", "a")):
             address = str(lab.address(target))
-            done = await lab.nodes[source].run(["ping", "-n", "-q", "-c40", "-i0.02", address])
+            done = await lab.nodes[source].run(["ping", "-n", "-q", "-c40", "-i0.02", address], timeout=60)
             delays.append(float(done.stdout.rpartition("=")[2].split("/")[0]))  # the least of them
         return delays
 
@@ -258,7 +258,7 @@ def test_an_emulator_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch):
 def test_reports_say_what_happened():
     async def body(lab: Lab) -> list[dict]:
         await lab.zero()
-        await lab.nodes["a"].run(["ping", "-n", "-q", "-c10", "-i0.01", str(lab.address("b"))])
+        await lab.nodes["a"].run(["ping", "-n", "-q", "-c10", "-i0.01", str(lab.address("b"))], timeout=60)
         return await lab.link_reports()
 
     (report,) = in_lab(body, profile=profile(Direction(delay=Duration(0.001))))

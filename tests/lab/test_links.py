@@ -87,7 +87,7 @@ def test_the_queue_is_as_long_as_stated():
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
         flood = await lab.nodes["a"].spawn(["iperf3", "-u", "-b20M", "-t3", "-c", str(lab.address("b"))])
         await asyncio.sleep(1)
-        done = await lab.nodes["a"].run(["ping", "-n", "-q", "-c20", "-i0.03", str(lab.address("b"))])
+        done = await lab.nodes["a"].run(["ping", "-n", "-q", "-c20", "-i0.03", str(lab.address("b"))], timeout=60)
         await flood.stop()
         await server.stop()
         return float(done.stdout.rpartition("=")[2].split("/")[1])

@@ -49,12 +49,24 @@ def slowed(share: float) -> Iterator[dict[str, str]]:
 
 def throttled(environment: dict[str, str]) -> int:
     """How often the kernel has held the group of that environment back since it was made."""
+    return _counted(environment, "nr_throttled")
+
+
+def enforced(environment: dict[str, str]) -> int:
+    """In how many periods the kernel has watched the quota of that group: those in which it had something to run.
+
+    On a machine that is busy with other work it is not held back, because it does not even get its quota.
+    """
+    return _counted(environment, "nr_periods")
+
+
+def _counted(environment: dict[str, str], name: str) -> int:
     from tunnelmark.lab import cgroups
 
     cpu = cgroups.find().cpu
     assert cpu is not None
     found = dict(line.split() for line in Path(cpu, environment[cgroups.VARIABLE], "cpu.stat").read_text().splitlines())
-    return int(found["nr_throttled"])
+    return int(found[name])
 
 
 if __name__ == "__main__":

@@ -37,6 +37,10 @@ WINDOW = 0.5
 STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
 
+IDLE = 0.1
+"""Below this share losses bind nobody: TCP has something to send as long as one of its segments waits to be sent again or answered,
+so one that is held by its window has it all the time, but for turns that its program did not get."""
+
 LOST, FEW = 1e-4, 5
 """A place lost packets if it was at least this share of those sent, and so many: CUBIC's window at that share
 (RFC 9438, section 5) carries a gigabit over some milliseconds, so that less of it binds nobody here."""
@@ -68,10 +72,13 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bound | None
     for name, words in (("window", "the receiver's window"), ("buffer", "its send buffer")):
         if (share := limits.get(f"tcp_{name}_{sender}", 0.0)) >= WINDOW:
             return Bound("window", why=f"TCP waited for {words} in {100 * share:.0f} % of the time")
-    busy = limits.get(f"tcp_busy_{sender}")
-    if busy is not None and busy < STARVED:  # before losses: what waits to be sent again is something to send
+    busy = limits.get(f"tcp_busy_{sender}", 1.0)
+    lost = _lost(limits, sender, receiver)
+    if lost is not None and busy >= IDLE:
+        return lost
+    if busy < STARVED:
         return Bound("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")
-    return _lost(limits, sender, receiver) or Bound("unknown")
+    return Bound("unknown")
 
 
 def _arrived(use: WorkloadInfo, profile: str, values: Mapping[str, float]) -> Bound | None:
