@@ -12,17 +12,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tunnelmark.analyse.linkcounts import Count
 from tunnelmark.analyse.linkexpect import expect, serial_of
+from tunnelmark.analyse.linkmodel import Floats
+from tunnelmark.analyse.linkpath import Path, telling_seed
 from tunnelmark.analyse.linkpower import FOUND, Wrong, looks_at, moments, wrongs
+from tunnelmark.analyse.linktime import in_time
+from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import shares
-from tunnelmark.run.probes import enough, pace_of
+from tunnelmark.run.probes import Pace, enough, pace_of
 
 REFUSED = 0.01  # the share of looks at a true link that may be outside
 TRAFFIC = 400_000
@@ -55,16 +59,12 @@ class Found:
 def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
     """The rows of a profile; a direction that is like the other stands once."""
     pace = pace_of(profile, enough(profile), 0.001)
-    sent = moments(pace.count, pace.interval)
     ways = {"forward": profile.forward, "back": profile.back}
     for name, way in ways.items() if profile.forward != profile.back else [("both", profile.forward)]:
         if way.rate_trace is not None:
             continue
-        serial = serial_of(profile, way)
-        expected = expect(profile.model, way, sent, serial=serial)
-
-        for seed, wrong in enumerate([Wrong("", "true", way), *wrongs(way)], 5000):
-            seen = looks_at(wrong.way, profile.model, way, serial, sent, expected, looks, seed)
+        links = [Wrong("", "true", way), *wrongs(way)]
+        for wrong, seen in zip(links, outcomes(profile, way, links, pace, looks), strict=True):
             share = shares(way, profile.model).get(wrong.part)
             told = share is not None and wrong.words.startswith(("no ", "twice"))
             yield Found(
@@ -74,6 +74,29 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
                 sum(map(bool, seen)) / looks,
                 _packets(float(share or 0)) if told else None,
             )
+
+
+def outcomes(
+    profile: Profile, way: Direction, links: Sequence[Wrong], pace: Pace, looks: int
+) -> list[list[frozenset[str]]]:
+    """For each link what each look has outside; a direction with processes in time has another path in each look, which is known."""
+    serial, sent = serial_of(profile, way), moments(pace.count, pace.interval)
+    if not in_time(way):
+        expected = expect(profile.model, way, sent, serial=serial)
+        return [
+            list(looks_at(wrong.way, profile.model, way, serial, sent, expected, looks, seed))
+            for seed, wrong in enumerate(links, 5000)
+        ]
+    found: list[list[frozenset[str]]] = [[] for _ in links]
+    seed = 9000
+    for look in range(looks):
+        seed = telling_seed(profile, pace, 2, seed + 1)
+        path = Path(seed, 0, 1 if way is profile.forward else 0)
+        expected = expect(profile.model, way, sent, serial=serial, path=path)
+        for number, (wrong, seen) in enumerate(zip(links, found, strict=True)):
+            draws = 5000 + look * len(links) + number
+            seen += looks_at(wrong.way, profile.model, way, serial, sent, expected, 1, draws, path)
+    return found
 
 
 def _packets(share: float) -> int:

@@ -26,10 +26,10 @@ WAY = Direction(
 )
 
 
-def flow(way: Direction, source: str, seed: int, *, late: float = 0.0, records=None) -> Flow:
+def flow(way: Direction, source: str, seed: int, *, late: float = 0.0, records=None, path=None) -> Flow:
     """What probes would meet on a link that does exactly what the direction says, and `late` seconds more."""
     times: Floats = INTERVAL * np.arange(COUNT, dtype=np.float64) + 0.1
-    fates = simulate(way, "stated", times, runs=1, seed=seed)
+    fates = simulate(way, "stated", times, runs=1, seed=seed, path=path)
     rows = []
     for number in np.flatnonzero(~fates.lost[0]):
         sent = ZERO + round(1e9 * times[number])

@@ -31,6 +31,7 @@ pub struct Engine {
     pool: Pool,
     outbox: Outbox,
     pace: Pace,
+    zero: u64,
 }
 
 impl Engine {
@@ -56,6 +57,7 @@ impl Engine {
             pool: Pool::new(settings.memory_bytes),
             outbox: Outbox::new(count, settings.join_ns),
             pace: settings.pace,
+            zero: 0,
             ports,
         })
     }
@@ -99,6 +101,7 @@ impl Engine {
     }
 
     fn restart(&mut self, now: u64) {
+        self.zero = now;
         for lane in &mut self.lanes {
             lane.link.restart(now);
         }
@@ -172,6 +175,7 @@ impl Engine {
         let ports = self.ports.iter_mut();
         Line::Report(Box::new(Report {
             elapsed_us: elapsed / 1000,
+            zero_ns: self.zero,
             last,
             cpu_us: sys::thread_cpu() / 1000,
             directions: self.lanes.iter_mut().map(Lane::report).collect(),

@@ -33,6 +33,8 @@ pub struct Ready {
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub elapsed_us: u64,
+    /// When the link's time began last, on the monotonic clock.
+    pub zero_ns: u64,
     pub last: bool,
     pub cpu_us: u64,
     pub directions: Vec<Direction>,

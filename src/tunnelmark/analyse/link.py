@@ -10,7 +10,9 @@ import numpy as np
 
 from tunnelmark.analyse import linklate, linkpower, linktrain, linkwords
 from tunnelmark.analyse.linkexpect import Expected, expect, floor_of, serial_of
+from tunnelmark.analyse.linkpath import Path
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
+from tunnelmark.analyse.linktime import in_time
 from tunnelmark.lab import lateness
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
@@ -28,8 +30,8 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
         way = f"{flow.source}>{flow.target}"
         if flow.pace is not None:
-            row = replace(row_of(flow, seen.zero), floor=floor_of(direction))
-            lines += _probes(way, profile, direction, row, apart=when != "alone")
+            row = replace(row_of(flow, seen.zero if seen.begun is None else seen.begun), floor=floor_of(direction))
+            lines += _probes(way, profile, direction, row, _path(seen, flow, direction), apart=when != "alone")
             series[way] = _series(row)
         lines += linktrain.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
@@ -39,7 +41,9 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
     parts = [
         part
         for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back))
-        for part in linkpower.parts(f"{flow.source}>{flow.target}", profile, direction, flow.pace, lines)
+        for part in linkpower.parts(
+            f"{flow.source}>{flow.target}", profile, direction, flow.pace, lines, _path(seen, flow, direction)
+        )
     ]
     return LinkProof(
         profile=seen.profile,
@@ -54,6 +58,12 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
         series=series,
         raw=raw,
     )
+
+
+def _path(seen: Observation, flow: Flow, direction: Direction) -> Path | None:
+    """What the link's processes in time did, where it has such and its emulator said when they began."""
+    place = seen.place(flow.target)
+    return None if seen.begun is None or place is None or not in_time(direction) else Path(seen.seed, 0, place)
 
 
 def row_of(flow: Flow, zero: int) -> Row:
@@ -81,9 +91,11 @@ def row_of(flow: Flow, zero: int) -> Row:
     return Row(sent, lost, duplicated, corrupted, delay)
 
 
-def _probes(way: str, profile: Profile, direction: Direction, row: Row, *, apart: bool) -> Sequence[LinkLine]:
+def _probes(
+    way: str, profile: Profile, direction: Direction, row: Row, path: Path | None, *, apart: bool
+) -> Sequence[LinkLine]:
     """The lines on probes; `apart`: what is later than the profile can make any packet is told apart (`linklate`)."""
-    expected = expect(profile.model, direction, row.sent, serial=serial_of(profile, direction))
+    expected = expect(profile.model, direction, row.sent, serial=serial_of(profile, direction), path=path)
     row = replace(row, ceiling=expected.ceiling)
     lines = tuple(_lines(way, direction, row, expected))
     if not apart or all(line.ok is not False for line in lines):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunnelmark.analyse.linkmodel import Fates, Floats, Model, simulate
+from tunnelmark.analyse.linkpath import Path
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
 from tunnelmark.analyse.linktime import in_time
 from tunnelmark.plan.impairments import Direction
@@ -80,30 +81,44 @@ class Expected:
         return frozenset(names)
 
 
-def expect(model: Model, direction: Direction, sent: Floats, *, serial: float) -> Expected:
-    """Simulate a direction for probes sent at these seconds since the link's zero; `serial`: see `serial_of`."""
+def expect(
+    model: Model, direction: Direction, sent: Floats, *, serial: float, path: Path | None = None
+) -> Expected:
+    """Simulate a direction for probes sent at these seconds since the link's zero; `serial`: see `serial_of`.
+
+    `path` is that of the link, where its seed and zero are known.
+    """
     runs = int(np.clip(_DRAWS // max(len(sent), 1), *_RUNS))
-    rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial)
+    rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial, path=path)
+    slow = path is None and in_time(direction)
     found = [statistics(each) for each in rows]
     limits: dict[str, Limits] = {}
     for each in PROPERTIES:
         values = np.array([run[each.name] for run in found])
         if len(known := values[~np.isnan(values)]):
-            limits[each.name] = _limits(each, known, len(sent), slow=in_time(direction))
+            limits[each.name] = _limits(each, known, len(sent), slow=slow)
     every = [_arrived(each) for each in rows]
     pooled = np.concatenate(every)
     shape = None
     if len(pooled) and pooled.std() >= _VARIES:
         pooled = np.sort(pooled)[:: max(len(pooled) // 20_000, 1)]
-        shape = _shape(every[:60], pooled, slow=in_time(direction))
+        shape = _shape(every[:60], pooled, slow=slow)
     return Expected(limits, pooled, shape, max(map(np.max, filter(len, every)), default=np.inf) + _OWN)
 
 
 def simulated(
-    model: Model, truth: Direction, stated: Direction, sent: Floats, *, runs: int, seed: int, serial: float
+    model: Model,
+    truth: Direction,
+    stated: Direction,
+    sent: Floats,
+    *,
+    runs: int,
+    seed: int,
+    serial: float,
+    path: Path | None = None,
 ) -> Sequence[Row]:
     """Rows of probes over a link that does `truth`, as one looks at them who takes it for what is stated."""
-    fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial)
+    fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial, path=path)
     rows = [_row(fates, run, sent, floor_of(stated)) for run in range(runs)]
     _lose_headers(rows)
     return rows

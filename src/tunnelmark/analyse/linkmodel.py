@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from tunnelmark.analyse import linktime
+from tunnelmark.analyse.linkpath import Path
 from tunnelmark.plan.impairments import (
     Bursts,
     Chance,
@@ -39,6 +40,18 @@ _PARETO = 3.0  # shape of netem's pareto distribution
 _PARETO_END = 10.0  # the stated model's pareto ends at ten times its least value, or no sample's deviation would settle
 
 
+_ON_THE_WAY = 300e-6
+"""Seconds that a packet may take from its stamp to the link: tens of microseconds, and some hundreds on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """A known path, and how late each run's packets come to it (seconds, runs × 1)."""
+
+    path: Path
+    late: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class Fates:
     """What became of each packet of each run, as arrays of runs × packets; `delay` in seconds, where not lost."""
@@ -50,19 +63,29 @@ class Fates:
 
 
 def simulate(
-    way: Direction, model: Model, times: Floats, *, runs: int, seed: int, serial: float = 0.0, base: float = 0.0
+    way: Direction,
+    model: Model,
+    times: Floats,
+    *,
+    runs: int,
+    seed: int,
+    serial: float = 0.0,
+    base: float = 0.0,
+    path: Path | None = None,
 ) -> Fates:
     """Runs of a direction on packets that enter at `times` (seconds since the link's zero).
 
-    `serial` are the seconds that a packet takes at the direction's rate; `base` what any packet takes anyway.
+    `serial` are the seconds that a packet takes at the direction's rate; `base` what any packet takes anyway. Processes in time
+    take `path`, the same in all runs but for the packets' time on their way to the link, or each run has its own.
     """
     random = np.random.default_rng(seed)
+    along = None if path is None else _Along(path, random.uniform(0.0, _ON_THE_WAY, (runs, 1)))
     parts = [
-        _segment(stages, model, times[chosen], random, runs, serial, down)
+        _segment(stages, model, times[chosen], random, runs, serial, down, along)
         for stages, chosen, down in _segments(way, times)
     ]
     lost, duplicated, corrupted, delay = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-    lost |= linktime.black(way.blackouts, times, runs, random)
+    lost |= linktime.black(way.blackouts, times, runs, random) if along is None else along.path.black(way.blackouts, times + along.late)
     return Fates(lost, duplicated, corrupted, delay + base)
 
 
@@ -99,10 +122,11 @@ def _segment(
     runs: int,
     serial: float,
     down: bool,
+    along: _Along | None,
 ) -> tuple[Flags, Flags, Flags, Floats]:
     shape = (runs, len(times))
     none = np.zeros(shape, dtype=bool)
-    lost = _lost(way.loss, model, times, shape, random) if way.loss else none.copy()
+    lost = _lost(way.loss, model, times, shape, random, along) if way.loss else none.copy()
     duplicated = _strikes(way.duplication, model, shape, random) if way.duplication else none.copy()
     if model == "netem":  # lost and duplicated together: one copy passes
         lost, duplicated = lost & ~duplicated, duplicated & ~lost
@@ -113,7 +137,7 @@ def _segment(
     own = np.full(shape, float(way.delay or 0.0))
     if way.jitter is not None:
         entered = times + serial  # a jitter in time is that of the moment at which the delay begins
-        own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random), 0.0)
+        own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random, along), 0.0)
     own += serial
     own[skipped] = 0.0
     # netem's own rate keeps the order too: a packet begins after the one before it.
@@ -142,16 +166,17 @@ def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], 
     return struck
 
 
-def _lost(loss: Loss, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+def _lost(
+    loss: Loss, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator, along: _Along | None
+) -> Flags:
     match loss:
         case Chance():
             return _strikes(loss, model, shape, random)
         case GilbertElliott():
             return _gilbert_elliott(loss, shape, random)
         case Bursts():
-            return random.random(shape) < np.where(
-                linktime.in_burst(loss, times, shape[0], random), loss.probability, loss.outside
-            )
+            on = linktime.in_burst(loss, times, shape[0], random) if along is None else along.path.in_burst(loss, times + along.late)
+            return random.random(shape) < np.where(on, loss.probability, loss.outside)
         case FourState():
             return _four_state(loss, shape, random)
         case Pattern(pattern, repeat):
@@ -202,8 +227,12 @@ def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], rando
     return strikes
 
 
-def _jitter(jitter: Jitter, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator) -> Floats:
+def _jitter(
+    jitter: Jitter, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator, along: _Along | None
+) -> Floats:
     """The jitter in multiples of its size."""
+    if jitter.correlation_time is not None and along is not None:
+        return quantile(jitter.distribution, along.path.wandering(times + along.late, float(jitter.correlation_time)))
     if jitter.correlation_time is not None:
         return quantile(jitter.distribution, linktime.wandering(times / jitter.correlation_time, shape[0], random))
     if model == "netem":  # its modulo leaves nothing of a correlation

@@ -15,6 +15,7 @@ import numpy as np
 
 from tunnelmark.analyse.linkexpect import Expected, expect, serial_of, simulated
 from tunnelmark.analyse.linkmodel import Floats, Model
+from tunnelmark.analyse.linkpath import MARGIN, Path
 from tunnelmark.analyse.linkwords import verdict
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss
 from tunnelmark.plan.model import Profile
@@ -26,7 +27,6 @@ FOUND = 0.95
 """The share of looks that must find a wrong link, or they do not test what is wrong with it."""
 
 _LOOKS = 40  # simulated looks at each wrong link: of 40 with a power of 0.95 two are missed
-_START = 0.02  # seconds from the link's zero to the first probe
 _TRACE = "not tested: the wait for an opportunity to send depends on when the trace began"
 
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -108,19 +108,21 @@ def _doubled(loss: Loss) -> Loss | None:
 
 
 @cache
-def finds(model: Model, way: Direction, serial: float, count: int, interval: float) -> tuple[Tested, ...]:
-    """What a look of so many probes, so many seconds apart, finds of each wrong link."""
+def finds(
+    model: Model, way: Direction, serial: float, count: int, interval: float, path: Path | None = None
+) -> tuple[Tested, ...]:
+    """What a look of so many probes, so many seconds apart, finds of each wrong link, on this path if it is known."""
     sent = moments(count, interval)
-    expected = expect(model, way, sent, serial=serial)
+    expected = expect(model, way, sent, serial=serial, path=path)
     return tuple(
-        Tested(wrong, looks_at(wrong.way, model, way, serial, sent, expected, _LOOKS, seed))
+        Tested(wrong, looks_at(wrong.way, model, way, serial, sent, expected, _LOOKS, seed, path))
         for seed, wrong in enumerate(wrongs(way), 1000)
     )
 
 
 def moments(count: int, interval: float) -> Floats:
     """When a look sends its probes, in seconds since the link's zero."""
-    return _START + interval * np.arange(count, dtype=np.float64)
+    return MARGIN + interval * np.arange(count, dtype=np.float64)
 
 
 def looks_at(
@@ -132,14 +134,20 @@ def looks_at(
     expected: Expected,
     looks: int,
     seed: int,
+    path: Path | None = None,
 ) -> tuple[frozenset[str], ...]:
     """For each of so many simulated looks at a link that does `truth`, the lines that are outside for who expects `way`."""
-    rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial)
+    rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial, path=path)
     return tuple(expected.outside(replace(row, ceiling=expected.ceiling)) for row in rows)
 
 
 def parts(
-    way: str, profile: Profile, direction: Direction, pace: Pace | None, lines: Sequence[LinkLine]
+    way: str,
+    profile: Profile,
+    direction: Direction,
+    pace: Pace | None,
+    lines: Sequence[LinkLine],
+    path: Path | None = None,
 ) -> Iterator[LinkPart]:
     """What a look has shown of each part that a direction states, by its lines that were judged."""
     mine = {line.name: line for line in lines if line.way == way}
@@ -150,7 +158,7 @@ def parts(
         )
     elif pace is not None:
         weakest: dict[str, tuple[float, str]] = {}
-        for each in finds(profile.model, direction, serial_of(profile, direction), pace.count, pace.interval):
+        for each in finds(profile.model, direction, serial_of(profile, direction), pace.count, pace.interval, path):
             power = each.power(judged)
             if power < weakest.get(each.wrong.part, (2.0, ""))[0]:
                 weakest[each.wrong.part] = power, each.wrong.words

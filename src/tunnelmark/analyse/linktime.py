@@ -54,8 +54,8 @@ def in_burst(loss: Bursts, times: Floats, runs: int, random: np.random.Generator
     return inside
 
 
-_GRID = 1.0652488  # correlation times from one point of the grid to the next; the autocorrelation is then 1/e after one
-# (R(u) = (1 - u/2) cos(pi u/2) + sin(pi u/2)/pi over a random phase, u in steps of the grid, is 1/e at 1/_GRID)
+GRID = 1 / 0.938_749_3  # correlation times from one point of the grid to the next; the autocorrelation is then 1/e after one
+# (R(u) = (1 - u/2) cos(pi u/2) + sin(pi u/2)/pi over a random phase, u in steps of the grid, is 1/e at 1/GRID)
 
 
 def wandering(times: Floats, runs: int, random: np.random.Generator) -> Floats:
@@ -63,7 +63,7 @@ def wandering(times: Floats, runs: int, random: np.random.Generator) -> Floats:
 
     The arc cos(a) x + sin(a) y between two independent normal values has variance 1 everywhere.
     """
-    place = (times - times[0]) / _GRID + random.random((runs, 1))
+    place = (times - times[0]) / GRID + random.random((runs, 1))
     points = random.standard_normal((runs, int(place.max()) + 2))
     cell = place.astype(np.int64)
     angle = (place - cell) * (np.pi / 2)

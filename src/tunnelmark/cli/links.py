@@ -145,12 +145,13 @@ class Links:
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
         """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
-        from tunnelmark.analyse import link, proofs  # takes scipy with it, which a dry run should not wait for
+        from tunnelmark.analyse import link, linkpath, proofs  # takes scipy with it, which a dry run should not wait for
 
         raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
         pace = None if profile.only_shaped else pace_of(profile, enough(profile), _INTERVAL)
         written = raw if self._scratch is None else self._scratch / raw.name
-        seed = link_seed(self._plan.study.seed, 0)
+        nodes = len(topology.links[0].nodes)
+        seed = linkpath.telling_seed(profile, pace, nodes, link_seed(self._plan.study.seed, 0))
         begun = time.time()
         try:
             seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)

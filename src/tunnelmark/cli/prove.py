@@ -81,13 +81,15 @@ def prove_link(
 
 async def prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
     """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
-    from tunnelmark.analyse import link
+    from tunnelmark.analyse import link, linkpath
     from tunnelmark.lab.lab import Keeper
     from tunnelmark.run.probes import pace_of
     from tunnelmark.run.prove import observe
 
+    pace = pace_of(profile, probes, 1 / rate)
+    seed = linkpath.telling_seed(profile, pace, len(topology.links[0].nodes), seed)
     async with Keeper() as keeper:
-        seen = await observe(keeper, topology, profile, pace_of(profile, probes, 1 / rate), raw, seed=seed)
+        seen = await observe(keeper, topology, profile, pace, raw, seed=seed)
     return link.judge(profile, seen, "alone")
 
 

@@ -63,8 +63,8 @@ class Flow:
 class Observation:
     """One look at a link: both ways, what its emulator says, when (seconds since the Unix epoch), how long it took.
 
-    `zero` is when the time of schedules and blackouts began, on the clock of the flows' stamps. `reports` were made
-    before the trains, `final` after them.
+    `zero` is when the plan of the probes began, on the clock of the flows' stamps, and `begun` when the link's own time did, as
+    its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` after them.
     """
 
     profile: str
@@ -76,6 +76,13 @@ class Observation:
     started: float
     seconds: float
     final: tuple[Mapping[str, Any], ...] = ()
+    seed: int = 0
+    begun: int | None = None
+
+    def place(self, target: str) -> int | None:
+        """The place of the direction to a node among those of its emulator; None if nothing emulates the link."""
+        names = [way["name"] for report in self.reports[:1] for way in report["directions"]]
+        return next((place for place, name in enumerate(names) if name.endswith(f" to {target}")), None)
 
 
 async def observe(
@@ -117,7 +124,14 @@ async def observe(
         started,
         time.monotonic() - begun,
         tuple(final),
+        seed,
+        _begun(looks[0].reports),
     )
+
+
+def _begun(reports: Sequence[Mapping[str, Any]]) -> int | None:
+    """When the first link's time began, on the clock of the flows' stamps."""
+    return int(reports[0]["zero_ns"]) + time.time_ns() - time.monotonic_ns() if reports else None
 
 
 @dataclass(frozen=True, slots=True)
