@@ -17,12 +17,11 @@ from dataclasses import dataclass
 
 from tunnelmark.analyse.linkcounts import Count
 from tunnelmark.analyse.linkexpect import expect, serial_of
-from tunnelmark.analyse.linkmodel import Floats
 from tunnelmark.analyse.linkpath import Path, telling_seed
 from tunnelmark.analyse.linkpower import FOUND, Wrong, looks_at, moments, wrongs
 from tunnelmark.analyse.linktime import in_time
-from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.files import Files
+from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import shares

@@ -81,9 +81,7 @@ class Expected:
         return frozenset(names)
 
 
-def expect(
-    model: Model, direction: Direction, sent: Floats, *, serial: float, path: Path | None = None
-) -> Expected:
+def expect(model: Model, direction: Direction, sent: Floats, *, serial: float, path: Path | None = None) -> Expected:
     """Simulate a direction for probes sent at these seconds since the link's zero; `serial`: see `serial_of`.
 
     `path` is that of the link, where its seed and zero are known.

@@ -85,7 +85,11 @@ def simulate(
         for stages, chosen, down in _segments(way, times)
     ]
     lost, duplicated, corrupted, delay = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-    lost |= linktime.black(way.blackouts, times, runs, random) if along is None else along.path.black(way.blackouts, times + along.late)
+    lost |= (
+        linktime.black(way.blackouts, times, runs, random)
+        if along is None
+        else along.path.black(way.blackouts, times + along.late)
+    )
     return Fates(lost, duplicated, corrupted, delay + base)
 
 
@@ -175,7 +179,11 @@ def _lost(
         case GilbertElliott():
             return _gilbert_elliott(loss, shape, random)
         case Bursts():
-            on = linktime.in_burst(loss, times, shape[0], random) if along is None else along.path.in_burst(loss, times + along.late)
+            on = (
+                linktime.in_burst(loss, times, shape[0], random)
+                if along is None
+                else along.path.in_burst(loss, times + along.late)
+            )
             return random.random(shape) < np.where(on, loss.probability, loss.outside)
         case FourState():
             return _four_state(loss, shape, random)
@@ -228,7 +236,12 @@ def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], rando
 
 
 def _jitter(
-    jitter: Jitter, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator, along: _Along | None
+    jitter: Jitter,
+    model: Model,
+    times: Floats,
+    shape: tuple[int, int],
+    random: np.random.Generator,
+    along: _Along | None,
 ) -> Floats:
     """The jitter in multiples of its size."""
     if jitter.correlation_time is not None and along is not None:

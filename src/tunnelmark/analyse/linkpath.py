@@ -92,7 +92,7 @@ def telling_seed(profile: Profile, pace: Pace | None, nodes: int, seed: int) -> 
     ways = [(profile.forward, nodes - 1), (profile.back, 0)]
     if pace is None or not any(in_time(way) for way, _ in ways):
         return seed
-    times = MARGIN + pace.interval * np.arange(pace.count)
+    times: Floats = MARGIN + pace.interval * np.arange(pace.count, dtype=np.float64)
     tried = range(seed, seed + _TRIED)
     return next((each for each in tried if all(_tells(Path(each, 0, place), way, times) for way, place in ways)), seed)
 
@@ -103,7 +103,7 @@ def _tells(path: Path, way: Direction, times: Floats) -> bool:
         return False
     if not isinstance(way.loss, Bursts):
         return True
-    return float(way.loss.probability) * (path.in_burst(way.loss, times) & ~cut).sum() >= _MET
+    return float(way.loss.probability) * int((path.in_burst(way.loss, times) & ~cut).sum()) >= _MET
 
 
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)

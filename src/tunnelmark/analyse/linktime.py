@@ -54,7 +54,9 @@ def in_burst(loss: Bursts, times: Floats, runs: int, random: np.random.Generator
     return inside
 
 
-GRID = 1 / 0.938_749_3  # correlation times from one point of the grid to the next; the autocorrelation is then 1/e after one
+GRID = (
+    1 / 0.938_749_3
+)  # correlation times from one point of the grid to the next; the autocorrelation is then 1/e after one
 # (R(u) = (1 - u/2) cos(pi u/2) + sin(pi u/2)/pi over a random phase, u in steps of the grid, is 1/e at 1/GRID)
 
 

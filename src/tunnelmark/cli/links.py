@@ -145,7 +145,11 @@ class Links:
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
         """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
-        from tunnelmark.analyse import link, linkpath, proofs  # takes scipy with it, which a dry run should not wait for
+        from tunnelmark.analyse import (  # takes scipy with it, which a dry run should not wait for
+            link,
+            linkpath,
+            proofs,
+        )
 
         raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
         pace = None if profile.only_shaped else pace_of(profile, enough(profile), _INTERVAL)

@@ -9,13 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unit.looks import ZERO, flow, observation, profile
-
 from tunnelmark.analyse import linkmodel
 from tunnelmark.analyse.link import judge
 from tunnelmark.analyse.linkmodel import simulate
 from tunnelmark.analyse.linkpath import MARGIN, Path, philox, telling_seed
-from tunnelmark.analyse.linktime import wandering
+from tunnelmark.analyse.linktime import Floats, wandering
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import wire
 from tunnelmark.lab.emulation import configuration
@@ -25,9 +23,10 @@ from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.probes import Pace
 from tunnelmark.units import Duration, Share
+from unit.looks import ZERO, flow, observation, profile
 
 EVERY, COUNT = 200e-6, 100_000
-TIMES = EVERY * np.arange(COUNT)
+TIMES: Floats = EVERY * np.arange(COUNT, dtype=np.float64)
 BURSTS = Bursts(Duration(0.02), Duration(0.3), Share(1.0), Share(0.0))
 
 
@@ -103,8 +102,7 @@ def test_the_emulator_takes_the_same_delays(name: str, place: int, monkeypatch: 
     monkeypatch.setattr(linkmodel, "_ON_THE_WAY", 0.0)  # virtual time
     shipped = load_profile(name, Files.standard())
     ways = [Direction(delay=way.delay, jitter=way.jitter) for way in (shipped.forward, shipped.back)]
-    profile = Profile("p", "T", "S", *ways)
-    found = rehearsed(profile, 11, place)["delay_us"]
+    found = rehearsed(Profile("p", "T", "S", ways[0], ways[1]), 11, place)["delay_us"]
     own = simulate(ways[1 - place], "stated", TIMES, runs=1, seed=1, path=Path(11, 0, place)).delay[0]
     assert found["mean"] == pytest.approx(1e6 * own.mean(), abs=0.01)
     assert found["max"] == pytest.approx(1e6 * own.max(), rel=1e-3)
@@ -114,7 +112,7 @@ def test_a_look_has_a_seed_under_which_it_meets_what_it_is_to_show():
     train = load_profile("train", Files.standard())
     pace = Pace(2400, 0.001)
     seed = telling_seed(train, pace, 2, 5)
-    times = MARGIN + pace.interval * np.arange(pace.count)
+    times: Floats = MARGIN + pace.interval * np.arange(pace.count, dtype=np.float64)
     for way, place in ((train.forward, 1), (train.back, 0)):
         cut = Path(seed, 0, place).black(way.blackouts, times)
         assert isinstance(way.loss, Bursts)
@@ -132,8 +130,8 @@ def test_on_a_path_that_is_known_a_smaller_jitter_is_found(share: float, verdict
     names = ("b to a", "a to b")
     quiet = {"lateness_us": {"count": 9, "p50": 1.0, "p99": 5.0, "max": 9.0}, "dropped": {"memory": 0, "loss": 0}}
     report = {"directions": [{"name": name, **quiet} for name in names], "ports": []}
-    flows = [
+    forward, back = (
         flow(truth, source, 1, late=20e-6, path=Path(3, 0, place)) for source, place in (("a", 1), ("b", 0))
-    ]
-    seen = replace(observation(*flows, reports=(report,)), seed=3, begun=ZERO)
+    )
+    seen = replace(observation(forward, back, (report,)), seed=3, begun=ZERO)
     assert judge(profile(stated), seen, "alone").verdict == verdict
