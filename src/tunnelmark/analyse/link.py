@@ -107,13 +107,16 @@ def _probes(
 
 
 def _lines(way: str, direction: Direction, row: Row, expected: Expected, *, apart: bool = False) -> Iterator[LinkLine]:
-    found = statistics(row)
+    figures = statistics(row)
     judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
     for each in PROPERTIES:
-        if _worth(each, direction, found[each.name]):
-            yield _line(way, each, linkwords.stated(direction, each.name), expected, found[each.name], judged)
+        if _worth(each, direction, figures[each.name]):
+            yield _line(way, each, linkwords.stated(direction, each.name), expected, figures[each.name], judged)
     shift = linklate.shift(float(np.nanmean(row.delay))) if apart and not np.isnan(row.delay).all() else 0.0
     yield _shape(way, direction, row, expected, shift)
+    if (known := expected.misplaced) is not None:
+        found = expected.elsewhere(row.lost)
+        yield LinkLine(way, "misplaced", "packets", "", known.middle, 0.0, known.high, found, known.holds(found))
 
 
 def _worth(each: Property, direction: Direction, found: float) -> bool:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunnelmark.analyse.linkmodel import Fates, Floats, Model, simulate
+from tunnelmark.analyse.linkmodel import Fates, Flags, Floats, Model, simulate
 from tunnelmark.analyse.linkpath import Path
 from tunnelmark.analyse.linkstats import PROPERTIES, Property, Row, distance, statistics
 from tunnelmark.analyse.linktime import in_time
-from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.impairments import Bursts, Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.probes import HEADERS, SIZE
 
@@ -33,6 +33,12 @@ at `train` in fifty would be refused, and all looks meet the same draws.
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
 _VARIES = 50e-6  # seconds of deviation below which a delay does not vary, and the path's own is all there is
+
+_GUARD = 0.01
+"""Seconds around the begin or end of a burst or cut in which nothing is said of a probe: of a lost one only the planned moment is known."""
+
+_GRAIN = 2.0  # packets more or fewer that are always chance
+_CHANGE = 0.2  # of the chance to be lost, from a probe to the next, that is a begin or end
 
 _OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
 """Seconds that the path through the nodes may add to a single delay, as to the largest ones that are judged."""
@@ -64,13 +70,20 @@ class Expected:
 
     `limits` are by property, without those of which the profile says nothing; `pooled` are delays of all runs, sorted;
     `shape` bounds the distance of a row's distribution from them (None: the delay does not vary); `ceiling` is the largest
-    delay of any run in seconds, and what the instrument may add to it.
+    delay of any run in seconds, and what the instrument may add to it. `losing` is each probe's chance to be lost where the very
+    bursts and cuts are known (NaN near their begins and ends), and `misplaced` bounds how many fare otherwise.
     """
 
     limits: Mapping[str, Limits]
     pooled: Floats
     shape: Limits | None
     ceiling: float
+    losing: Floats | None = None
+    misplaced: Limits | None = None
+
+    def elsewhere(self, lost: Flags) -> float:
+        """Probes that were lost at other moments than the link's bursts and cuts, or arrived in them; NaN where these are not known."""
+        return float("nan") if self.losing is None else _elsewhere(lost, self.losing)
 
     def outside(self, row: Row) -> frozenset[str]:
         """The names of the lines that a row has outside of their limits."""
@@ -78,6 +91,8 @@ class Expected:
         names = {name for name, limits in self.limits.items() if not limits.holds(found[name])}
         if self.shape is not None and not self.shape.holds(distance(_arrived(row), self.pooled)):
             names.add("distribution")
+        if self.misplaced is not None and not self.misplaced.holds(self.elsewhere(row.lost)):
+            names.add("misplaced")
         return frozenset(names)
 
 
@@ -101,7 +116,13 @@ def expect(model: Model, direction: Direction, sent: Floats, *, serial: float, p
     if len(pooled) and pooled.std() >= _VARIES:
         pooled = np.sort(pooled)[:: max(len(pooled) // 20_000, 1)]
         shape = _shape(every[:60], pooled, slow=slow)
-    return Expected(limits, pooled, shape, max(map(np.max, filter(len, every)), default=np.inf) + _OWN)
+    losing, misplaced = None, None
+    if path is not None and (direction.blackouts or isinstance(direction.loss, Bursts)):
+        losing = _apart(np.mean([each.lost for each in rows], axis=0), sent)
+        numbers = np.array([_elsewhere(each.lost, losing) for each in rows])
+        misplaced = Limits(float(numbers.mean()), 0.0, float(numbers.mean() + SPREADS * numbers.std()) + _GRAIN)
+    ceiling = max(map(np.max, filter(len, every)), default=np.inf) + _OWN
+    return Expected(limits, pooled, shape, ceiling, losing, misplaced)
 
 
 def simulated(
@@ -158,6 +179,17 @@ def _shape(every: Iterable[Floats], pooled: Floats, *, slow: bool) -> Limits:
     if slow:
         high = max(high, float(chance.max()) + BEYOND * float(chance.std()))
     return Limits(float(chance.mean()), 0.0, high + moved)
+
+
+def _apart(losing: Floats, sent: Floats) -> Floats:
+    """The chance of each probe to be lost, not known for those around a begin or end of what loses them."""
+    changes = sent[1:][np.abs(np.diff(losing)) > _CHANGE]
+    first, last = (np.searchsorted(changes, sent + side * _GUARD) for side in (-1, 1))
+    return np.where(first == last, losing, np.nan)
+
+
+def _elsewhere(lost: Flags, losing: Floats) -> float:
+    return float(np.nansum(np.abs(lost - losing)))
 
 
 def _arrived(row: Row) -> Floats:

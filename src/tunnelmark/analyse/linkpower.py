@@ -19,6 +19,7 @@ from tunnelmark.analyse.linkpath import MARGIN, Path
 from tunnelmark.analyse.linkwords import verdict
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss
 from tunnelmark.plan.model import Profile
+from tunnelmark.plan.struck import SELDOM, skipping
 from tunnelmark.record.results import LinkLine, LinkPart
 from tunnelmark.run.probes import Pace
 from tunnelmark.units import Duration, Share
@@ -32,11 +33,12 @@ _TRACE = "not tested: the wait for an opportunity to send depends on when the tr
 PARTS: Mapping[str, tuple[str, ...]] = {
     "delay": ("delay_mean", "delay_p50", "delay_p05"),
     "jitter": ("delay_sd", "delay_p99", "delay_lag1", "ipdv_1", "ipdv_20", "distribution"),
-    "loss": ("loss", "burst"),
+    "loss": ("loss", "burst", "misplaced"),
     "duplication": ("duplicated",),
     "corruption": ("corrupted",),
-    "order": ("skipped", "reordered", "early", "displaced"),
-    "cuts": ("loss", "burst"),
+    "order": ("reordered", "early", "displaced"),
+    "skips": ("skipped", "reordered", "early", "displaced"),
+    "cuts": ("loss", "burst", "misplaced"),
 }
 """The parts of a profile that probes meet, and the lines that speak of each before all others."""
 
@@ -62,8 +64,12 @@ class Tested:
         return sum(not judged.isdisjoint(each) for each in self.looks) / len(self.looks)
 
 
-def wrongs(way: Direction) -> Iterator[Wrong]:
-    """The wrong links that a look at this direction is to tell from it."""
+def wrongs(way: Direction, model: Model) -> Iterator[Wrong]:
+    """The wrong links that a look at this direction is to tell from it.
+
+    What does nothing in the profile itself has none: netem's jitter behind a rate of its own keeps the order, and its correlation
+    can leave next to no packet that skips the delay (`plan.struck.skipping`).
+    """
     if way.delay:
         yield Wrong("delay", "no delay", replace(way, delay=None))
     if way.jitter is not None:
@@ -82,12 +88,21 @@ def wrongs(way: Direction) -> Iterator[Wrong]:
     if (chance := way.corruption) is not None:
         yield Wrong("corruption", "no corruption", replace(way, corruption=None))
         yield Wrong("corruption", "twice the corruption", replace(way, corruption=_twice(chance)))
-    if way.reordering is not None:
-        yield Wrong("order", "no packet that overtakes", replace(way, reordering=None))
-    if way.jitter is not None and way.jitter.keep_order is False:
-        yield Wrong("order", "jitter that keeps the order", replace(way, jitter=replace(way.jitter, keep_order=True)))
+    yield from _orders(way, model)
     if way.blackouts or (way.schedule is not None and any(step.down for step in way.schedule.steps)):
         yield Wrong("cuts", "no cut", replace(way, blackouts=(), schedule=None))
+
+
+def _orders(way: Direction, model: Model) -> Iterator[Wrong]:
+    skips = way.reordering is not None and (skipping(way.reordering, model) or 1.0) >= SELDOM
+    own_rate = model == "netem" and way.rate is not None and way.queue is None
+    passes = way.jitter is not None and way.jitter.keep_order is False and not own_rate
+    kept = replace(way.jitter, keep_order=True) if way.jitter is not None else None
+    if passes:
+        yield Wrong("order", "no packet that overtakes", replace(way, reordering=None, jitter=kept))
+        yield Wrong("order", "jitter that keeps the order", replace(way, jitter=kept))
+    if skips:
+        yield Wrong("skips", "no packet that skips the delay", replace(way, reordering=None))
 
 
 def _twice(chance: Chance) -> Chance:
@@ -116,7 +131,7 @@ def finds(
     expected = expect(model, way, sent, serial=serial, path=path)
     return tuple(
         Tested(wrong, looks_at(wrong.way, model, way, serial, sent, expected, _LOOKS, seed, path))
-        for seed, wrong in enumerate(wrongs(way), 1000)
+        for seed, wrong in enumerate(wrongs(way, model), 1000)
     )
 
 
@@ -154,7 +169,8 @@ def parts(
     judged = frozenset(name for name, line in mine.items() if line.ok is not None)
     if direction.rate_trace is not None and pace is not None:
         yield from (
-            LinkPart(way, part, "not tested", _TRACE) for part in dict.fromkeys(w.part for w in wrongs(direction))
+            LinkPart(way, part, "not tested", _TRACE)
+            for part in dict.fromkeys(wrong.part for wrong in wrongs(direction, profile.model))
         )
     elif pace is not None:
         weakest: dict[str, tuple[float, str]] = {}

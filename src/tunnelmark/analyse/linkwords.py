@@ -11,6 +11,7 @@ from tunnelmark.units import Rate, Size
 
 TITLES = {each.name: each.title for each in PROPERTIES} | {
     "distribution": "delay, distribution",
+    "misplaced": "losses at other moments than the bursts and cuts",
     "rate": "rate",
     "queue": "queue",
     "late": "emulator, lateness",

@@ -86,7 +86,8 @@ class ProfileInfo:
     """A profile in figures: `rate` in bit/s and `queue` in bytes (forward), None where there is none.
 
     `impaired`: the link does more than to shape, so that nobody expects one stream to fill it. `strikes` are the shares of
-    packets that are lost, copied, corrupted in the long run (`plan.struck`), forward and back; old results have none.
+    packets that are lost, copied, corrupted, reordered in the long run (`plan.struck`), forward and back; old results have none.
+    `wanders`: the mean delay and its deviation in seconds where a jitter is a process in time, forward and back.
     `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
     """
 
@@ -98,6 +99,7 @@ class ProfileInfo:
     impaired: bool = False
     strikes: tuple[Mapping[str, float], Mapping[str, float]] = field(default_factory=lambda: ({}, {}))
     carried: int | None = None
+    wanders: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tunnelmark.lab.yardsticks import Yardsticks
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
-from tunnelmark.plan.struck import shares
+from tunnelmark.plan.struck import shares, wandering
 from tunnelmark.record import results, schema
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow, YardstickRow
@@ -301,6 +301,7 @@ def describe(
                 impaired=not p.only_shaped,
                 strikes=(dict(shares(p.forward, p.model)), dict(shares(p.back, p.model))),
                 carried=None if p.carried is None else int(p.carried),
+                wanders=(wandering(p.forward), wandering(p.back)),
             )
             for p in study.profiles
         ),

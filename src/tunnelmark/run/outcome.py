@@ -48,7 +48,8 @@ class Failure:
 class Counted:
     """What the emulator of a trial's first link counted one way (`a>b`), in packets: offered, and what became of them.
 
-    `loss_runs` are runs of consecutive losses; `lost` is by the profile's loss, not by queues or cuts.
+    `loss_runs` are runs of consecutive losses; `lost` is by the profile's loss, not by queues or cuts. `delayed` packets came to the
+    delay: `skipped` of them did not wait for it, and all of them together had the mean `delay` with that `deviation` (seconds).
     """
 
     way: str
@@ -57,19 +58,30 @@ class Counted:
     loss_runs: int
     duplicated: int
     corrupted: int
+    delayed: int = 0  # 0 in results written before
+    skipped: int = 0
+    delay: float = 0.0
+    deviation: float = 0.0
 
     @classmethod
     def of(cls, reports: Sequence[Mapping[str, Any]]) -> tuple[Counted, ...]:
         """What a lab's emulators report of the first link, a way each; nothing where the kernel carries the links."""
         return tuple(
             cls(
-                each["name"].replace(" to ", ">"),
-                int(each["realised"]["offered"]),
-                int(each["dropped"]["loss"]),
-                *(int(each["realised"][name]) for name in ("loss_runs", "duplicated", "corrupted")),
+                way=each["name"].replace(" to ", ">"),
+                offered=int(realised["offered"]),
+                lost=int(each["dropped"]["loss"]),
+                loss_runs=int(realised["loss_runs"]),
+                duplicated=int(realised["duplicated"]),
+                corrupted=int(realised["corrupted"]),
+                delayed=int(realised["delay_us"]["count"]),
+                skipped=int(realised["reordered"]),
+                delay=realised["delay_us"]["mean"] / 1e6,
+                deviation=realised["delay_us"]["deviation"] / 1e6,
             )
             for report in reports[:1]
             for each in report["directions"]
+            for realised in (each["realised"],)
         )
 
 

@@ -1,4 +1,4 @@
-"""A look shows a part of a profile only where it would have found a link that is wrong in it; rare losses are shown by counts."""
+"""A look shows a part of a profile only where it would have found a link that is wrong in it"""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.link import judge as judge_link
-from tunnelmark.analyse.linkpower import FOUND, finds, wrongs
+from tunnelmark.analyse.linkexpect import expect
+from tunnelmark.analyse.linkpath import Path, telling_seed
+from tunnelmark.analyse.linkpower import FOUND, finds, looks_at, moments, wrongs
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.impairments import Blackout, Chance, Direction, GilbertElliott
+from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
 from tunnelmark.plan.load import load_profile
-from tunnelmark.plan.struck import shares
-from tunnelmark.record.results import LinkPart, LinkProof
-from tunnelmark.run.outcome import Counted
+from tunnelmark.record.results import LinkPart
 from tunnelmark.run.probes import enough, pace_of, train_of
 from tunnelmark.units import Duration, Rate, Share, Size
-from unit.builders import Study
 from unit.looks import WAY, flow, observation, profile
 
 ALL = frozenset(["delay_mean", "delay_p50", "delay_p05", "delay_sd", "delay_p99", "ipdv_1", "ipdv_20", "loss", "burst"])
@@ -61,10 +59,10 @@ def test_what_was_not_judged_tests_nothing():
 
 def test_every_part_that_a_direction_states_has_a_link_that_is_wrong_in_it():
     way = replace(WAY, blackouts=(Blackout(Duration(0.5), Duration(0.1)),), corruption=Chance(Share(0.1)))
-    assert {wrong.part for wrong in wrongs(way)} == {
-        "delay", "jitter", "loss", "duplication", "corruption", "order", "cuts"
+    assert {wrong.part for wrong in wrongs(way, "stated")} == {
+        "delay", "jitter", "loss", "duplication", "corruption", "order", "skips", "cuts"
     }  # fmt: skip
-    assert all(wrong.way != way for wrong in wrongs(way))
+    assert all(wrong.way != way for wrong in wrongs(way, "stated"))
 
 
 @pytest.mark.parametrize("name", ["lan", "edge-loss-10", "edge-delay-50"])
@@ -87,57 +85,43 @@ def test_a_train_on_a_fast_link_is_little_faster_than_it():
     assert 1.1e9 < 8 * (train.size + 42) / train.interval < 1.5e9
 
 
-class TestCounts:
-    """What the emulator counted in the trials' own traffic, of each block the attempt with most packets."""
-
-    def gate(self, *lost: int, loss: float = 0.001, packets: int = 200_000):
-        results = Study(blocks=len(lost)).results()
-        plan = replace(
-            results.plan, profiles=tuple(replace(one, strikes=({"loss": loss}, {})) for one in results.plan.profiles)
-        )
-        rows = tuple(
-            replace(
-                row,
-                counted=(
-                    Counted(
-                        "a>b",
-                        packets // (1 + place % 2),
-                        lost[row.block - 1] // (1 + place % 2),
-                        lost[row.block - 1],
-                        0,
-                        0,
-                    ),
-                ),
-            )
-            for place, row in enumerate(results.trials)
-        )
-        untested = LinkPart("a>b", "loss", "not tested", "few probes")
-        first = results.trials[0]
-        proof = LinkProof(
-            first.profile, first.topology, "before", first.started - 5, 1.0, "proved", "", (), parts=(untested,)
-        )
-        return gates(judge(replace(results, plan=plan, trials=rows, proofs=(proof,))))[-1]
-
-    def test_show_a_loss_that_no_look_could_meet(self):
-        gate = self.gate(203, 190)
-        assert gate.passed, gate.explanation
-        assert "1 properties are shown" in gate.explanation
-
-    @pytest.mark.parametrize("lost", [(0, 0), (400, 410)])
-    def test_find_another(self, lost):
-        gate = self.gate(*lost)
-        assert gate.passed is False
-        assert "loss a>b" in gate.explanation
-        assert "of 400,000 packets of the trials, 400 +-" in gate.explanation
-
-    def test_of_few_packets_show_nothing(self):
-        gate = self.gate(0, 0, packets=2000)
-        assert gate.passed is None
-        assert "not tested: loss a>b" in gate.explanation
+def test_what_a_profile_does_not_do_has_no_wrong_link():
+    """netem's jitter behind a rate of its own keeps the order, and its correlation leaves next to no packet that skips the delay."""
+    files = Files.standard()
+    words = {
+        name: {wrong.words for wrong in wrongs(load_profile(name, files).forward, "netem")}
+        for name in ("cascade-internet", "thesis-low")
+    }
+    assert not {wrong for wrong in words["cascade-internet"] if "order" in wrong or "overtakes" in wrong}
+    assert {"no packet that overtakes", "jitter that keeps the order"} < words["thesis-low"]
+    assert "no packet that skips the delay" not in words["thesis-low"]
 
 
-def test_long_run_shares_are_known_in_closed_form_or_left_out():
-    bursts = GilbertElliott(Share(0.006), Share(0.3))
-    assert shares(Direction(loss=bursts), "stated")["loss"] == pytest.approx(0.0196, abs=1e-4)
-    assert shares(Direction(loss=Chance(Share(0.1), Share(0.5))), "netem") == {}
-    assert shares(Direction(loss=bursts, blackouts=(Blackout(Duration(1), Duration(1)),)), "stated") == {}
+BURSTS = Bursts(Duration(0.02), Duration(0.4))
+CUT = Direction(delay=Duration(0.02), loss=BURSTS)
+
+
+def test_losses_at_other_moments_than_the_paths_own_are_outside():
+    """Twice the bursts lose about as many packets in many a look of seconds: where they come tells more than how many."""
+    path = telling_path()
+    sent = moments(2000, 0.001)
+    expected = expect("stated", CUT, sent, serial=0.0, path=path)
+    looks = looks_at(CUT, "stated", CUT, 0.0, sent, expected, 20, 1, path)
+    assert not any("misplaced" in look for look in looks)
+    other = replace(path, seed=path.seed + 1)
+    assert all("misplaced" in look for look in looks_at(CUT, "stated", CUT, 0.0, sent, expected, 20, 1, other))
+
+
+def test_a_lost_probe_whose_moment_is_not_known_well_is_not_misplaced():
+    """A prober that stood still sends late, and only what arrives says when."""
+    path, sent = telling_path(), moments(2000, 0.001)
+    expected = expect("stated", CUT, sent, serial=0.0, path=path)
+    late = path.in_burst(BURSTS, sent + 0.005)
+    assert expected.misplaced is not None
+    assert expected.misplaced.holds(expected.elsewhere(late))
+    assert not expected.misplaced.holds(expected.elsewhere(path.in_burst(BURSTS, sent + 0.1)))
+
+
+def telling_path() -> Path:
+    told = profile(CUT)
+    return Path(telling_seed(told, pace_of(told, 2000, 0.001), 2, 1), 0, 1)
