@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from support.labs import PAIR, UNSHAPED, shaped
 from tunnelmark import registry
 from tunnelmark.analyse.bound import of_trial
 from tunnelmark.analyse.model import Bound
+from tunnelmark.cli.alone import alone
 from tunnelmark.lab import cgroups
 from tunnelmark.lab.lab import Keeper, Lab
 from tunnelmark.plan.impairments import Chance, Direction
@@ -34,6 +36,13 @@ TCP = WorkloadInfo("tcp", "tcp", "TCP", {}, (GOODPUT,), SECONDS, 0.0)
 UDP = WorkloadInfo("udp", "udp", "UDP", {}, (GOODPUT,), SECONDS, 0.0, offered=LOAD)
 
 Prepare = Callable[[Lab, Tunnel], Awaitable[None]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_else_measures() -> Iterator[None]:
+    """An emulator that another run floods has real-time priority, and leaves a node that shares its core no time for seconds."""
+    with alone(Console(stderr=True), "the tests of what bounds a trial"):
+        yield
 
 
 async def nothing(lab: Lab, tunnel: Tunnel) -> None:

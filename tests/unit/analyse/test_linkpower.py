@@ -1,4 +1,4 @@
-"""A look shows a part of a profile only where it would have found a link that is wrong in it"""
+"""A look shows a part of a profile only where it would have found a link that is wrong in it."""
 
 from __future__ import annotations
 

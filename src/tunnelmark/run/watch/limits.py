@@ -16,12 +16,12 @@ stands as `limits` in the attempt. Names end in `source` or `target`, the node t
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full
     drop_link_    packets sent from here that the link's queue dropped; drop_lossy_: that its profile took
-    tcp_busy_     share of the seconds between the looks in which the workload's streams from here had something to send
+    tcp_busy_     share of the seconds from the first look with a stream to the last in which the streams from here had something to send
     tcp_window_, tcp_buffer_   shares of that busy time that receiver's window and sender's buffer held them for
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
 
-`emulator` is the cores that the middle node's programs used. Shares and rates are *typical*: the median of half a second each, so that
-what passes before and after the traffic does not dilute them. Counts are of the whole time, warm-up included.
+`emulator` is the cores that the middle node's programs used. Shares and rates are *typical*: the median of half a second each, from the
+first to the last with traffic, so that a program that begins late on a busy machine does not dilute them. Counts are of the whole time, warm-up included.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from statistics import median
 from tunnelmark.lab import awake, cgroups, inside, softirq
 from tunnelmark.lab.lab import MIDDLE
 from tunnelmark.lab.programs import find
-from tunnelmark.run.watch import _paths
+from tunnelmark.run.watch import _paths, _streams
 from tunnelmark.run.watch.base import Eye, Scene, Seen, Since, Watcher
 
 EVERY = 0.5
@@ -78,8 +78,10 @@ class _Limits:
         self._looks = [await self._look(())]
 
     async def sample(self) -> None:
-        # `ss` costs some milliseconds of somebody's core, and counts by itself: a look a second is enough, and at the end that sends.
-        self._looks.append(await self._look(self._senders() if len(self._looks) % 2 == 0 else ()))
+        # `ss` costs some milliseconds of somebody's core, and counts by itself: a look a second is enough once there is a stream, and
+        # at the end that sends.
+        due = len(self._looks) % 2 == 0 or not any(self._streams.values())
+        self._looks.append(await self._look(self._senders() if due else ()))
         for end, streams in self._looks[-1].streams.items():
             self._streams[end] |= streams
 
@@ -89,7 +91,7 @@ class _Limits:
         first, last = self._looks[0], self._looks[-1]
         found = {name: max(0.0, last.counts[name] - first.counts[name]) for name in last.counts}
         found |= {name: max(0.0, count - self._links.get(name, 0.0)) for name, count in now.items()}
-        spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST] or [(first, last)]
+        spans = self._spans()
         found["emulator"] = median((b.middle - a.middle) / _took(a, b) for a, b in spans)
         for end in self._scene.ends:
             found[f"core_{end}"] = median(self._core(a, b, end) for a, b in spans)
@@ -98,8 +100,16 @@ class _Limits:
             sent = f"bytes_{end}"
             found[f"wire_{end}"] = median(8 * (b.counts[sent] - a.counts[sent]) / _took(a, b) for a, b in spans)
             del found[sent]
-            found |= self._tcp(end)
+            found |= self._tcp(end, spans[0][0].time)
         return Seen(limits={name: round(value, 6) for name, value in sorted(found.items())})
+
+    def _spans(self) -> list[tuple[_Look, _Look]]:
+        """The looks by twos, from the first to the last between which there was traffic."""
+        spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST]
+        sent = [sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in self._scene.ends) for a, b in spans]
+        return spans[_streams.running([n / _took(*span) for n, span in zip(sent, spans, strict=True)])] or [
+            (self._looks[0], self._looks[-1])
+        ]
 
     def _senders(self) -> tuple[str, ...]:
         """The ends whose streams are looked at: that which has sent more, or both as long as none has been seen."""
@@ -128,8 +138,8 @@ class _Limits:
         cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
-    def _tcp(self, end: str) -> dict[str, float]:
-        """What the streams that a node sent waited for; nothing where those that were seen are not most of what it sent.
+    def _tcp(self, end: str, begun: float) -> dict[str, float]:
+        """What the streams that a node sent from `begun` on waited for; nothing where those that were seen are not most of what it sent.
 
         So it is where connections are many and short: of those that ended between two looks nobody knows.
         """
@@ -139,9 +149,9 @@ class _Limits:
         if not seen or 2 * sent < seen[-1].counts[f"bytes_{end}"] - self._looks[0].counts[f"bytes_{end}"] or not sent:
             return {}
         busy = max(sum(stream.busy for stream in streams), 1e-9)
-        had = sum(stream.sent / sent * stream.busy for stream in streams)
+        looks = [(look.time, look.streams[end]) for look in seen]
         return {
-            f"tcp_busy_{end}": min(1.0, had / max(seen[-1].time, 1e-9)),
+            f"tcp_busy_{end}": _streams.busy(looks, self._streams[end], begun, SHORTEST),
             f"tcp_window_{end}": sum(stream.window for stream in streams) / busy,
             f"tcp_buffer_{end}": sum(stream.buffer for stream in streams) / busy,
             f"tcp_rate_{end}": sum(stream.rate for stream in streams),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunnelmark.run.watch import _paths
+from tunnelmark.run.watch import _paths, _streams
 
 SS = """\
 0      2668544 10.60.0.1:37432 10.60.0.2:40255
@@ -86,3 +86,29 @@ def test_rest_and_steal_are_seconds_by_core() -> None:
 )
 def test_how_long_a_quota_held_a_group_back_is_read_of_both_versions(text: str, seconds: float) -> None:
     assert _paths.held(text) == pytest.approx(seconds)
+
+
+class TestStreams:
+    """What TCP had to send counts from when there was a stream: on a busy machine a program begins late."""
+
+    def stream(self, sent: int, busy: float) -> _paths.Stream:
+        return _paths.Stream(sent, busy, 0.0, 0.0, 0.0)
+
+    def test_traffic_runs_from_its_first_to_its_last_share_of_note(self) -> None:
+        assert _streams.running([0.0, 3.0, 90.0, 0.0, 100.0, 2.0]) == slice(2, 5)
+        assert _streams.running([5.0, 5.0]) == slice(0, 2)
+        assert _streams.running([0.0, 0.0]) == slice(None)
+        assert _streams.running([]) == slice(None)
+
+    def test_a_stream_that_begins_late_was_busy_all_the_time_that_it_had(self) -> None:
+        early, late = {("a", "b"): self.stream(10, 0.1)}, {("a", "b"): self.stream(1000, 1.1)}
+        assert _streams.busy([(2.0, early), (3.0, late)], late, 1.9, 0.2) == pytest.approx(1.0)
+
+    def test_a_stream_that_is_seen_once_counts_from_when_traffic_began(self) -> None:
+        seen = {("a", "b"): self.stream(1000, 0.6)}
+        assert _streams.busy([(3.0, seen)], seen, 2.0, 0.2) == pytest.approx(0.6)
+
+    def test_streams_count_by_what_they_sent(self) -> None:
+        first = {("a", "b"): self.stream(100, 1.0), ("a", "c"): self.stream(1, 0.0)}
+        last = {("a", "b"): self.stream(900, 2.0), ("a", "c"): self.stream(100, 0.0)}
+        assert _streams.busy([(1.0, first), (2.0, last)], last, 0.0, 0.2) == pytest.approx(0.9)
