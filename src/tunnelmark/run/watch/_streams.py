@@ -9,7 +9,7 @@ from tunnelmark.run.watch._paths import Stream
 Ends = tuple[str, str]
 """A stream by its two ends."""
 
-_NOTHING = 0.1
+_NOTHING = 0.01
 """Of the largest rate between two looks: what comes to less before all others or after them is no traffic yet, or none any more."""
 
 

@@ -95,7 +95,7 @@ class TestStreams:
         return _paths.Stream(sent, busy, 0.0, 0.0, 0.0)
 
     def test_traffic_runs_from_its_first_to_its_last_share_of_note(self) -> None:
-        assert _streams.running([0.0, 3.0, 90.0, 0.0, 100.0, 2.0]) == slice(2, 5)
+        assert _streams.running([0.0, 0.3, 90.0, 0.0, 5.0, 0.2]) == slice(2, 5)
         assert _streams.running([5.0, 5.0]) == slice(0, 2)
         assert _streams.running([0.0, 0.0]) == slice(None)
         assert _streams.running([]) == slice(None)
