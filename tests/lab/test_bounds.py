@@ -153,12 +153,10 @@ def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -
         if top is None:
             pytest.skip("no CPU controller to set a quota with")
         leaf = top / group.parent.name / group.name
-        # A twentieth of a core, in short periods: what a quota holds back is counted when a period ends, and half a second has 25.
         if (leaf / "cpu.cfs_quota_us").exists():
-            (leaf / "cpu.cfs_period_us").write_text("20000")
-            (leaf / "cpu.cfs_quota_us").write_text("1000")
+            (leaf / "cpu.cfs_quota_us").write_text("2000")  # of 100,000: a fiftieth of a core
         elif (leaf / "cpu.max").exists():
-            (leaf / "cpu.max").write_text("1000 20000")
+            (leaf / "cpu.max").write_text("2000 100000")
         else:
             pytest.skip("the node's group has no quota here")
 

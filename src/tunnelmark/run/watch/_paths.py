@@ -61,10 +61,25 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
     return found
 
 
-def held(text: str) -> float:
-    """Seconds for which a control group was held back by its quota, its cores added up, from `cpu.stat` of either version."""
-    found = dict(line.split() for line in text.splitlines() if len(line.split()) == 2)
-    return int(found.get("throttled_usec", 0)) / 1e6 + int(found.get("throttled_time", 0)) / 1e9
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a control group's quota did: seconds held back, its cores added up, and of how many periods so many used it up."""
+
+    held: float = 0.0
+    periods: int = 0
+    used_up: int = 0
+
+    def ran_out(self, before: Quota) -> float:
+        """The share of the periods since then in which it was used up; what was held back is counted late, when a period ends."""
+        periods = self.periods - before.periods
+        return (self.used_up - before.used_up) / periods if periods else 0.0
+
+
+def quota(text: str) -> Quota:
+    """What `cpu.stat` of either version says of a control group's quota."""
+    found = {words[0]: int(words[1]) for line in text.splitlines() if len(words := line.split()) == 2}
+    held = found.get("throttled_usec", 0) / 1e6 + found.get("throttled_time", 0) / 1e9
+    return Quota(held, found.get("nr_periods", 0), found.get("nr_throttled", 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 It has no metrics: what it sees is not compared between arms but says of each trial what bound it (`analyse.bound`), and
 stands as `limits` in the attempt. Names end in `source` or `target`, the node that they are told of:
 
-    core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1)
+    core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1);
+                  or, if that is more, the share of the quota's periods in which it was used up
     used_         share of its cores' time that its own work took, and that of nodes on the same cores, or a quota held back
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
     wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
@@ -57,6 +58,7 @@ class _Look:
     stolen: dict[int, float]
     used: dict[str, float]  # by end, the seconds that its work took
     held: dict[str, float]  # by end, the seconds that quotas held its cores back
+    quotas: dict[str, tuple[_paths.Quota, ...]]  # by end, its own and those above it
     threads: dict[str, dict[int, float]]  # by end and thread
     middle: float
     counts: dict[str, float]  # by name and end
@@ -125,13 +127,15 @@ class _Limits:
             had = _took(before, after) - (after.stolen.get(core, 0.0) - before.stolen.get(core, 0.0))
             rested = after.rested[core] - before.rested.get(core, 0.0)
             shares.append(1 - min(max(rested / max(had, 1e-9), 0.0), 1.0))
-        return min(max(shares, default=0.0) + self._back(before, after, end), 1.0)
+        return _with_quotas(
+            max(shares, default=0.0) + self._back(before, after, end), before.quotas[end], after.quotas[end]
+        )
 
     def _own(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time that a node's work took, and that of nodes which share them."""
         cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
         used = (after.used[end] - before.used[end]) / _took(before, after) / cores
-        return min(used + self._back(before, after, end), 1.0)
+        return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _back(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time in which a quota held a node back."""
@@ -167,12 +171,14 @@ class _Limits:
         if os.environ.get(awake.COUNTED):  # a loop keeps its cores awake that is in no count of ours
             rested = {}
         middle = scene.group(MIDDLE)
+        held = {end: self._quotas(node) for end, node in scene.ends.items()}
         return _Look(
             time=self._since(),
             rested=rested,
             stolen={core: stolen for core, (_, stolen) in rests.items()},
             used={end: self._used(node) for end, node in scene.ends.items()},
-            held={end: self._held(node) for end, node in scene.ends.items()},
+            held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
+            quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
             threads={end: _threads(self._daemons[node]) for end, node in scene.ends.items()},
             middle=cgroups.used(middle).total if middle is not None else 0.0,
             counts=self._counts() | await self._in_wire_packets(),
@@ -260,18 +266,23 @@ class _Limits:
         kernel = (softirq.seconds(), softirq.unbilled())
         return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
 
-    def _held(self, node: str) -> float:
-        """Seconds that quotas held a node's cores back: its own group's, and its part of those above it."""
+    def _quotas(self, node: str) -> list[tuple[float, _paths.Quota]]:
+        """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
         top, group = cgroups.find().cpu, self._scene.group(node)
         if top is None or group is None:
-            return 0.0
+            return []
         part = len(self._scene.lab.cores[node]) / (os.cpu_count() or 1)
-        folder, share, seconds = top / group.parent.name / group.name, 1.0, 0.0
+        folder, share, found = top / group.parent.name / group.name, 1.0, []
         while (folder / "cpu.stat").exists() and folder != folder.parent:
             with contextlib.suppress(OSError):
-                seconds += share * _paths.held((folder / "cpu.stat").read_text())
+                found.append((share, _paths.quota((folder / "cpu.stat").read_text())))
             folder, share = folder.parent, part
-        return seconds
+        return found
+
+
+def _with_quotas(share: float, before: Sequence[_paths.Quota], after: Sequence[_paths.Quota]) -> float:
+    """That share of the time, or if it is more, of the periods in which a quota was used up: there was no rest in these."""
+    return min(max(share, *(now.ran_out(then) for then, now in zip(before, after, strict=False)), 0.0), 1.0)
 
 
 def _took(before: _Look, after: _Look) -> float:

@@ -77,15 +77,24 @@ def test_rest_and_steal_are_seconds_by_core() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("text", "quota"),
     [
-        ("nr_periods 15629\nnr_throttled 2144\nthrottled_time 51940762395\nnr_bursts 0\n", 51.940762395),
-        ("usage_usec 5\nnr_throttled 3\nthrottled_usec 2500000\n", 2.5),
-        ("usage_usec 5\n", 0.0),
+        (
+            "nr_periods 15629\nnr_throttled 2144\nthrottled_time 51940762395\nnr_bursts 0\n",
+            _paths.Quota(51.940762395, 15629, 2144),
+        ),
+        ("usage_usec 5\nnr_periods 4\nnr_throttled 3\nthrottled_usec 2500000\n", _paths.Quota(2.5, 4, 3)),
+        ("usage_usec 5\n", _paths.Quota()),
     ],
 )
-def test_how_long_a_quota_held_a_group_back_is_read_of_both_versions(text: str, seconds: float) -> None:
-    assert _paths.held(text) == pytest.approx(seconds)
+def test_how_long_a_quota_held_a_group_back_is_read_of_both_versions(text: str, quota: _paths.Quota) -> None:
+    assert _paths.quota(text) == quota
+
+
+def test_a_quota_that_is_used_up_in_every_period_leaves_no_rest_whenever_its_time_is_booked() -> None:
+    assert _paths.Quota(0.4, 15, 15).ran_out(_paths.Quota(0.0, 10, 10)) == 1.0
+    assert _paths.Quota(0.4, 15, 12).ran_out(_paths.Quota(0.0, 10, 10)) == pytest.approx(0.4)
+    assert _paths.Quota().ran_out(_paths.Quota()) == 0.0
 
 
 class TestStreams:
