@@ -13,6 +13,7 @@ import mmap
 import os
 import struct
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -28,8 +29,8 @@ VARIABLE = "TUNNELMARK_LET_CORES_SLEEP"
 COUNTED = "TUNNELMARK_COUNTED_CLOCK"
 """Environment variable: if it is not empty, this is a guest whose clock counts instructions (`vm.awake`)."""
 
-SUFFIX = "-awake"
-"""What the name of the loops' control group ends with, beside that of their command's lab."""
+SUFFIX = "-awake-"
+"""What the name of a loop's control group has between that of its command's lab and the number of its core."""
 
 _STRIDE = 64  # bytes between the counts of two cores (crates/cores/src/awake.rs)
 _LEAST_SHARES = "2"  # cpu.shares of a v1 group, at the least; cpu.weight of v2 begins at 1
@@ -66,12 +67,22 @@ def _limited(cpu: Path) -> bool:
 class Place:
     """The control groups in which a command's loops run, beside those of its lab, not below: a group below has a part
     in the weight of that above it, whatever the class of its tasks.
+
+    Each core has groups of its own. The weight of a group is split between cores by what it has on each, and the scheduler takes what is
+    left for at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when it lets the group's
+    advance. With one group for two loops, the weight on a core was 0.008 at times, a run of 4 ms put it half a million
+    milliseconds ahead, the average a second, and a lab's group that woke began there: a hog of normal priority, a second behind,
+    was served first for all that time, whatever the lab's weight (Linux 6.18, seen in sched/debug).
     """
 
-    def __init__(self, hierarchies: Hierarchies, name: str) -> None:
+    def __init__(self, hierarchies: Hierarchies, name: str, cores: Iterable[int]) -> None:
         self._hierarchies = hierarchies
-        mounts = {hierarchies.unified, hierarchies.cpu} - {None}
-        self.folders = tuple(sorted(mount / f"{name}{SUFFIX}" for mount in mounts if mount))
+        self._name = name
+        self.folders = tuple(folder for core in sorted(cores) for folder in self._of(core))
+
+    def _of(self, core: int) -> list[Path]:
+        mounts = {self._hierarchies.unified, self._hierarchies.cpu} - {None}
+        return sorted(mount / f"{self._name}{SUFFIX}{core}" for mount in mounts if mount)
 
     def create(self) -> None:
         """Make the groups, idle as a whole (`cpu.idle`, Linux 5.15) or of the least weight; OSError if it is refused."""
@@ -84,9 +95,14 @@ class Place:
             elif (folder / "cpu.shares").exists():
                 (folder / "cpu.shares").write_text(_LEAST_SHARES)
 
-    def join(self) -> None:
-        """Move the calling process into them; where there is no CPU controller, into a session of the least weight."""
-        for folder in self.folders:
+    def join(self, core: int) -> None:
+        """Move the calling process to a core and into its groups; where there is no CPU controller, into a session of the least weight.
+
+        It has idle class before: in a group of idle class it might wait for the processor for long, and be no part of that class meanwhile.
+        """
+        os.sched_setaffinity(0, {core})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        for folder in self._of(core):
             (folder / "cgroup.procs").write_text("0")
         if self._hierarchies.cpu is None:
             os.setsid()
@@ -99,9 +115,9 @@ class Place:
             janitor.hurry(str(folder))
 
     @property
-    def unified(self) -> Path | None:
-        """The group in the v2 hierarchy, if there is one."""
-        return self._hierarchies.unified / self.folders[0].name if self._hierarchies.unified else None
+    def unified(self) -> tuple[Path, ...]:
+        """The groups in the v2 hierarchy, if there is one."""
+        return tuple(folder for folder in self.folders if folder.parent == self._hierarchies.unified)
 
 
 def memory(cores: set[int]) -> int:
@@ -120,7 +136,7 @@ def begin(place: Place, cores: set[int], fd: int) -> list[int]:
         begun.append(os.fork())
         if begun[-1] == 0:
             try:
-                place.join()
+                place.join(core)
                 os.closerange(3, fd)
                 os.closerange(fd + 1, 65536)
                 os.set_inheritable(fd, True)
@@ -131,9 +147,9 @@ def begin(place: Place, cores: set[int], fd: int) -> list[int]:
 
 
 class Standing(Protocol):
-    """Loops that keep cores awake, seen from the command; `group` is theirs in the v2 hierarchy, if they have one."""
+    """Loops that keep cores awake, seen from the command; `groups` are theirs in the v2 hierarchy, if they have some."""
 
-    group: Path | None
+    groups: tuple[Path, ...]
 
     def spent(self) -> Spent:
         """What each core's loop used up to now, and what came in its place."""
@@ -147,7 +163,7 @@ class Loops:
 
     def __init__(self, fd: int, place: Place) -> None:
         self._counts = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
-        self.group = place.unified
+        self.groups = place.unified
         self._clocks: dict[int, int] = {}
 
     def spent(self) -> Spent:
@@ -161,12 +177,11 @@ class Loops:
 
     def _of_cores(self) -> dict[int, int]:
         """The clock of the CPU time of each core's loop (`CPUCLOCK_SCHED` of its process, include/linux/posix-timers.h)."""
-        group = self.group
-        if group is not None and len(self._clocks) * _STRIDE < len(self._counts):
+        for group in self.groups:
+            core = int(group.name.rpartition("-")[2])
             with contextlib.suppress(OSError):
-                for process in map(int, (group / "cgroup.procs").read_text().split()):
-                    if len(cores := os.sched_getaffinity(process)) == 1:
-                        self._clocks[min(cores)] = ~process << 3 | 2
+                if core not in self._clocks and (processes := (group / "cgroup.procs").read_text().split()):
+                    self._clocks[core] = ~int(processes[0]) << 3 | 2
         return self._clocks
 
     def in_process(self) -> float:
@@ -202,9 +217,9 @@ def own_seconds() -> float:
 
     Of other commands' loops also what came in their place, which is in nobody's account.
     """
-    mine = {loops.group for loops in STANDING}
+    mine = {group for loops in STANDING for group in loops.groups}
     unified = find().unified
-    for folder in unified.glob(f"tunnelmark-*{SUFFIX}") if unified else ():
+    for folder in unified.glob(f"tunnelmark-*{SUFFIX}*") if unified else ():
         if folder not in mine:
             with contextlib.suppress(OSError):  # its command has just ended
                 _OTHERS[folder] = used(folder).total

@@ -82,7 +82,7 @@ class Cores:
 
     def __init__(self, name: str) -> None:
         self._asleep = awake.unwanted()  # why they are not kept awake
-        self._place = awake.Place(cgroups.find(), name)
+        self._place = awake.Place(cgroups.find(), name, usable())
         self._counts = awake.memory(set(usable()))
         self._loops: awake.Loops | None = None
         self._clocks: stillness.Clocks | None = None

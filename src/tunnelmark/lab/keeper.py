@@ -229,7 +229,8 @@ def _keep_awake(name: str, counts: int | None) -> dict[str, Any]:
     if counts is None:
         return {}
     try:
-        awake.begin(awake.Place(cgroups.find(), name), os.sched_getaffinity(0), counts)
+        cores = os.sched_getaffinity(0)
+        awake.begin(awake.Place(cgroups.find(), name, cores), cores, counts)
     except OSError as error:  # a lab stands without it, and says so
         return {"awake": False, "awake_not": str(error)}
     finally:

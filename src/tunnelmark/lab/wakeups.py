@@ -51,7 +51,7 @@ def _nothing() -> Iterator[None]:
 def _loops() -> Iterator[None]:
     """Loops on all cores of this process, of its own and without a keeper; they die with it."""
     cores = os.sched_getaffinity(0)
-    place = loops.Place(cgroups.find(), f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}")
+    place = loops.Place(cgroups.find(), f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}", cores)
     counts = loops.memory(cores)
     processes: list[int] = []
     try:

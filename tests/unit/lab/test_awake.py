@@ -34,12 +34,12 @@ def test_without_the_program_the_reason_is_told(monkeypatch: pytest.MonkeyPatch,
     assert awake.unwanted() == "the program tunnelmark-cores is not installed"
 
 
-def test_a_group_beside_the_labs_own_is_idle_as_a_whole(tmp_path: Path):
+def test_each_core_has_a_group_beside_the_labs_own(tmp_path: Path):
     cpu = tmp_path / "cpu"
     cpu.mkdir()
-    place = awake.Place(cgroups.Hierarchies(None, cpu), "tunnelmark-1-a")
-    assert place.folders == (cpu / "tunnelmark-1-a-awake",)
-    assert place.unified is None
+    place = awake.Place(cgroups.Hierarchies(None, cpu), "tunnelmark-1-a", [1, 0])
+    assert place.folders == (cpu / "tunnelmark-1-a-awake-0", cpu / "tunnelmark-1-a-awake-1")
+    assert place.unified == ()
 
 
 def test_the_loops_are_no_other_work(monkeypatch: pytest.MonkeyPatch):
@@ -58,7 +58,7 @@ def test_loops_of_another_command_that_ends_take_nothing_back(monkeypatch: pytes
     monkeypatch.setattr(awake, "find", lambda: cgroups.Hierarchies(tmp_path, None))
     monkeypatch.setattr(awake, "_OTHERS", {})
     monkeypatch.setattr(awake, "STANDING", [])
-    group = tmp_path / f"tunnelmark-1-ab{awake.SUFFIX}"
+    group = tmp_path / f"tunnelmark-1-ab{awake.SUFFIX}0"
     group.mkdir()
     (group / "cpu.stat").write_text("usage_usec 5000000\nuser_usec 4000000\nsystem_usec 1000000\n")
     assert awake.own_seconds() == 5.0
@@ -67,7 +67,7 @@ def test_loops_of_another_command_that_ends_take_nothing_back(monkeypatch: pytes
 
 
 def test_a_group_of_idle_class_is_put_first_before_its_end(tmp_path: Path):
-    place = awake.Place(cgroups.Hierarchies(None, tmp_path), "tunnelmark-1-a")
+    place = awake.Place(cgroups.Hierarchies(None, tmp_path), "tunnelmark-1-a", [0])
     (folder,) = place.folders
     folder.mkdir()
     for name, value in (("cpu.idle", "1"), ("cpu.shares", "3")):

@@ -32,7 +32,7 @@ _SOFTIRQ, _PRIORITY = "ksoftirqd", 1
 class Loop:
     """The thread on the guest's only core; what was billed to it and is not its own came in its place (`softirq.unbilled`)."""
 
-    group: Path | None = None  # it is in its process's
+    groups: tuple[Path, ...] = ()  # it is in its process's
 
     def __init__(self, instruction_ns: int) -> None:
         """Start it; it ends with its process and belongs to the process's own CPU time."""
