@@ -32,7 +32,7 @@ FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
 
 WINDOW = 0.5
-"""TCP waited for a window in at least this share of the time in which it had something to send."""
+"""TCP waited for a window or a buffer in at least this share of the time in which it had something to send."""
 
 STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
@@ -69,9 +69,10 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bound | None
     cores = _cores(limits, sender, receiver, others(row.host))
     if cores is not None:
         return cores
-    for name, words in (("window", "the receiver's window"), ("buffer", "its send buffer")):
-        if (share := limits.get(f"tcp_{name}_{sender}", 0.0)) >= WINDOW:
-            return Bound("window", why=f"TCP waited for {words} in {100 * share:.0f} % of the time")
+    window, buffer = (limits.get(f"tcp_{name}_{sender}", 0.0) for name in ("window", "buffer"))
+    if window + buffer >= WINDOW:  # where both are small, TCP waits for one or the other
+        words = "the receiver's window" if window >= buffer else "its send buffer"
+        return Bound("window", why=f"TCP waited for {words} in {100 * max(window, buffer):.0f} % of the time")
     busy = limits.get(f"tcp_busy_{sender}", 1.0)
     lost = _lost(limits, sender, receiver)
     if lost is not None and busy >= IDLE:

@@ -59,6 +59,7 @@ def said(**limits: float) -> str:
         ({"emulator": 0.97}, "the emulator"),
         ({"tcp_window_source": 0.8}, "the window"),
         ({"tcp_buffer_source": 0.8}, "the window"),
+        ({"tcp_window_source": 0.45, "tcp_buffer_source": 0.4}, "the window"),
         ({"tcp_busy_source": 0.5}, "the generator"),
         ({"drop_tun_source": 500.0}, "loss: the sender's tunnel interface"),
         ({"drop_sndbuf_source": 500.0}, "loss: a send buffer of the sender"),
