@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.lab.wire import program
+from tunnelmark.lab.emulator import program
 
 PATIENCE = 10.0  # seconds for an emulator to be up
 BUFFERS = "4096 131072 67108864"  # the kernel's choice up to 64 MiB: 10 ms at 10 Gbit/s are 12.5 MB

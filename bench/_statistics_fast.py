@@ -1,6 +1,6 @@
-"""The decisions of `analyse.judge` for many studies at once: the same arithmetic on arrays, held against `judge` itself.
+"""The decisions of `analyse.analysis` for many studies at once: the same arithmetic on arrays, held against `judge` itself.
 
-Only what needs all pairs of all arms is done here. Thresholds come from `analyse.same`, intervals and "equal" from
+Only what needs all pairs of all arms is done here. Thresholds come from `analyse.aa_test`, intervals and "equal" from
 `analyse.pairing`, and `agree` compares the decisions with those of `judge` on whole results.
 """
 
@@ -15,9 +15,9 @@ from _statistics_worlds import Array, Drawn, World
 from numpy.typing import NDArray
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import BlockValue, Setting
+from tunnelmark.analyse.aa_test import judge_twins, noise
+from tunnelmark.analyse.model import BlockValue, Scenario
 from tunnelmark.analyse.pairing import Values, additive
-from tunnelmark.analyse.same import judge_twins, noise
 from tunnelmark.record.results import (
     ArmInfo,
     MetricInfo,
@@ -31,7 +31,7 @@ from tunnelmark.record.results import (
     WorkloadInfo,
 )
 
-SETTING = Setting("link", "pair", "work")
+SETTING = Scenario("link", "pair", "work")
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from math import exp, log, sqrt
 from pathlib import Path
 from statistics import fmean, variance
 
-from tunnelmark.analyse.anchor import against, anchor_of
-from tunnelmark.analyse.bound import bound_of
-from tunnelmark.analyse.judge import judge
-from tunnelmark.analyse.machines import BETWEEN, Between, fit
-from tunnelmark.analyse.model import Analysis, Cell
-from tunnelmark.lab import cgroups, janitor
+from tunnelmark.analyse.analysis import judge
+from tunnelmark.analyse.anchor_multiples import against, anchor_of
+from tunnelmark.analyse.bottleneck import bound_of
+from tunnelmark.analyse.machines import BETWEEN, MachineComparison, fit
+from tunnelmark.analyse.model import Analysis, MetricCell
+from tunnelmark.linux import cgroup_cleanup, cgroups
 from tunnelmark.record.store import load
 
 ARMS = (
@@ -102,7 +102,7 @@ def hogged(weight: float) -> Iterator[dict[str, str]]:
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        janitor.remove(str(folder))
+        cgroup_cleanup.remove(str(folder))
 
 
 @contextlib.contextmanager
@@ -172,17 +172,17 @@ def read(folder: Path) -> Measured:
     )
 
 
-def logs(cell: Cell, other: Cell) -> tuple[float, ...]:
+def logs(cell: MetricCell, other: MetricCell) -> tuple[float, ...]:
     """Logarithms of a cell's ratio to another, block by block."""
     return tuple(log(effect) for effect in against(cell, other).effects)
 
 
-def _bound(analysis: Analysis, cell: Cell) -> str:
+def _bound(analysis: Analysis, cell: MetricCell) -> str:
     bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     return "?" if bound is None else bound.text
 
 
-def between(found: Mapping[str, Measured], settings: tuple[str, ...]) -> Between:
+def between(found: Mapping[str, Measured], settings: tuple[str, ...]) -> MachineComparison:
     """What is between machines, by these settings, of the arms that all of them have."""
     arms = [arm for arm in ARMS if all(len(found[one].multiples[arm]) > 1 for one in settings)]
     values = [[fmean(found[one].multiples[arm]) for one in settings] for arm in arms]
@@ -195,9 +195,9 @@ def moved(one: Mapping[str, tuple[float, ...]], other: Mapping[str, tuple[float,
     return exp(sqrt(fmean((fmean(one[arm]) - fmean(other[arm])) ** 2 for arm in ARMS if one[arm] and other[arm])))
 
 
-def judged(found: Mapping[str, Measured], here: str, there: str, known: Between) -> tuple[int, int]:
+def judged(found: Mapping[str, Measured], here: str, there: str, known: MachineComparison) -> tuple[int, int]:
     """Print each arm of a pair of settings; how many are inside of the prediction that `here` makes, of how many."""
-    from tunnelmark.analyse.anchor import prediction
+    from tunnelmark.analyse.anchor_multiples import prediction
 
     print(
         f"\n{here} predicts {there}; between machines {known.deviation:.3f} ({known.freedom:.1f} degrees: {known.source})"

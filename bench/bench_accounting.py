@@ -13,7 +13,7 @@ import pytest
 from support.accounting import Account, busy
 from support.labs import PAIR
 from tunnelmark import registry
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.run.deploy import deploy
@@ -31,7 +31,7 @@ async def _busy(arm: str, profile: str, raw: Path) -> Account:
     driver, options = registry.arm(arm)
     raw.mkdir()
     async with (
-        Keeper() as keeper,
+        LabClient() as keeper,
         keeper.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=20) as tunnel,
     ):

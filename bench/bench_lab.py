@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 
@@ -21,7 +21,7 @@ BOUND = 0.3  # seconds for a lab of three nodes, up as well as gone (median; oth
 async def _rounds(topology: str) -> tuple[list[float], list[float]]:
     files = Files.standard()
     up, gone = [], []
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         for _ in range(ROUNDS):
             lab = await keeper.up(load_topology(topology, files), load_profile("gigabit", files))
             up.append(lab.timings.up)

@@ -19,8 +19,8 @@ from itertools import product
 import pytest
 
 from support.labs import PAIR
-from tunnelmark.lab import awake
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.host import keep_awake
+from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration
@@ -52,7 +52,7 @@ def hogs(wanted: bool) -> Iterator[None]:
 
 async def _round() -> tuple[float, ...]:
     """The figures of the direction that carries the stream."""
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         keeper.watch()
         async with keeper.lab(PAIR, PROFILE) as lab:
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
@@ -76,7 +76,7 @@ def test_the_emulator_is_late_by_no_more_than_its_bound_beside_busy_processes(mo
     found: dict[tuple[bool, bool], list[tuple[float, ...]]] = {each: [] for each in conditions}
     for _ in range(ROUNDS):
         for kept, busy in conditions:
-            monkeypatch.setenv(awake.VARIABLE, "" if kept else "1")
+            monkeypatch.setenv(keep_awake.VARIABLE, "" if kept else "1")
             with hogs(busy):
                 found[kept, busy].append(asyncio.run(_round()))
     print(f"\n{RATE}bit/s of UDP, microseconds late, medians of {ROUNDS} rounds of {SECONDS} s (lowest to highest)")

@@ -18,12 +18,12 @@ import pytest
 from support.labs import PAIR, UNSHAPED
 from tunnelmark import registry
 from tunnelmark.analyse.intervals import interval
-from tunnelmark.lab.lab import Keeper
-from tunnelmark.plan.model import Arm, Profile, Trial, Use
+from tunnelmark.lab.client import LabClient
+from tunnelmark.plan.model import Arm, Profile, Trial, WorkloadUse
 from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.trial import Parts, prepare
-from tunnelmark.run.watch import light, watchers
-from tunnelmark.run.watch.base import Watcher
+from tunnelmark.run.collectors import light, watchers
+from tunnelmark.run.collectors.base import Collector
+from tunnelmark.run.trial import TrialSpec, prepare
 
 ROUNDS = 7
 MOST = 0.97
@@ -36,7 +36,7 @@ async def rounds(arm: str, number: int, folder: Path, profile: Profile = UNSHAPE
     """Goodput with and without (bit/s) of so many pairs of trials, the order changing; and the watchers' CPU seconds."""
     found = []
     chosen = tuple(watchers()[name] for name in light())
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         for pair in range(number):
             seen: dict[bool, tuple[float, float]] = {}
             for watched in (True, False) if pair % 2 else (False, True):
@@ -48,14 +48,14 @@ async def rounds(arm: str, number: int, folder: Path, profile: Profile = UNSHAPE
 
 
 async def _trial(
-    keeper: Keeper, arm: str, profile: Profile, chosen: tuple[Watcher, ...], raw: Path
+    keeper: LabClient, arm: str, profile: Profile, chosen: tuple[Collector, ...], raw: Path
 ) -> tuple[float, float]:
     driver, options = registry.arm(arm)
     workload = registry.workload("tcp")
-    parts = Parts(
+    parts = TrialSpec(
         driver, options, workload, workload.options.model_validate(OPTIONS), 20.0, socket_buffer_limit(), chosen
     )
-    trial = Trial(0, 1, Arm(arm, driver.name), profile, PAIR, Use("tcp", "tcp", OPTIONS))
+    trial = Trial(0, 1, Arm(arm, driver.name), profile, PAIR, WorkloadUse("tcp", "tcp", OPTIONS))
     attempt = await (await prepare(keeper, trial, parts, raw)).measure()
     assert attempt.outcome == "ok", attempt.failure
     values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}

@@ -28,7 +28,7 @@ from _emulators_verdict import DELAYS_MS, MAHIMAHI, RATTAN, VETH, WIRE, Results,
 from _emulators_ways import Contender, veth, wire
 from _emulators_work import machine_s, measure
 
-from tunnelmark.lab.wire import program
+from tunnelmark.lab.emulator import program
 
 INSIDE = "--inside"
 QUIET = 0.05  # share of the machine that may be busy with something else

@@ -12,14 +12,14 @@ import sys
 import time
 from pathlib import Path
 
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 
 
 async def main(rounds: int) -> None:
     files = Files.standard()
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         for _ in range(rounds):
             lab = await keeper.up(load_topology("trio", files), load_profile("gigabit", files))
             for node in (*lab.nodes.values(), lab.middle):

@@ -21,7 +21,7 @@ from typing import Any
 
 from tunnelmark.analyse.attempts import chosen
 from tunnelmark.analyse.intervals import interval
-from tunnelmark.analyse.proofs import voided
+from tunnelmark.analyse.link_gate import voided
 from tunnelmark.record.results import RAW, Results, TrialRow
 from tunnelmark.record.store import load
 

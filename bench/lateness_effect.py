@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 
@@ -72,7 +72,7 @@ def emulator_of(lab: Lab) -> int:
     raise SystemExit("no emulator carries this link: name a profile with a delay")
 
 
-async def measure(keeper: Keeper, profile_name: str, freeze: tuple[float, float], seed: int) -> Seen:
+async def measure(keeper: LabClient, profile_name: str, freeze: tuple[float, float], seed: int) -> Seen:
     files = Files.standard()
     topology, profile = load_topology("pair", files), load_profile(profile_name, files)
     async with keeper.lab(topology, profile, seed=seed) as lab:
@@ -100,7 +100,7 @@ async def measure(keeper: Keeper, profile_name: str, freeze: tuple[float, float]
 
 
 async def main(rounds: int, profiles: list[str]) -> None:
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         for profile in profiles:
             found: dict[tuple[float, float], list[Seen]] = {freeze: [] for freeze in FREEZES}
             for number in range(rounds):

@@ -4,7 +4,7 @@
 
 A wrong link is to be found in at least 95 of 100 looks of a run, or by the counts of a run's own traffic, for which it
 says how many packets it takes; a true link may be refused in at most 1 of 100. Ends with 1 where a bar is not met.
-It judges as `analyse.linkpower` does, with draws of its own.
+It judges as `analyse.link.test_power` does, with draws of its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tunnelmark.analyse.linkcounts import TOGETHER, Count, Wander
-from tunnelmark.analyse.linkexpect import expect, serial_of, simulated
-from tunnelmark.analyse.linkpath import Path, telling_seed
-from tunnelmark.analyse.linkpower import FOUND, Wrong, looks_at, moments, wrongs
-from tunnelmark.analyse.linktime import in_time
+from tunnelmark.analyse.link.counts import TOGETHER, Count, Wander
+from tunnelmark.analyse.link.expected import expect, serial_of, simulated
+from tunnelmark.analyse.link.path import LinkPath, telling_seed
+from tunnelmark.analyse.link.processes import in_time
+from tunnelmark.analyse.link.test_power import FOUND, WrongLink, looks_at, moments, wrongs
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import shares, wandering
-from tunnelmark.run.outcome import Counted
-from tunnelmark.run.probes import Pace, enough, pace_of
+from tunnelmark.run.attempt import LinkCounts
+from tunnelmark.run.probe_plan import Pace, enough, pace_of
 
 REFUSED = 0.01  # the share of looks at a true link that may be outside
 BLOCKS, SECONDS = 8, 2.0  # of a run: the default, and what a trial lasts at least
@@ -71,7 +71,7 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
     for name, way in ways.items() if profile.forward != profile.back else [("both", profile.forward)]:
         if way.rate_trace is not None:
             continue
-        links = [Wrong("", "true", way), *wrongs(way, profile.model)]
+        links = [WrongLink("", "true", way), *wrongs(way, profile.model)]
         for wrong, seen in zip(links, outcomes(profile, way, links, pace, looks), strict=True):
             share = shares(way, profile.model).get(wrong.part)
             told = share is not None and wrong.words.startswith(("no ", "twice"))
@@ -86,7 +86,7 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
 
 
 def outcomes(
-    profile: Profile, way: Direction, links: Sequence[Wrong], pace: Pace, looks: int
+    profile: Profile, way: Direction, links: Sequence[WrongLink], pace: Pace, looks: int
 ) -> list[list[frozenset[str]]]:
     """For each link what each look has outside; a direction with processes in time has another path in each look, which is known."""
     serial, sent = serial_of(profile, way), moments(pace.count, pace.interval)
@@ -100,7 +100,7 @@ def outcomes(
     seed = 9000
     for look in range(looks):
         seed = telling_seed(profile, pace, 2, seed + 1)
-        path = Path(seed, 0, 1 if way is profile.forward else 0)
+        path = LinkPath(seed, 0, 1 if way is profile.forward else 0)
         expected = expect(profile.model, way, sent, serial=serial, path=path)
         for number, (wrong, seen) in enumerate(zip(links, found, strict=True)):
             draws = 5000 + look * len(links) + number
@@ -108,7 +108,7 @@ def outcomes(
     return found
 
 
-def _runs(profile: Profile, way: Direction, wrong: Wrong, looks: int) -> float | None:
+def _runs(profile: Profile, way: Direction, wrong: WrongLink, looks: int) -> float | None:
     """The share of runs whose packets had delays that another jitter makes: as many simulated runs as looks, of `BLOCKS` blocks."""
     if (known := wandering(way)) is None:
         return None
@@ -116,7 +116,7 @@ def _runs(profile: Profile, way: Direction, wrong: Wrong, looks: int) -> float |
     alone = replace(wrong.way, loss=None, blackouts=())
     rows = simulated(profile.model, alone, alone, sent, runs=looks * BLOCKS, seed=77, serial=0.0)
     ones = [
-        Counted("a>b", len(sent), 0, 0, 0, 0, len(sent), 0, float(row.delay.mean()), float(row.delay.std()))
+        LinkCounts("a>b", len(sent), 0, 0, 0, 0, len(sent), 0, float(row.delay.mean()), float(row.delay.std()))
         for row in rows
     ]
     met = [Wander.of(ones[first : first + BLOCKS], *known) for first in range(0, len(ones), BLOCKS)]

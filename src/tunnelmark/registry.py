@@ -26,14 +26,14 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from tunnelmark.errors import UnknownName, UsageError
-from tunnelmark.lab import folders
-from tunnelmark.lab.programs import Part
+from tunnelmark.host import paths
+from tunnelmark.host.programs import Requirement
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import PACKAGED, PATH_VARIABLE, Files
-from tunnelmark.run.watch import watchers
+from tunnelmark.run.collectors import watchers
 from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.vpns.feature_matrix import MatrixFile, MatrixRow, rows
 from tunnelmark.vpns.features import Fact
-from tunnelmark.vpns.matrix import Row, RowFile, rows
 from tunnelmark.workloads.base import Workload
 
 _Kind = TypeVar("_Kind", Driver, Workload)
@@ -88,12 +88,12 @@ def arm(name: str) -> tuple[Driver, Options]:
     return driver, driver.options.model_validate(options)
 
 
-def matrix() -> tuple[Row, ...]:
+def matrix() -> tuple[MatrixRow, ...]:
     """The feature matrix: every VPN with a driver, then those without; what was measured here stands before what is shipped."""
-    files: dict[str, RowFile] = {}
+    files: dict[str, MatrixFile] = {}
     for file in sorted(path for folder in Files.standard().folders for path in (folder / "matrix").glob("*.toml")):
         try:
-            files[file.stem] = RowFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+            files[file.stem] = MatrixFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
         except (tomllib.TOMLDecodeError, ValidationError) as error:
             raise UsageError(f"{file} is no row of the matrix: {error}", hint="see docs/matrix.md") from error
     measured: dict[str, dict[str, Fact]] = {}
@@ -106,7 +106,7 @@ def matrix() -> tuple[Row, ...]:
 
 def measured_file() -> Path:
     """Where `tunnelmark matrix --measure` keeps what it saw on this machine (XDG base directories)."""
-    return folders.data("measured.json")
+    return paths.data("measured.json")
 
 
 def workload(name: str) -> Workload:
@@ -143,12 +143,12 @@ def catalogue() -> Catalogue:
     )
 
 
-def vpn_part(driver: Driver, options: Options | None = None) -> Part:
+def vpn_part(driver: Driver, options: Options | None = None) -> Requirement:
     """What is to be installed for a VPN with these options (None: as shipped)."""
     return driver.part(driver.options() if options is None else options)
 
 
-def parts() -> dict[str, Part]:
+def parts() -> dict[str, Requirement]:
     """What is to be installed for each named arm."""
     return {name: driver.part(driver.options.model_validate(options)) for name, (driver, options) in arms().items()}
 

@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 
 from contract.trio import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
-from tunnelmark.cli import busy
-from tunnelmark.cli.alone import NO_WAIT, quiet
+from tunnelmark.cli import other_work
+from tunnelmark.cli.measurement_lock import NO_WAIT, quiet
 from tunnelmark.errors import TrialError
-from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.lab.programs import Part
+from tunnelmark.host.programs import Requirement
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.model import Topology
-from tunnelmark.run.deploy import Tunnel, deploy, log_end
+from tunnelmark.run.deploy import RunningDeployment, deploy, log_end
 from tunnelmark.vpns.base import Driver
 
 
@@ -52,7 +52,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="package", autouse=True)
 def told() -> Iterator[None]:
     """Whoever begins to measure meanwhile is told what disturbs it."""
-    with busy.told("the contract suite"):
+    with other_work.told("the contract suite"):
         yield
 
 
@@ -64,22 +64,22 @@ def run() -> Iterator[Callable[[Any], Any]]:
 
 
 @pytest.fixture(scope="module")
-def keeper(run: Callable[[Any], Any]) -> Iterator[Keeper]:
-    installed(Part("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"), ()))
-    keeper = Keeper()
+def keeper(run: Callable[[Any], Any]) -> Iterator[LabClient]:
+    installed(Requirement("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"), ()))
+    keeper = LabClient()
     run(keeper.__aenter__())
     yield keeper
     run(keeper.__aexit__())
 
 
 @pytest.fixture(scope="module")
-def together(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Together:
+def together(keeper: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Together:
     """Makes fresh labs with a VPN; where the VPN does not come up, the error shows the end of its logs."""
 
     @asynccontextmanager
     async def lab_and_tunnel(
         driver: Driver, *, topology: Topology = TRIO, ipv6: bool = False, normalised: bool = False, **options: Any
-    ) -> AsyncIterator[tuple[Lab, Tunnel]]:
+    ) -> AsyncIterator[tuple[Lab, RunningDeployment]]:
         logs = tmp_path_factory.mktemp(driver.name)
         chosen = driver.options(**options)
         ready = READY + driver.start_of(len(topology.nodes))

@@ -16,8 +16,8 @@ import pytest
 from contract import wire
 from contract.trio import NODES, Together, installed
 from tunnelmark import registry
-from tunnelmark.lab.lab import Lab
-from tunnelmark.run.deploy import Tunnel
+from tunnelmark.lab.client import Lab
+from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.vpns.base import Driver
 
 pytestmark = pytest.mark.root
@@ -57,7 +57,7 @@ def test_a_vpn_answers_over_ipv6_and_sends_nothing_else(
     assert (marker in capture.read_bytes()) is not encrypted
 
 
-async def ping(lab: Lab, tunnel: Tunnel, source: str, target: str, marker: bytes) -> None:
+async def ping(lab: Lab, tunnel: RunningDeployment, source: str, target: str, marker: bytes) -> None:
     size = ["-s", str(LARGE), "-p", marker.hex()]
     # With -w it goes on until so many are answered: a busy machine may lose one in a socket's buffer.
     argv = ["ping", "-n", "-q", f"-c{PINGS}", "-i0.02", "-w20", *size, str(tunnel.address[target])]

@@ -15,7 +15,7 @@ import pytest
 from contract import wire
 from contract.trio import READY, NamedArm, Together, installed
 from tunnelmark import registry
-from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.run.deploy import mesh_of
 from unit.vpns.test_drivers import deployed

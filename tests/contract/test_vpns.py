@@ -19,10 +19,10 @@ from contract import wire
 from contract.trio import CONTRACT, NODES, READY, NamedArm, Together, installed, switch
 from tunnelmark import registry
 from tunnelmark.errors import NotReady
-from tunnelmark.lab import programs
-from tunnelmark.lab.lab import Lab
+from tunnelmark.host import programs
+from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Completed
-from tunnelmark.run.deploy import FOLDER, Tunnel
+from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.tunnel import NORMAL
 from tunnelmark.vpns.wireguard_go import DRIVER as WIREGUARD_GO
 
@@ -48,7 +48,7 @@ def arm(request: pytest.FixtureRequest) -> NamedArm:
 
 
 @pytest.fixture(scope="module")
-def up(arm: NamedArm, together: Together, run: Run) -> Iterator[tuple[Lab, Tunnel]]:
+def up(arm: NamedArm, together: Together, run: Run) -> Iterator[tuple[Lab, RunningDeployment]]:
     """One mesh for all checks that leave it as it is."""
     block = together(arm.driver, **arm.options)
     yield run(block.__aenter__())
@@ -56,7 +56,7 @@ def up(arm: NamedArm, together: Together, run: Run) -> Iterator[tuple[Lab, Tunne
 
 
 def test_a_mesh_comes_up_from_nothing(
-    arm: NamedArm, up: tuple[Lab, Tunnel], report: Report, record_property: Callable[[str, object], None]
+    arm: NamedArm, up: tuple[Lab, RunningDeployment], report: Report, record_property: Callable[[str, object], None]
 ) -> None:
     _, tunnel = up
     assert set(tunnel.address) == set(NODES)
@@ -72,7 +72,7 @@ SIZES = pytest.mark.parametrize("size", ["small", "full"])
 
 
 @SIZES
-def test_every_node_answers_every_other(up: tuple[Lab, Tunnel], run: Run, size: str) -> None:
+def test_every_node_answers_every_other(up: tuple[Lab, RunningDeployment], run: Run, size: str) -> None:
     """Three times; with -w ping goes on until it is answered, for a machine that stands still may lose one in a buffer."""
     for pair in PAIRS:
         done = run(pings(*up, *pair, size, "-w15"))
@@ -81,14 +81,14 @@ def test_every_node_answers_every_other(up: tuple[Lab, Tunnel], run: Run, size: 
 
 @pytest.mark.proof(CONTRACT)
 @SIZES
-def test_no_ping_is_lost(up: tuple[Lab, Tunnel], run: Run, size: str) -> None:
+def test_no_ping_is_lost(up: tuple[Lab, RunningDeployment], run: Run, size: str) -> None:
     for pair in PAIRS:
         done = run(pings(*up, *pair, size, "-W2"))
         assert done.code == 0, f"{pair}: {done.stdout}"
         assert " 0% packet loss" in done.stdout, f"{pair}: {done.stdout}"
 
 
-async def pings(lab: Lab, tunnel: Tunnel, source: str, target: str, size: str, patience: str) -> Completed:
+async def pings(lab: Lab, tunnel: RunningDeployment, source: str, target: str, size: str, patience: str) -> Completed:
     """Three pings, small ones or as large as the interface's MTU."""
     length = 16 if size == "small" else await payload(lab, tunnel, source)
     # Without DF: whether a VPN splits a packet or reports its path MTU is its own choice.
@@ -96,7 +96,7 @@ async def pings(lab: Lab, tunnel: Tunnel, source: str, target: str, size: str, p
     return await lab.nodes[source].run(argv, timeout=30)
 
 
-def test_tcp_passes_both_ways(up: tuple[Lab, Tunnel], run: Run) -> None:
+def test_tcp_passes_both_ways(up: tuple[Lab, RunningDeployment], run: Run) -> None:
     lab, tunnel = up
 
     for pair in PAIRS:
@@ -107,7 +107,7 @@ def test_tcp_passes_both_ways(up: tuple[Lab, Tunnel], run: Run) -> None:
 
 @pytest.mark.proof(CONTRACT)
 def test_it_settles_in_the_time_that_its_driver_says(
-    arm: NamedArm, up: tuple[Lab, Tunnel], run: Run, report: Report
+    arm: NamedArm, up: tuple[Lab, RunningDeployment], run: Run, report: Report
 ) -> None:
     if not arm.driver.settling:
         pytest.skip("it keeps the path that it begins with")
@@ -129,7 +129,7 @@ def test_the_feature_row_is_filled_in(arm: NamedArm) -> None:
 
 
 def test_a_marker_sent_inside_is_seen_outside_only_without_encryption(
-    arm: NamedArm, up: tuple[Lab, Tunnel], run: Run, tmp_path: Path
+    arm: NamedArm, up: tuple[Lab, RunningDeployment], run: Run, tmp_path: Path
 ) -> None:
     lab, tunnel = up
     first, last, *markers = (secrets.token_hex(8).encode() for _ in range(5))  # 16 bytes each, printable for the shell
@@ -181,7 +181,7 @@ def test_a_crashed_hub_comes_back(arm: NamedArm, together: Together, run: Run, r
 
 @pytest.mark.proof(CONTRACT)
 def test_a_second_mesh_stands_beside_the_first_normalised(
-    arm: NamedArm, up: tuple[Lab, Tunnel], together: Together, run: Run
+    arm: NamedArm, up: tuple[Lab, RunningDeployment], together: Together, run: Run
 ) -> None:
     """Both at once; the second with the MTU and the queue of all normalised arms, and it carries packets of that size."""
 
@@ -267,16 +267,16 @@ def its_vpn_stands_for_it_in_ci(arm: NamedArm) -> None:
         pytest.skip(f"in CI {arm.driver.name} stands for it; `tunnelmark peers verify` lets {arm.name} crash, too")
 
 
-async def mtu(lab: Lab, tunnel: Tunnel, node: str) -> int:
+async def mtu(lab: Lab, tunnel: RunningDeployment, node: str) -> int:
     return int(await lab.nodes[node].read(f"/sys/class/net/{tunnel.interface[node]}/mtu"))
 
 
-async def payload(lab: Lab, tunnel: Tunnel, node: str) -> int:
+async def payload(lab: Lab, tunnel: RunningDeployment, node: str) -> int:
     """Bytes of ping data that fill the overlay interface's MTU: less the IP and the ICMP header."""
     return await mtu(lab, tunnel, node) - (20 if tunnel.address[node].version == 4 else 40) - 8
 
 
-async def send_markers(lab: Lab, tunnel: Tunnel, source: str, target: str, markers: Sequence[bytes]) -> None:
+async def send_markers(lab: Lab, tunnel: RunningDeployment, source: str, target: str, markers: Sequence[bytes]) -> None:
     """One marker inside of a ping, one of UDP and one of TCP, from one node to another over the overlay."""
     address = str(tunnel.address[target])
     ping, udp, tcp = markers

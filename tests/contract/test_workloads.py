@@ -19,17 +19,17 @@ from contract.trio import READY, TRIO, installed
 from support.stillness import unless_starved
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.assets import make
-from tunnelmark.run.deploy import Tunnel, deploy
-from tunnelmark.run.traffic import Stage
-from tunnelmark.run.watch import watchers
-from tunnelmark.run.watch._paths import udp_drops, udp_errors
-from tunnelmark.run.watch.base import Scene
-from tunnelmark.run.watching import Watching
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors._proc import udp_drops, udp_errors
+from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
@@ -53,9 +53,9 @@ class Standing:
     """A mesh that stands: its lab, its tunnel, and whether its link loses packets."""
 
     lab: Lab
-    tunnel: Tunnel
+    tunnel: RunningDeployment
 
-    def __init__(self, keeper: Keeper, arm: str, link: str, logs: Path) -> None:
+    def __init__(self, keeper: LabClient, arm: str, link: str, logs: Path) -> None:
         self._keeper, self._logs = keeper, logs
         self._driver, self._options = registry.arm(arm)
         installed(self._driver.part(self._options))
@@ -91,7 +91,7 @@ def _params() -> Iterator[Any]:
 
 @pytest.fixture(scope="module", params=_params())
 def mesh(
-    request: pytest.FixtureRequest, keeper: Keeper, run: Run, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, keeper: LabClient, run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standing]:
     arm, link = request.param
     standing = Standing(keeper, arm, link, tmp_path_factory.mktemp(f"{arm}-{link}"))
@@ -127,9 +127,9 @@ def test_what_a_workload_says_is_true(
 
     async def carried(raw: Path) -> Seen:
         raw.mkdir()
-        stage = Stage(lab, tunnel, workload.traffic(ends, options), raw, workload.peer)
+        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw, workload.peer)
         needed = [watchers()[name] for name in workload.watch]
-        watching = Watching(Scene(lab, tunnel, source, target, raw), needed)
+        watching = Collection(CollectorContext(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())
         before = await counters(lab, tunnel)
         await watching.begin()
@@ -179,7 +179,7 @@ def first_valid(carry: Callable[[int], Seen], report: Callable[[str], None], nam
     raise last
 
 
-async def counters(lab: Lab, tunnel: Tunnel) -> Mapping[str, Mapping[str, int]]:
+async def counters(lab: Lab, tunnel: RunningDeployment) -> Mapping[str, Mapping[str, int]]:
     """What every node's overlay interface has counted up to now.
 
     And as `unread` the datagrams that found no room in the socket of a program which has ended: not in a daemon's, for before a

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import programs
-from tunnelmark.lab.lab import Lab
-from tunnelmark.lab.programs import Part
-from tunnelmark.peers.standing import absent, recipe_for
-from tunnelmark.peers.toolchains import obstacle
+from tunnelmark.host import programs
+from tunnelmark.host.programs import Requirement
+from tunnelmark.lab.client import Lab
+from tunnelmark.packages.status import absent, recipe_for
+from tunnelmark.packages.toolchains import obstacle
 from tunnelmark.plan.model import Link, Profile, Topology
-from tunnelmark.run.deploy import Tunnel
+from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.vpns.base import Driver
 
 NODES = ("a", "b", "c")
@@ -43,22 +43,22 @@ class NamedArm:
     options: Mapping[str, Any]
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Requirement:
         """What must be installed for it."""
         return self.driver.part(self.driver.options(**self.options))
 
 
-Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, Tunnel]]]
+Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, RunningDeployment]]]
 """Called with a driver and options: a fresh lab, the trio unless told, on which the VPN answers everywhere, for the length of a block."""
 
 
-def promised(part: Part) -> bool:
+def promised(part: Requirement) -> bool:
     """Whether `make test` sees to it that this part is installed: its recipe is a quick one, or it needs none."""
     recipe = recipe_for(part)
     return recipe is None or (recipe.peer.ci and not obstacle(recipe)[0])
 
 
-def installed(part: Part) -> None:
+def installed(part: Requirement) -> None:
     """Skip the test where something is missing, with the reason; in CI fail it if `make test` should have installed it."""
     try:
         programs.require(replace(part, kernel=()))

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process
-from tunnelmark.run.deploy import Tunnel
+from tunnelmark.run.deploy import RunningDeployment
 
 CAUGHT = 10.0  # seconds that a capture may be behind
 
@@ -45,7 +45,7 @@ def packets(content: bytes) -> Iterator[tuple[bytes, int]]:
             yield content[place - kept : place], length
 
 
-async def send(lab: Lab, tunnel: Tunnel, source: str, target: str, size: int) -> dict[str, Any]:
+async def send(lab: Lab, tunnel: RunningDeployment, source: str, target: str, size: int) -> dict[str, Any]:
     """Send so many bytes of TCP over the overlay; what iperf3 says of it."""
     server = await lab.nodes[target].spawn(["iperf3", "-s", "-1"])
     await lab.nodes[target].until({"kind": "tcp-port", "port": 5201}, 5)

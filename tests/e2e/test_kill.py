@@ -74,7 +74,9 @@ def killed_again_and_again(tmp_path: Path, kills: int, within: float) -> None:
 def keepers_of(pid: int) -> list[int]:
     """The keepers among a process's children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(each) for each in children if "tunnelmark.lab.keeper" in Path(f"/proc/{each}/cmdline").read_text()]
+    return [
+        int(each) for each in children if "tunnelmark.lab.server.server" in Path(f"/proc/{each}/cmdline").read_text()
+    ]
 
 
 def going_on(study: str | Path, results: Path) -> list[str | Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.command import command, environment, run
-from tunnelmark.cli.hold import READY_TIMEOUT, kept_logs, logs_of
+from tunnelmark.cli.lab_daemon import READY_TIMEOUT, kept_logs, logs_of
 
 pytestmark = pytest.mark.root
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.command import journal, run, small_study
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import wire
+from tunnelmark.lab import emulator
 
 pytestmark = pytest.mark.root
 
@@ -23,7 +23,7 @@ def proofs(results: Path) -> list[dict]:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one block of pings over bad Wi-Fi."""
     try:
-        wire.program()
+        emulator.program()
     except MissingPart as missing:
         pytest.skip(missing.hint)
     folder = tmp_path_factory.mktemp("links")

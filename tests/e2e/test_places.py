@@ -14,7 +14,7 @@ import pytest
 
 from support import clones
 from support.command import journal
-from tunnelmark.lab.programs import find
+from tunnelmark.host.programs import find
 
 pytestmark = pytest.mark.root
 

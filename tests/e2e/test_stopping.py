@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from support.command import command, environment, journal, run, small_study
-from tunnelmark.cli import alone
-from tunnelmark.cli.hold import logs_of, state_file
+from tunnelmark.cli import measurement_lock
+from tunnelmark.cli.lab_daemon import logs_of, state_file
 
 pytestmark = pytest.mark.root
 
@@ -74,8 +74,8 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 
 
 def test_while_it_waits_for_another_run(tmp_path: Path) -> None:
-    alone.LOCK.parent.mkdir(exist_ok=True)
-    with alone.LOCK.open("a+") as lock:
+    measurement_lock.LOCK.parent.mkdir(exist_ok=True)
+    with measurement_lock.LOCK.open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         now = time.time()
         lock.truncate(0)

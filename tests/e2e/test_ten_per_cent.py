@@ -9,7 +9,7 @@ import pytest
 from support.command import run, settled, small_study
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import programs
+from tunnelmark.host import programs
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = [

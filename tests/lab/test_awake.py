@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from tunnelmark.lab import awake, cgroups
-from tunnelmark.lab.lab import Keeper
-from tunnelmark.run import machine
+from tunnelmark.host import keep_awake
+from tunnelmark.lab.client import LabClient
+from tunnelmark.linux import cgroups
+from tunnelmark.run import interference
 
 pytestmark = pytest.mark.root
 CORES = sorted(os.sched_getaffinity(0))
@@ -26,9 +27,9 @@ def standing(body):
     """What `body(loops)` finds while a keeper stands."""
 
     async def run():
-        async with Keeper() as keeper:
+        async with LabClient() as keeper:
             assert keeper.record["awake"] is True
-            (loops,) = awake.STANDING
+            (loops,) = keep_awake.STANDING
             for _ in range(1000):
                 if len(loops.spent()) == len(CORES) and min(own for own, _ in loops.spent().values()) > 0:
                     break
@@ -36,7 +37,7 @@ def standing(body):
             return await asyncio.to_thread(body, loops)
 
     found = asyncio.run(run())
-    assert awake.STANDING == []
+    assert keep_awake.STANDING == []
     return found
 
 
@@ -82,24 +83,24 @@ def test_its_time_is_in_nobodys_account():
     """The machine's busy time without the loops and theirs together are no more than the cores had."""
 
     def look(loops):
-        begun, before = time.monotonic(), machine.glance(0.0)
+        begun, before = time.monotonic(), interference.glance(0.0)
         time.sleep(1)
-        after, took = machine.glance(0.0), time.monotonic() - begun
+        after, took = interference.glance(0.0), time.monotonic() - begun
         return before, after, took, sum(own for own, _ in loops.spent().values())
 
     before, after, took, own = standing(look)
     assert own > 0
     assert after.busy - before.busy < took * len(CORES)
-    booked = machine.between(before, after)
+    booked = interference.between(before, after)
     assert booked["softirq_cpu"] < len(CORES), "what came in place of the loops is no part of them"
 
 
 def test_they_are_off_by_an_option_and_the_record_says_so(monkeypatch):
-    monkeypatch.setenv(awake.VARIABLE, "1")
+    monkeypatch.setenv(keep_awake.VARIABLE, "1")
 
     async def run():
-        async with Keeper() as keeper:
-            return keeper.record, list(awake.STANDING)
+        async with LabClient() as keeper:
+            return keeper.record, list(keep_awake.STANDING)
 
     record, loops = asyncio.run(run())
     assert (record["awake"], record["awake_not"], loops) == (False, "switched off", [])
@@ -120,7 +121,7 @@ def busy():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_command_is_killed_and_cores_are_busy(number):
     text = (
-        "import asyncio\nfrom tunnelmark.lab.lab import Keeper\n"
+        "import asyncio\nfrom tunnelmark.lab.client import Keeper\n"
         "async def main():\n    async with Keeper() as keeper:\n"
         "        print(keeper.record['awake'], flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"

@@ -12,19 +12,19 @@ from rich.console import Console
 
 from support.labs import PAIR, UNSHAPED, shaped
 from tunnelmark import registry
-from tunnelmark.analyse.bound import of_trial
-from tunnelmark.analyse.model import Bound
-from tunnelmark.cli.alone import alone
-from tunnelmark.lab import cgroups
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.analyse.bottleneck import of_trial
+from tunnelmark.analyse.model import Bottleneck
+from tunnelmark.cli.measurement_lock import alone
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.linux import cgroups
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadInfo
-from tunnelmark.run import machine
-from tunnelmark.run.deploy import Tunnel, deploy
-from tunnelmark.run.watch import watchers
-from tunnelmark.run.watch.base import Scene
-from tunnelmark.run.watching import Watching
+from tunnelmark.run import interference
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root
@@ -35,7 +35,7 @@ GOODPUT = MetricInfo("goodput", "bit/s", "goodput", "higher", "ratio", True)
 TCP = WorkloadInfo("tcp", "tcp", "TCP", {}, (GOODPUT,), SECONDS, 0.0)
 UDP = WorkloadInfo("udp", "udp", "UDP", {}, (GOODPUT,), SECONDS, 0.0, offered=LOAD)
 
-Prepare = Callable[[Lab, Tunnel], Awaitable[None]]
+Prepare = Callable[[Lab, RunningDeployment], Awaitable[None]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +45,7 @@ def nobody_else_measures() -> Iterator[None]:
         yield
 
 
-async def nothing(lab: Lab, tunnel: Tunnel) -> None:
+async def nothing(lab: Lab, tunnel: RunningDeployment) -> None:
     """Leave the lab as it is."""
 
 
@@ -57,26 +57,26 @@ def bound(
     options: Mapping[str, object] | None = None,
     prepare: Prepare = nothing,
     use: WorkloadInfo = TCP,
-) -> Bound:
+) -> Bottleneck:
     """What bound a stream of iperf3 over an arm, by what its nodes counted meanwhile."""
     driver, usual = registry.arm(arm)
     chosen = driver.options.model_validate(usual.model_dump() | dict(options or {}))
 
     async def run() -> TrialRow:
         async with (
-            Keeper() as keeper,
+            LabClient() as keeper,
             keeper.lab(PAIR, profile) as lab,
             deploy(lab, driver, chosen, logs=raw, ready_timeout=20) as tunnel,
         ):
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
             await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 10)
-            watching = Watching(Scene(lab, tunnel, "a", "b", raw), [watchers()["limits"]])
+            watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [watchers()["limits"]])
             await prepare(lab, tunnel)
-            before = machine.glance(lab.cpu_seconds())
+            before = interference.glance(lab.cpu_seconds())
             await watching.begin()
             argv = ["iperf3", "-J", f"-t{SECONDS}", "-c", str(tunnel.address["b"]), *client]
             done = await lab.nodes["a"].run(argv, timeout=60)
-            after = machine.glance(lab.cpu_seconds())
+            after = interference.glance(lab.cpu_seconds())
             await watching.end()
             await server.stop()
             assert done.code == 0, done.stdout
@@ -86,7 +86,7 @@ def bound(
             return TrialRow(
                 *("001.x.p.pair.tcp", 0, 1, arm, "p", "pair", use.name, "a>b", "ok", 0.0, {}),
                 samples=(SampleRow("goodput", "bit/s", arrived),),
-                host=machine.between(before, after),
+                host=interference.between(before, after),
                 limits=watching.limits,
             )
 
@@ -137,7 +137,7 @@ def test_a_receive_buffer_of_the_vpn_that_is_too_small(tmp_path: Path) -> None:
 
 
 def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path) -> None:
-    async def shorten(lab: Lab, tunnel: Tunnel) -> None:
+    async def shorten(lab: Lab, tunnel: RunningDeployment) -> None:
         done = await lab.nodes["a"].run(["ip", "link", "set", tunnel.interface["a"], "txqueuelen", "2"])
         assert done.code == 0, done.stderr
 
@@ -147,7 +147,7 @@ def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("node", "what"), [("a", "sender's core"), ("b", "receiver's core")])
 def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -> None:
-    async def slow(lab: Lab, tunnel: Tunnel) -> None:
+    async def slow(lab: Lab, tunnel: RunningDeployment) -> None:
         top, group = cgroups.find().cpu, lab.group(node)
         assert group is not None
         if top is None:

@@ -16,16 +16,16 @@ import pytest
 
 from support.labs import PAIR, TRIO, in_lab
 from support.stillness import while_still
-from tunnelmark.analyse.link import judge, row_of
-from tunnelmark.analyse.linkstats import Row
+from tunnelmark.analyse.link.judge import judge, row_of
+from tunnelmark.analyse.link.statistics import ProbeRow
 from tunnelmark.errors import LabError, MissingPart
-from tunnelmark.lab import wire
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab import emulator
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkProof
-from tunnelmark.run.probes import pace_of
-from tunnelmark.run.prove import Observation, observe
+from tunnelmark.run.link_observation import Observation, observe
+from tunnelmark.run.probe_plan import pace_of
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root
@@ -39,7 +39,7 @@ NOISE = ("delay_mean", "delay_p99", "delay_sd", "late", "distribution")
 @pytest.fixture(autouse=True)
 def built():
     try:
-        wire.program()
+        emulator.program()
     except MissingPart as missing:
         pytest.skip(missing.hint)
 
@@ -50,7 +50,7 @@ def profile(way: Direction, back: Direction | None = None, **more) -> Profile:
 
 def prove(made: Profile, raw: Path, count: int = 1500) -> LinkProof:
     async def run(folder: Path) -> LinkProof:
-        async with Keeper() as keeper:
+        async with LabClient() as keeper:
             return judge(made, await observe(keeper, PAIR, made, pace_of(made, count, 0.001), folder, seed=5), "alone")
 
     return while_still(lambda folder: asyncio.run(run(folder)), raw)
@@ -66,11 +66,11 @@ def achieved(proof: LinkProof, way: str, name: str) -> float:
     return found
 
 
-def met(made: Profile, raw: Path, count: int) -> tuple[dict[str, Row], dict[str, dict]]:
+def met(made: Profile, raw: Path, count: int) -> tuple[dict[str, ProbeRow], dict[str, dict]]:
     """The row of probes each way, and what the emulator says of that way."""
 
     async def run() -> Observation:
-        async with Keeper() as keeper:
+        async with LabClient() as keeper:
             return await observe(keeper, PAIR, made, pace_of(made, count, 0.001), raw, seed=5)
 
     seen = asyncio.run(run())
@@ -223,7 +223,7 @@ def test_frames_cross_by_xdp_and_super_packets_by_packet_sockets(unit, datapath,
         return shown.stdout, done.stdout
 
     async def run() -> tuple[str, str]:
-        async with Keeper() as keeper, keeper.lab(PAIR, made, raw=tmp_path) as lab:
+        async with LabClient() as keeper, keeper.lab(PAIR, made, raw=tmp_path) as lab:
             return await body(lab)
 
     made = Profile("made", "T", "S", Direction(delay=Duration(0.001)), unit=unit)
@@ -249,7 +249,7 @@ def test_an_emulator_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object, **__: object) -> dict:
         return {"directions": []}
 
-    monkeypatch.setattr(wire, "configuration", broken)
+    monkeypatch.setattr(emulator, "configuration", broken)
     with pytest.raises(LabError) as caught:
         in_lab(lambda lab: lab.nodes["a"].run(["true"]), profile=profile(Direction(delay=Duration(0.001))))
     assert "directions" in caught.value.message

@@ -13,13 +13,13 @@ import pytest
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import DaemonDied, MissingPart, TrialVoid, WorkloadFailed
-from tunnelmark.lab import programs
-from tunnelmark.lab.lab import Lab
+from tunnelmark.host import programs
+from tunnelmark.lab.client import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.deploy import FOLDER, Tunnel, deploy
+from tunnelmark.run.deploy import FOLDER, RunningDeployment, deploy
 from tunnelmark.run.events import happen
-from tunnelmark.run.traffic import Stage
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints, Event
 
 pytestmark = pytest.mark.root
@@ -30,7 +30,9 @@ LATE = 0.1  # seconds that a machine which runs may add to a gap whose length is
 IN_TIME = pytest.mark.proof("the gap that `connect` sees is that of the event, to a tenth of a second")
 
 
-def with_vpn(arm: str, folder: Path, body: Callable[[Lab, Tunnel], Awaitable[Any]], topology: Topology = PAIR) -> Any:
+def with_vpn(
+    arm: str, folder: Path, body: Callable[[Lab, RunningDeployment], Awaitable[Any]], topology: Topology = PAIR
+) -> Any:
     """Run `body` on a fresh lab with a VPN that answers everywhere; skipped where that VPN is not installed."""
     driver, options = registry.arm(arm)
     try:
@@ -60,10 +62,10 @@ def trial(arm: str, folder: Path, **chosen: Any) -> tuple[dict[str, float], list
     workload = registry.workload("connect")
     options = workload.options.model_validate(chosen)
 
-    async def body(lab: Lab, tunnel: Tunnel) -> Mapping[str, str]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> Mapping[str, str]:
         source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
         ends = Endpoints(source, target, tunnel.address[source], tunnel.address[target], socket_buffer_limit())
-        stage = Stage(lab, tunnel, workload.traffic(ends, options), folder)
+        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), folder)
         await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
         await tunnel.unless_dead(stage.serve())
         await tunnel.unless_dead(stage.drive())
@@ -140,7 +142,7 @@ def test_an_arm_without_a_control_service_says_so(tmp_path: Path) -> None:
 
 
 def test_a_control_service_is_restarted_alone(tmp_path: Path) -> None:
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[str, str, str, str]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[str, str, str, str]:
         async def running(name: str) -> str:
             return (await lab.nodes["a"].run(["pidof", name])).stdout.strip()
 
@@ -154,7 +156,7 @@ def test_a_control_service_is_restarted_alone(tmp_path: Path) -> None:
 
 
 def test_the_source_s_restart_is_no_death_but_a_daemon_s_own_end_after_it_is(tmp_path: Path) -> None:
-    async def body(lab: Lab, tunnel: Tunnel) -> None:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         async def during() -> None:
             await happen(lab, tunnel, [Event(0.0, "restart", "a")], tmp_path / "events")
             await asyncio.sleep(0.5)  # time in which the end of the first life would be noticed
@@ -171,7 +173,7 @@ def test_the_source_s_restart_is_no_death_but_a_daemon_s_own_end_after_it_is(tmp
 def test_a_node_that_starts_afresh_has_forgotten_what_was_written(tmp_path: Path) -> None:
     places = [f"{FOLDER}/state", "/tmp/state", "/var/lib/tunnelmark-state", "/run/of-a-vpn"]
 
-    async def body(lab: Lab, tunnel: Tunnel) -> list[str]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> list[str]:
         async def there() -> list[str]:
             looked = await lab.nodes["b"].run(["ls", "-d", *places, f"{FOLDER}/wg.conf", "/run/workload/mine"])
             return looked.stdout.split()
@@ -189,7 +191,7 @@ def test_a_node_that_starts_afresh_has_forgotten_what_was_written(tmp_path: Path
 
 
 def test_a_link_comes_back_with_its_addresses_and_routes(tmp_path: Path) -> None:
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[str, str]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[str, str]:
         async def settings() -> str:
             words = "ip -o -6 address show dev eth0 scope global | cut -d' ' -f7; ip route show dev eth0; ip -6 route show dev eth0"
             return (await lab.nodes["b"].run(["sh", "-c", words])).stdout
@@ -212,7 +214,7 @@ def test_a_link_comes_back_with_its_addresses_and_routes(tmp_path: Path) -> None
 
 
 def test_a_node_with_another_address_is_reached_there_at_once(tmp_path: Path) -> None:
-    async def body(lab: Lab, tunnel: Tunnel) -> None:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         await happen(lab, tunnel, [Event(0.0, "change-address", "b")], tmp_path / "events")
         shown = await lab.nodes["b"].run(["ip", "-4", "-o", "address", "show", "dev", "eth0"])
         assert "10.50.0.102/24" in shown.stdout
@@ -225,7 +227,7 @@ def test_a_node_with_another_address_is_reached_there_at_once(tmp_path: Path) ->
 
 
 def test_what_takes_longer_than_the_trial_has_no_end_in_the_record(tmp_path: Path) -> None:
-    async def body(lab: Lab, tunnel: Tunnel) -> None:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         doing = asyncio.ensure_future(
             happen(lab, tunnel, [Event(0.0, "restart", "b"), Event(60.0, "restart", "a")], tmp_path / "events")
         )

@@ -12,7 +12,7 @@ import pytest
 from support.host import Host, left_within
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark.errors import LabError, NodeGone
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab.client import Lab, LabClient
 
 pytestmark = pytest.mark.root
 
@@ -139,7 +139,7 @@ def test_orphans_of_a_daemon_are_reaped_and_end_with_their_node():
 
 def test_two_labs_stand_side_by_side_with_the_same_addresses():
     async def run() -> None:
-        async with Keeper() as keeper, keeper.lab(PAIR, UNSHAPED) as one, keeper.lab(PAIR, UNSHAPED) as other:
+        async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as one, keeper.lab(PAIR, UNSHAPED) as other:
             assert one.address("a") == other.address("a")
             await shell(one, "a", "ip link add only-here type bridge")
             assert "only-here" not in await shell(other, "a", "ls /sys/class/net")

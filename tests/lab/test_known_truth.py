@@ -16,13 +16,13 @@ from support.labs import PAIR, shaped
 from support.stillness import unless_starved, while_still
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import programs
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.host import programs
+from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.deploy import deploy
-from tunnelmark.run.traffic import Stage
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.workloads.base import Endpoints, Reading
 
@@ -52,13 +52,13 @@ def measured(name: str, profile: Profile, raw: Path, **options: object) -> tuple
 
     async def run(folder: Path) -> Reading:
         async with (
-            Keeper() as keeper,
+            LabClient() as keeper,
             keeper.lab(PAIR, profile) as lab,
             deploy(lab, driver, none, logs=folder, ready_timeout=READY) as tunnel,
         ):
             at = tunnel.address
             ends = Endpoints("a", "b", at["a"], at["b"], socket_buffer_limit(), at, tunnel.interface)
-            stage = Stage(lab, tunnel, workload.traffic(ends, chosen), folder)
+            stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, chosen), folder)
             await stage.serve()
             await stage.drive()
             await stage.finish()

@@ -13,19 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.lab import fairness, janitor
-from tunnelmark.lab.cgroups import find
-from tunnelmark.lab.kthreads import Census
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.host import fair_nice
+from tunnelmark.lab.client import LabClient
+from tunnelmark.linux import cgroup_cleanup
+from tunnelmark.linux.cgroups import find
+from tunnelmark.linux.kernel_threads import Census
 
 pytestmark = pytest.mark.root
 
 STANDS = (
-    "import asyncio\nfrom tunnelmark.lab.lab import Keeper\n"
+    "import asyncio\nfrom tunnelmark.lab.client import Keeper\n"
     "async def main():\n    async with Keeper():\n        print('up', flush=True)\n        await asyncio.sleep(600)\n"
     "asyncio.run(main())"
 )
-NICE = fairness.nice_beside(find())
+NICE = fair_nice.nice_beside(find())
 
 
 def nices() -> set[int]:
@@ -49,7 +50,7 @@ def _seen() -> None:
 
 def test_while_a_lab_stands_they_weigh_as_much_as_it():
     async def run() -> tuple[bool, object]:
-        async with Keeper() as keeper:
+        async with LabClient() as keeper:
             return await asyncio.to_thread(within, 30, lambda: nices() == {NICE}), keeper.record["kernel_threads_nice"]
 
     assert asyncio.run(run()) == (True, NICE)
@@ -79,14 +80,14 @@ def test_when_the_janitor_was_killed_too_the_next_command_gives_it_back():
         assert command.stdout is not None
         assert command.stdout.readline() == "up\n"
         assert within(30, lambda: nices() == {NICE})
-        (killed,) = (process for process in children(command.pid) if janitor.__file__ in words(process))
+        (killed,) = (process for process in children(command.pid) if cgroup_cleanup.__file__ in words(process))
         os.kill(killed, signal.SIGKILL)
         command.kill()
         command.wait()
     assert nices() == {NICE}, "nobody is there to give it back"
 
     async def run() -> None:
-        async with Keeper():
+        async with LabClient():
             pass
 
     asyncio.run(run())

@@ -10,9 +10,9 @@ import pytest
 from support.labs import PAIR, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.lab import Lab
+from tunnelmark.lab.client import Lab
 from tunnelmark.run.deploy import deploy
-from tunnelmark.run.traffic import Stage
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
@@ -34,7 +34,7 @@ def test_iperf3_whose_opening_datagram_or_its_answer_is_lost(way: Literal["egres
             done = await lab.nodes["a"].run(["tc", "filter", "add", "dev", at, way, *udp, *away])
             assert done.code == 0, done.stderr
             ends = Endpoints("a", "b", tunnel.address["a"], tunnel.address["b"])
-            stage = Stage(lab, tunnel, workload.traffic(ends, options), tmp_path)
+            stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), tmp_path)
             await stage.serve()
             await stage.drive()  # which raises when its own time is up: iperf3's client would wait for 30 s
             await stage.finish()

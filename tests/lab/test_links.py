@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.labs import UNSHAPED, in_lab, shaped
-from tunnelmark.lab.facts import facts
-from tunnelmark.lab.lab import Lab
-from tunnelmark.lab.underlay import Shaper
+from tunnelmark.lab.client import Lab
+from tunnelmark.lab.server.veth import Shaper
+from tunnelmark.lab.settings_record import facts
 from tunnelmark.plan.model import Profile
 
 pytestmark = pytest.mark.root

@@ -9,7 +9,7 @@ import pytest
 
 from tunnelmark import registry
 from tunnelmark.cli.command import main
-from tunnelmark.lab import programs
+from tunnelmark.host import programs
 
 pytestmark = pytest.mark.root
 

@@ -11,12 +11,13 @@ import pytest
 from support.labs import PAIR, in_lab, shaped
 from support.stillness import while_still
 from tunnelmark.errors import MissingPart, WorkloadFailed
-from tunnelmark.lab import programs, wire
-from tunnelmark.lab.lab import Lab
+from tunnelmark.host import programs
+from tunnelmark.lab import emulator
+from tunnelmark.lab.client import Lab
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.deploy import deploy
-from tunnelmark.run.traffic import Stage
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.vpns.direct import DRIVER, UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic
@@ -40,7 +41,7 @@ CARRIED = DATAGRAM - (1 + 8 + 2 + 16) - (1 + 1 + 4)
 def built():
     try:
         programs.require(WORKLOAD.part)
-        wire.program()
+        emulator.program()
     except MissingPart as missing:
         pytest.skip(f"{missing.message}; {missing.hint}")
 
@@ -60,7 +61,7 @@ def measured(
         async with deploy(lab, DRIVER, DRIVER.options(), logs=folder, ready_timeout=10) as tunnel:
             ends = Endpoints("a", "b", tunnel.address["a"], tunnel.address["b"], 4 << 20)
             traffic: Traffic = WORKLOAD.traffic(ends, options)
-            stage = Stage(lab, tunnel, traffic, folder)
+            stage = WorkloadRunner(lab, tunnel, traffic, folder)
             await stage.serve()
             await asyncio.gather(stage.drive(), *([] if meanwhile is None else [meanwhile(lab)]))
             await stage.finish()
@@ -125,7 +126,7 @@ def test_a_server_that_cannot_start_fails_the_trial_with_its_reason(tmp_path: Pa
         await lab.nodes["a"].spawn(traffic.servers[0].argv, env={"PATH": programs.path_of()})
         await lab.nodes["a"].until({"kind": "udp-port", "port": 4433}, 5)
         async with deploy(lab, DRIVER, DRIVER.options(), logs=tmp_path, ready_timeout=10) as tunnel:
-            await Stage(lab, tunnel, traffic, tmp_path).serve()
+            await WorkloadRunner(lab, tunnel, traffic, tmp_path).serve()
 
     with pytest.raises(WorkloadFailed, match=r"ended with code 1: .*4433.*in use"):
         in_lab(twice)

@@ -19,11 +19,11 @@ from support.host import Host, left_within
 from support.labs import in_lab, shaped
 from tunnelmark import registry
 from tunnelmark.errors import LabError, MissingPart
-from tunnelmark.lab.lab import Lab
-from tunnelmark.lab.programs import require
-from tunnelmark.run.deploy import Tunnel, prepare
-from tunnelmark.run.watch import stacks
-from tunnelmark.run.watch.base import Scene, Seen
+from tunnelmark.host.programs import require
+from tunnelmark.lab.client import Lab
+from tunnelmark.run.collectors import stacks
+from tunnelmark.run.collectors.base import Collected, CollectorContext
+from tunnelmark.run.deploy import RunningDeployment, prepare
 
 pytestmark = [
     pytest.mark.root,
@@ -33,7 +33,7 @@ pytestmark = [
 _Result = TypeVar("_Result")
 
 
-def on(vpn: str, raw: Path, body: Callable[[Lab, Tunnel], Awaitable[_Result]]) -> _Result:
+def on(vpn: str, raw: Path, body: Callable[[Lab, RunningDeployment], Awaitable[_Result]]) -> _Result:
     """Run `body` on a deployment between `a` and `b` that carries traffic."""
     driver = registry.vpns()[vpn]
     try:
@@ -52,13 +52,13 @@ def on(vpn: str, raw: Path, body: Callable[[Lab, Tunnel], Awaitable[_Result]]) -
     return in_lab(run, profile=shaped("500 Mbit/s"))
 
 
-def recorded(vpn: str, raw: Path) -> tuple[Seen, dict[str, str]]:
+def recorded(vpn: str, raw: Path) -> tuple[Collected, dict[str, str]]:
     """What two seconds of TCP look like, by side."""
 
-    async def body(lab: Lab, tunnel: Tunnel) -> Seen:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> Collected:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"], stdout=raw / "server")
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
-        eye = stacks.WATCHER.watch(Scene(lab, tunnel, "a", "b", raw))
+        eye = stacks.WATCHER.watch(CollectorContext(lab, tunnel, "a", "b", raw))
         await eye.begin()
         client = await lab.nodes["a"].spawn(
             ["iperf3", "-c", str(tunnel.address["b"]), "-t", "2"], stdout=raw / "client"
@@ -107,11 +107,13 @@ def test_the_sides_are_apart(tmp_path: Path):
 
 
 def test_what_perf_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Scene, "group", lambda *_: Path("tunnelmark-none", "lab1.a"))  # a group that is not there
+    monkeypatch.setattr(
+        CollectorContext, "group", lambda *_: Path("tunnelmark-none", "lab1.a")
+    )  # a group that is not there
 
-    async def body(lab: Lab, tunnel: Tunnel) -> None:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         with pytest.raises(LabError, match=r"perf does not record: .*cgroup"):
-            await stacks.WATCHER.watch(Scene(lab, tunnel, "a", "b", tmp_path)).begin()
+            await stacks.WATCHER.watch(CollectorContext(lab, tunnel, "a", "b", tmp_path)).begin()
 
     on("direct", tmp_path, body)
 
@@ -120,9 +122,9 @@ _RECORDS = """
 import asyncio, sys
 from pathlib import Path
 from support.labs import PAIR, UNSHAPED
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.lab.client import Keeper
 from tunnelmark.run.watch import stacks
-from tunnelmark.run.watch.base import Scene
+from tunnelmark.run.collectors.base import Scene
 
 async def main():
     async with Keeper() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:

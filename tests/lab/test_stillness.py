@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR
-from tunnelmark.lab import cgroups, stillness, wakeups
-from tunnelmark.lab.lab import Keeper
-from tunnelmark.lab.stillness import Clocks
+from tunnelmark.host import pauses, wakeups
+from tunnelmark.host.pauses import Clocks
+from tunnelmark.lab.client import LabClient
+from tunnelmark.linux import cgroups
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration
@@ -47,7 +48,7 @@ def test_a_core_that_is_taken_away_is_seen():
     assert pause.ran <= pause.due < pause.woke
     assert begin - 10_000_000 < pause.due, "it began when the core was taken, but for a sleep of the clock"
     assert seen.longest >= 20_000
-    told = stillness.host(seen.pauses, begin, end)
+    told = pauses.host(seen.pauses, begin, end)
     assert told["pause_share"] > 0.6
     assert told["pause_longest"] > 0.02
 
@@ -84,7 +85,7 @@ def test_the_clocks_cost_less_than_a_hundredth_of_a_core_each():
 
 
 def test_they_end_with_the_command():
-    text = "import os, time\nfrom tunnelmark.lab.stillness import Clocks\nprint(Clocks()._process.pid, flush=True)\ntime.sleep(600)"
+    text = "import os, time\nfrom tunnelmark.host.pauses import Clocks\nprint(Clocks()._process.pid, flush=True)\ntime.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
         clocks = int(command.stdout.readline())
@@ -109,7 +110,7 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
     profile = Profile("slow", "50 ms each way", "test", way, way)
 
     async def run():
-        async with Keeper() as keeper:
+        async with LabClient() as keeper:
             keeper.watch()
             assert "clocks_not" not in keeper.record
             begun = time.monotonic()

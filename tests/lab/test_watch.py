@@ -12,12 +12,12 @@ from support.accounting import busy
 from support.host import Host, left_within
 from support.labs import PAIR, UNSHAPED
 from tunnelmark import registry
-from tunnelmark.lab import cgroups, taps
-from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.run.deploy import Tunnel, deploy
-from tunnelmark.run.watch import watchers
-from tunnelmark.run.watch.base import Scene
-from tunnelmark.run.watching import Watching
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.linux import cgroups, packet_sizes
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.deploy import RunningDeployment, deploy
 
 pytestmark = pytest.mark.root
 
@@ -26,10 +26,10 @@ PACKET = SIZE + 28  # ICMP and IPv4 headers
 
 
 async def watched(
-    lab: Lab, tunnel: Tunnel, raw: Path, names: tuple[str, ...], work: list[str], node: str = "a"
+    lab: Lab, tunnel: RunningDeployment, raw: Path, names: tuple[str, ...], work: list[str], node: str = "a"
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Values and notes of what these watchers saw while a program ran on a node."""
-    watching = Watching(Scene(lab, tunnel, "a", "b", raw), [watchers()[name] for name in names])
+    watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [watchers()[name] for name in names])
     await watching.begin()
     done = await lab.nodes[node].run(work, timeout=30)
     samples = await watching.end()
@@ -43,7 +43,7 @@ def on(arm: str, raw: Path, body: Any) -> Any:
 
     async def run() -> Any:
         async with (
-            Keeper() as keeper,
+            LabClient() as keeper,
             keeper.lab(PAIR, UNSHAPED) as lab,
             deploy(lab, driver, options, logs=raw, ready_timeout=20) as tunnel,
         ):
@@ -52,12 +52,12 @@ def on(arm: str, raw: Path, body: Any) -> Any:
     return asyncio.run(run())
 
 
-def ping(tunnel: Tunnel) -> list[str]:
+def ping(tunnel: RunningDeployment) -> list[str]:
     return ["ping", "-q", "-n", "-i0.005", f"-c{PINGS}", f"-s{SIZE}", str(tunnel.address["b"])]
 
 
 def test_packets_outside_are_those_that_were_sent(tmp_path: Path):
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         return await watched(lab, tunnel, tmp_path, ("wire",), ping(tunnel))
 
     values, notes = on("direct", tmp_path, body)
@@ -70,7 +70,7 @@ def test_packets_outside_are_those_that_were_sent(tmp_path: Path):
 
 
 def test_a_vpns_own_headers_are_outside(tmp_path: Path):
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         return await watched(lab, tunnel, tmp_path, ("wire", "memory", "switches", "cpu"), ping(tunnel))
 
     values, _ = on("wireguard-go", tmp_path, body)
@@ -83,7 +83,7 @@ def test_a_vpns_own_headers_are_outside(tmp_path: Path):
 
 
 def test_fragments_are_seen(tmp_path: Path):
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         argv = ["ping", "-q", "-n", "-i0.01", "-c50", "-s4000", str(tunnel.address["b"])]  # three fragments each
         return await watched(lab, tunnel, tmp_path, ("wire",), argv)
 
@@ -96,7 +96,7 @@ def test_cpu_is_charged_to_the_node_that_works(tmp_path: Path):
     burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
     seconds: dict[str, float] = {}
 
-    async def body(lab: Lab, tunnel: Tunnel) -> dict[str, float]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> dict[str, float]:
         group = lab.group("b")
         assert group is not None
         found, _ = await watched(lab, tunnel, tmp_path, ("cpu",), ["python3", "-I", "-S", "-c", burn], "b")
@@ -116,7 +116,7 @@ def test_the_parts_of_a_busy_lab_are_the_whole_machine(tmp_path: Path):
     async def once() -> Any:
         driver, options = registry.arm("wireguard-go")
         async with (
-            Keeper() as keeper,
+            LabClient() as keeper,
             keeper.lab(PAIR, UNSHAPED) as lab,
             deploy(lab, driver, options, logs=tmp_path, ready_timeout=20) as tunnel,
         ):
@@ -130,7 +130,7 @@ def test_the_parts_of_a_busy_lab_are_the_whole_machine(tmp_path: Path):
 
 
 def test_tcp_is_sampled_without_charging_the_node(tmp_path: Path):
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
         argv = ["iperf3", "-t2", "-b50M", "-c", str(tunnel.address["b"])]
@@ -150,9 +150,9 @@ def test_where_the_kernel_refuses_to_count_the_reason_is_told(tmp_path: Path, mo
     def broken(numbers: int) -> bytes:
         return b"\x95" + bytes(7)  # it ends without a result, which the kernel's verifier refuses
 
-    monkeypatch.setattr(taps, "program", broken)
+    monkeypatch.setattr(packet_sizes, "program", broken)
 
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         return await watched(lab, tunnel, tmp_path, ("wire",), ping(tunnel))
 
     values, notes = on("direct", tmp_path, body)
@@ -162,7 +162,7 @@ def test_where_the_kernel_refuses_to_count_the_reason_is_told(tmp_path: Path, mo
 
 
 def test_system_calls_are_counted_or_the_reason_is_told(tmp_path: Path):
-    async def body(lab: Lab, tunnel: Tunnel) -> tuple[dict[str, float], dict[str, str]]:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
         return await watched(lab, tunnel, tmp_path, ("syscalls",), ping(tunnel))
 
     values, notes = on("openvpn", tmp_path, body)
@@ -175,7 +175,7 @@ def test_system_calls_are_counted_or_the_reason_is_told(tmp_path: Path):
 def test_nothing_of_a_watched_lab_is_left(tmp_path: Path):
     before = Host.now()
 
-    async def body(lab: Lab, tunnel: Tunnel) -> None:
+    async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         await watched(lab, tunnel, tmp_path, ("cpu", "memory", "switches", "wire", "tcp", "syscalls"), ping(tunnel))
 
     on("wireguard-go", tmp_path, body)

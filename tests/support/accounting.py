@@ -11,8 +11,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunnelmark.lab import awake, cgroups, softirq
-from tunnelmark.lab.lab import MIDDLE, Keeper, Lab
+from tunnelmark.host import keep_awake, softirq
+from tunnelmark.lab.client import MIDDLE, Lab, LabClient
+from tunnelmark.linux import cgroups
 
 OTHERS = "everybody else"
 IDLE = "softirq without a task"
@@ -86,7 +87,7 @@ class Account:
         return said
 
 
-def look(keeper: Keeper, lab: Lab) -> Look:
+def look(keeper: LabClient, lab: Lab) -> Look:
     """Look now; the machine must have cgroup v2."""
     group = {name: lab.group(name) for name in (*lab.nodes, MIDDLE)}
     parts = {
@@ -96,13 +97,13 @@ def look(keeper: Keeper, lab: Lab) -> Look:
     }
     assert keeper.unified is not None
     parts["keeper"] = cgroups.used(keeper.unified / "keeper").total
-    parts["command"] = awake.process_seconds()
+    parts["command"] = keep_awake.process_seconds()
     parts["ksoftirqd"] = sum(softirq.seconds().values())
     parts["kernel workers"] = sum(softirq.workers().values())
-    instead = sum(awake.interrupted().values())  # which the kernel has billed to the loops
+    instead = sum(keep_awake.interrupted().values())  # which the kernel has billed to the loops
     parts[IDLE] = sum(softirq.unbilled().values())
     parts[OTHERS] = _others(keeper.unified.name)
-    loops = awake.own_seconds()
+    loops = keep_awake.own_seconds()
     fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     user, nice, system, idle, waiting, irq, soft, _ = fields
     now = time.monotonic()
@@ -132,7 +133,7 @@ def between(before: Look, after: Look) -> Account:
     )
 
 
-async def busy(keeper: Keeper, lab: Lab, address: str, seconds: float) -> Account:
+async def busy(keeper: LabClient, lab: Lab, address: str, seconds: float) -> Account:
     """The account of so many seconds in which four TCP streams fill the path from node a to an address of node b."""
     server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
     await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
@@ -159,7 +160,7 @@ def _others(lab: str) -> float:
             continue
         try:
             groups = Path("/proc", name, "cgroup").read_text()
-            if f"/{lab}/" in groups or f"/{lab}{awake.SUFFIX}" in groups:
+            if f"/{lab}/" in groups or f"/{lab}{keep_awake.SUFFIX}" in groups:
                 continue
             words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
         except OSError:

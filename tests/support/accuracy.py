@@ -17,23 +17,15 @@ from typing import Any
 import numpy as np
 
 from support.labs import PAIR
-from tunnelmark.analyse.link import row_of
-from tunnelmark.analyse.linkstats import Flags, Floats, Row
-from tunnelmark.lab import lateness
-from tunnelmark.lab.lab import Keeper, Lab
-from tunnelmark.plan.impairments import (
-    Chance,
-    Direction,
-    GilbertElliott,
-    Jitter,
-    Reordering,
-    Schedule,
-    Step,
-)
+from tunnelmark.analyse.link.judge import row_of
+from tunnelmark.analyse.link.statistics import Flags, Floats, ProbeRow
+from tunnelmark.lab import emulator_health
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering, Schedule, ScheduleStep
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.machine import between, glance
-from tunnelmark.run.probes import Pace
-from tunnelmark.run.prove import observe
+from tunnelmark.run.interference import between, glance
+from tunnelmark.run.link_observation import observe
+from tunnelmark.run.probe_plan import Pace
 from tunnelmark.units import Duration, Share
 
 PERIOD = 2.0
@@ -61,7 +53,7 @@ class Look:
     """
 
     setting: Setting
-    row: Row
+    row: ProbeRow
     stated: Flags
     still: Flags
     said: Mapping[str, Any]
@@ -98,7 +90,7 @@ def _jitter(delay: float, size: float, kind: Any, correlation: float = 0.0, **mo
 
 
 def _varied(title: str, way: Direction, still: float = 0.1) -> Setting:
-    pauses = Schedule((Step(Duration(PERIOD - still), Direction(), ("jitter",)),), Duration(PERIOD))
+    pauses = Schedule((ScheduleStep(Duration(PERIOD - still), Direction(), ("jitter",)),), Duration(PERIOD))
     return Setting(title, replace(way, schedule=pauses), still)
 
 
@@ -157,7 +149,7 @@ the jitter than with it, is then too large a part of what is judged.
 """
 
 
-async def look(keeper: Keeper, pair: tuple[Setting, Setting], pace: Pace, seed: int) -> Found:
+async def look(keeper: LabClient, pair: tuple[Setting, Setting], pace: Pace, seed: int) -> Found:
     """Send probes both ways through a fresh lab."""
     made = Profile("accuracy", " | ".join(each.title for each in pair), "benchmark", pair[0].way, pair[1].way)
     before = glance(None)
@@ -180,7 +172,7 @@ async def look(keeper: Keeper, pair: tuple[Setting, Setting], pace: Pace, seed: 
                 stated,
                 still,
                 way,
-                lateness.unplanned(report),
+                emulator_health.unplanned(report),
                 flow.late,
                 flow.pace.count if flow.pace else 0,
             )
@@ -221,7 +213,7 @@ class Loaded:
     stolen: float
 
 
-async def loaded(keeper: Keeper, rate: float, seconds: int, seed: int) -> Loaded:
+async def loaded(keeper: LabClient, rate: float, seconds: int, seed: int) -> Loaded:
     """Send UDP at a rate (bit/s of payload, 1400 bytes each) through a link of 5 ms."""
     way = Direction(delay=_ms(5))
     made = Profile("loaded", "5 ms", "benchmark", way, way)
@@ -234,7 +226,7 @@ async def loaded(keeper: Keeper, rate: float, seconds: int, seed: int) -> Loaded
     way_there = next(each for each in report["directions"] if each["name"] == "a to b")
     stolen = between(before, glance(None)).get("steal", 0.0)
     cpu = report["cpu_us"] / max(report["elapsed_us"], 1)
-    return Loaded(offered, seconds, way_there["lateness_us"], ready, cpu, lateness.unplanned(report), stolen)
+    return Loaded(offered, seconds, way_there["lateness_us"], ready, cpu, emulator_health.unplanned(report), stolen)
 
 
 async def _flood(lab: Lab, rate: float, seconds: int) -> float:

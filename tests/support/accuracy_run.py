@@ -13,9 +13,9 @@ from rich.console import Console
 
 from support.accuracy import DENSE, SPARSE, Found, Loaded, Setting, loaded, look
 from support.verdicts import LEVEL, Line, judge, summary
-from tunnelmark.cli.alone import alone
-from tunnelmark.lab.lab import Keeper
-from tunnelmark.run.probes import Pace
+from tunnelmark.cli.measurement_lock import alone
+from tunnelmark.lab.client import LabClient
+from tunnelmark.run.probe_plan import Pace
 
 SEED = 20261122
 """Chosen before the first run, and no other was tried; TUNNELMARK_SEED gives another."""
@@ -43,7 +43,7 @@ def run(count: int, sparse: int, seconds: int) -> None:
 async def _all(count: int, sparse: int, seconds: int, seed: int) -> list[Line]:
     """Every pair of settings in a lab of its own; one keeper for all, so that none loses the real-time budget to others."""
     lines = []
-    async with Keeper() as keeper:
+    async with LabClient() as keeper:
         for number, pair in enumerate(DENSE):
             lines += _judged(await _look(keeper, pair, count, APART, seed + number), count)
         lines += _judged(await _look(keeper, SPARSE, sparse, FAR, seed + len(DENSE)), sparse)
@@ -51,7 +51,7 @@ async def _all(count: int, sparse: int, seconds: int, seed: int) -> list[Line]:
     return lines
 
 
-async def _look(keeper: Keeper, pair: tuple[Setting, Setting], count: int, apart: float, seed: int) -> Found:
+async def _look(keeper: LabClient, pair: tuple[Setting, Setting], count: int, apart: float, seed: int) -> Found:
     still = max(setting.still for setting in pair)
     judged = 1.0 if still == 0.0 else SHARE if still < 0.2 else 0.7
     found = await look(keeper, pair, Pace(round(1.003 * count / judged), apart), seed)

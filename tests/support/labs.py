@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Rate, Size
@@ -28,7 +28,7 @@ def in_lab(
     """Run `body` in a fresh lab, and end it."""
 
     async def run() -> _Result:
-        async with Keeper() as keeper, keeper.lab(topology, profile) as lab:
+        async with LabClient() as keeper, keeper.lab(topology, profile) as lab:
             return await body(lab)
 
     return asyncio.run(run())

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tunnelmark.lab import wire
-from tunnelmark.lab.emulation import configuration
+from tunnelmark.lab import emulator
+from tunnelmark.lab.emulator_config import configuration
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.impairments import Bursts, Direction
 from tunnelmark.plan.load import load_profile
@@ -76,7 +76,7 @@ def rehearse(profile: Profile, schedules: Sequence[Sent], seed: int, place: int 
     way = (profile.back, profile.forward)[place]
     event = 2 * float(way.delay or 0.0)
     words = [word for sent in schedules for word in ("--rehearse", sent.text(event))]
-    argv = [str(wire.program()), "--config", "-", *words]
+    argv = [str(emulator.program()), "--config", "-", *words]
     said = subprocess.run(argv, input=json.dumps(config) + "\n", capture_output=True, text=True, check=True)
     return [_met(json.loads(line)) for line in said.stdout.splitlines()]
 

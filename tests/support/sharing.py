@@ -1,6 +1,6 @@
 """Shares tests out among workers (pytest-xdist): those that must follow each other stay on one worker, the longest begin first.
 
-What the command measures is measured by one caller at a time on a machine (`tunnelmark.cli.alone`), so tests of it would only
+What the command measures is measured by one caller at a time on a machine (`tunnelmark.cli.measurement_lock`), so tests of it would only
 wait for one another; and a mesh is deployed once for all tests of its file. pytest-xdist's own groups (`--dist loadgroup`,
 3.8.0) are without effect from pytest 9.2 on, silently.
 """

@@ -23,7 +23,7 @@ programs on the other stood still at any load.
 @contextlib.contextmanager
 def slowed(share: float) -> Iterator[dict[str, str]]:
     """The environment for commands whose labs may use that share of all cores; the group is gone afterwards."""
-    from tunnelmark.lab import cgroups, janitor
+    from tunnelmark.linux import cgroup_cleanup, cgroups
 
     found = cgroups.find()
     assert found.cpu is not None, "this machine has no CPU controller"
@@ -41,7 +41,7 @@ def slowed(share: float) -> Iterator[dict[str, str]]:
         yield {cgroups.VARIABLE: folder.name}
     finally:
         for _ in range(100):  # until the last of the lab's processes is gone from it
-            janitor.remove(str(folder))
+            cgroup_cleanup.remove(str(folder))
             if not folder.exists():
                 break
             time.sleep(0.1)
@@ -61,7 +61,7 @@ def enforced(environment: dict[str, str]) -> int:
 
 
 def _counted(environment: dict[str, str], name: str) -> int:
-    from tunnelmark.lab import cgroups
+    from tunnelmark.linux import cgroups
 
     cpu = cgroups.find().cpu
     assert cpu is not None

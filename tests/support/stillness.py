@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.stillness import Clocks
+from tunnelmark.host.pauses import Clocks
 from tunnelmark.workloads.base import Reading
 
 STILL = 0.003

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.lab import syscalls
+from tunnelmark.linux import syscalls
 
 ROOT = Path(__file__).parents[2]
 POLICY = Path("/usr/sbin/policy-rc.d")

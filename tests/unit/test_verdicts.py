@@ -9,8 +9,8 @@ import pytest
 
 from support.accuracy import DENSE, PERIOD, SPARSE, Look, Setting
 from support.verdicts import Line, dependence, distance, judge, law, summary
-from tunnelmark.analyse.linkmodel import Floats, simulate
-from tunnelmark.analyse.linkstats import Row
+from tunnelmark.analyse.link.simulation import Floats, simulate
+from tunnelmark.analyse.link.statistics import ProbeRow
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.units import Duration, Share
 
@@ -37,7 +37,7 @@ def look(title: str, *, really: Direction | None = None, late: float = 0.0, seed
     delay[stated] += late
     delay[lost] = np.nan
     floor = float(way.delay or 0.0) / 2 if way.reordering else 0.0
-    row = Row(sent, lost, fates.duplicated[0] & ~lost, np.zeros(COUNT, dtype=bool), delay, floor)
+    row = ProbeRow(sent, lost, fates.duplicated[0] & ~lost, np.zeros(COUNT, dtype=bool), delay, floor)
     said = {"dropped": {"loss": int(lost.sum())}, "realised": {"corrupted": 0}}
     return Look(setting, row, stated, still if setting.still else stated, said, 0, 0.0, COUNT)
 

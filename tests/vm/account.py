@@ -17,10 +17,10 @@ from pathlib import Path
 from support.accounting import Account, busy
 from support.labs import PAIR
 from tunnelmark import registry
-from tunnelmark.lab import cgroups
-from tunnelmark.lab.awake import COUNTED
-from tunnelmark.lab.lab import Keeper
-from tunnelmark.lab.vm import awake
+from tunnelmark.host.keep_awake import COUNTED
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.vm import clock_keepalive
+from tunnelmark.linux import cgroups
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.run.deploy import deploy
@@ -30,7 +30,7 @@ async def account(arm: str, profile: str, seconds: float, raw: Path) -> Account:
     """The account of so many seconds of four TCP streams over the arm."""
     driver, options = registry.arm(arm)
     async with (
-        Keeper() as keeper,
+        LabClient() as keeper,
         keeper.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=60) as tunnel,
     ):
@@ -41,8 +41,8 @@ def main(arm: str, profile: str, seconds: str, instruction_ns: str, folder: str)
     """Print the account, and where the kernel's counts came from."""
     if int(instruction_ns):
         os.environ[COUNTED] = "1"
-        awake.Loop(int(instruction_ns))
-        awake.forward_first()
+        clock_keepalive.ClockLoop(int(instruction_ns))
+        clock_keepalive.forward_first()
     unified, cpu = cgroups.mounted()
     found = asyncio.run(account(arm, profile, float(seconds), Path(folder)))
     pure = unified is not None and cpu == unified and "cpuacct" not in Path("/proc/self/mounts").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.accounting import Account
 from tunnelmark.lab.node import Completed
-from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.lab.vm import Guest, Hardware
 from vm.test_machine import in_guest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ def accounts(arms: tuple[str, ...], folder: Path) -> dict[str, Account]:
     """The account of each arm, all in one guest whose clock counts instructions, so that the host's load changes none."""
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
 
-    async def body(machine: Machine) -> dict[str, Completed]:
+    async def body(machine: Guest) -> dict[str, Completed]:
         done = {}
         for arm in arms:
             (folder / arm).mkdir()

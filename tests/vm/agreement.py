@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.lab.vm import Guest, Hardware
 from tunnelmark.lab.vm.qemu import PROGRAM
 from vm import compare, model
 from vm.compare import Probes, Row
@@ -50,7 +50,7 @@ def measure(settings: Sequence[Setting], folder: Path, timeout: float) -> Measur
     async def run() -> str:
         # The guest's clock counts instructions: what else this machine does makes no packet late.
         hardware = Hardware(cores=1, virtual_clock=True)
-        async with Machine(folder, hardware=hardware, release=os.environ.get(KERNEL, "")) as machine:
+        async with Guest(folder, hardware=hardware, release=os.environ.get(KERNEL, "")) as machine:
             done = await machine.run([sys.executable, str(GUEST), str(asked), str(folder)], timeout)
             assert done.code == 0, done.stderr
             return machine.release

@@ -14,13 +14,13 @@ from typing import Any
 
 from support.labs import PAIR, shaped
 from tunnelmark import registry
-from tunnelmark.lab import cores
-from tunnelmark.lab import lab as labs
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.host import cores
+from tunnelmark.lab import client as labs
+from tunnelmark.lab.client import LabClient
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import deploy
-from tunnelmark.run.watch import watchers
-from tunnelmark.run.watch.base import Scene
-from tunnelmark.run.watching import Watching
 
 
 def received() -> list[int]:
@@ -34,7 +34,7 @@ async def look(seconds: float, raw: Path) -> dict[str, Any]:
     driver, options = registry.arm("direct")
     before = sorted(os.sched_getaffinity(0))
     async with (
-        Keeper() as keeper,
+        LabClient() as keeper,
         keeper.lab(PAIR, shaped("20 Mbit/s"), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=60) as tunnel,
     ):
@@ -43,7 +43,7 @@ async def look(seconds: float, raw: Path) -> dict[str, Any]:
         inside["middle"] = sorted(os.sched_getaffinity(lab.middle.pid))
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 30)
-        watching = Watching(Scene(lab, tunnel, "a", "b", raw), [watchers()["cpu"]])
+        watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [watchers()["cpu"]])
         rest = received()
         await watching.begin()
         argv = ["iperf3", "-t", str(round(seconds)), "-c", str(tunnel.address["b"])]

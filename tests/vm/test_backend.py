@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tunnelmark.lab import probes
-from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.host import kernel_features
+from tunnelmark.lab.vm import Guest, Hardware
 from tunnelmark.record import store
 from vm.agreement import needs_qemu
 from vm.test_machine import guests, in_guest
@@ -200,12 +200,12 @@ def test_an_error_in_the_guest_is_told_with_its_hint(tmp_path: Path) -> None:
 
 def test_kernel_wireguard_passes_the_contract_suite(tmp_path: Path) -> None:
     """In a guest where this kernel has no WireGuard; where it has, the suite itself runs it."""
-    if not probes.found()["wireguard"]:
+    if not kernel_features.found()["wireguard"]:
         pytest.skip("this kernel has WireGuard, so tests/contract runs it without a guest")
     root = Path(__file__).resolve().parents[2]
     suite = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/contract/test_vpns.py", "-k", "[wireguard]"]
 
-    async def body(machine: Machine) -> str:
+    async def body(machine: Guest) -> str:
         done = await machine.run([sys.executable, *suite], None, cwd=root, env={"HOME": os.environ["HOME"]})
         return done.stdout + done.stderr + f"\nended with {done.code}"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tunnelmark.lab.awake import VARIABLE
+from tunnelmark.host.keep_awake import VARIABLE
 from tunnelmark.lab.node import Completed
-from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.lab.vm import Guest, Hardware
 from vm.accounts import ROOT
 from vm.agreement import needs_qemu
 from vm.test_machine import in_guest
@@ -31,7 +31,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("many")
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
 
-    async def body(machine: Machine) -> Completed:
+    async def body(machine: Guest) -> Completed:
         argv = [sys.executable, "-m", "vm.many", "5", str(folder)]
         # Loops that keep four emulated cores awake would take the host's from the rest of the guest.
         return await machine.run(argv, 900, env={"PYTHONPATH": paths, VARIABLE: "1"})

@@ -16,7 +16,7 @@ import pytest
 
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab.node import Completed
-from tunnelmark.lab.vm import Hardware, Machine
+from tunnelmark.lab.vm import Guest, Hardware
 from vm.agreement import needs_qemu
 
 pytestmark = [
@@ -52,10 +52,10 @@ ip netns exec a wg show wg-a latest-handshakes
 
 
 def in_guest(
-    body: Callable[[Machine], Awaitable[_Result]], share: Path | None = None, hardware: Hardware | None = None
+    body: Callable[[Guest], Awaitable[_Result]], share: Path | None = None, hardware: Hardware | None = None
 ) -> _Result:
     async def run() -> _Result:
-        async with Machine(share, hardware=hardware) as machine:
+        async with Guest(share, hardware=hardware) as machine:
             return await body(machine)
 
     try:
@@ -77,7 +77,7 @@ def guests() -> set[str]:
 
 
 def test_commands_give_their_code_output_and_files(tmp_path: Path) -> None:
-    async def body(machine: Machine) -> tuple[Completed, ...]:
+    async def body(machine: Guest) -> tuple[Completed, ...]:
         told = ["sh", "-c", "echo out; echo $WORD >&2; echo kept >file; exit 7"]
         both = machine.run(told, 60, env={"WORD": "err"}), machine.run(["uname", "-r"], 60)
         return tuple(await asyncio.gather(*both))
@@ -93,7 +93,7 @@ def test_the_guest_has_the_hosts_files_and_cannot_change_them() -> None:
     path = Path(__file__)
     before = path.read_bytes()
 
-    async def body(machine: Machine) -> Completed:
+    async def body(machine: Guest) -> Completed:
         return await machine.run(["sh", "-c", f"cat {path} && echo changed >{path} && cat {path}"], 60)
 
     assert in_guest(body).stdout.encode() == before + b"changed\n"
@@ -101,7 +101,7 @@ def test_the_guest_has_the_hosts_files_and_cannot_change_them() -> None:
 
 
 def test_the_guest_has_namespaces_veth_netem_tbf_and_wireguard() -> None:
-    async def body(machine: Machine) -> tuple[Completed, ...]:
+    async def body(machine: Guest) -> tuple[Completed, ...]:
         shaped = "ip link add x type veth peer name y && tc qdisc add dev x root handle 1: netem delay 5ms && "
         shaped += "tc qdisc add dev x parent 1:1 tbf rate 1mbit burst 3000 latency 20ms && tc qdisc show dev x"
         return await machine.run(["sh", "-c", shaped], 60), await machine.run(["sh", "-c", WIREGUARD], 120)
@@ -117,7 +117,7 @@ def test_the_guest_has_namespaces_veth_netem_tbf_and_wireguard() -> None:
 def test_what_takes_too_long_ends_the_guest(tmp_path: Path) -> None:
     before = guests()
 
-    async def body(machine: Machine) -> None:
+    async def body(machine: Guest) -> None:
         began = time.monotonic()
         with pytest.raises(LabError, match="did not end within 1 s") as error:
             await machine.run(["sleep", "1000"], 1)
@@ -131,7 +131,7 @@ def test_what_takes_too_long_ends_the_guest(tmp_path: Path) -> None:
 
 
 def test_a_guest_that_ends_by_itself_is_told_of() -> None:
-    async def body(machine: Machine) -> None:
+    async def body(machine: Guest) -> None:
         with pytest.raises(LabError, match="ended by itself"):
             await machine.run(["sh", "-c", "echo b >/proc/sysrq-trigger; sleep 100"], 60)
 
@@ -143,7 +143,7 @@ def test_a_guest_dies_with_its_owner(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, tunnelmark.lab.vm as vm\n"
         "async def main():\n"
-        f"    async with vm.Machine(pathlib.Path({str(tmp_path)!r})) as machine:\n"
+        f"    async with vm.Guest(pathlib.Path({str(tmp_path)!r})) as machine:\n"
         "        print('up', flush=True)\n"
         "        await machine.run(['sleep', '1000'], 1000)\n"
         "asyncio.run(main())\n"

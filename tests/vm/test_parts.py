@@ -15,7 +15,7 @@ from scipy import stats
 
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.lab.vm import Hardware, initramfs, kernel, modules, qemu
-from tunnelmark.lab.vm.machine import script
+from tunnelmark.lab.vm.guest import script
 from vm import compare
 from vm.compare import Probes
 from vm.guest import frame, number_of
@@ -214,7 +214,7 @@ class TestVerdicts:
 COUNTS = """
 import os, time
 from tunnelmark.lab import awake
-from tunnelmark.lab.vm.awake import Loop
+from tunnelmark.lab.vm.clock_keepalive import Loop
 loop = Loop(4)
 while not (before := loop.spent()[0][0]):
     time.sleep(0.01)

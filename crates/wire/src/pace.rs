@@ -11,7 +11,7 @@ use std::io::Result;
 use crate::sys;
 
 /// The share of time that a real-time thread must sleep, and how long it may be short of it. The lab gives its group
-/// 94 % of a core (`lab/cgroups.py`); whoever reaches that stands still for the rest of the second.
+/// 94 % of a core (`linux/cgroups.py`); whoever reaches that stands still for the rest of the second.
 const IDLE: f64 = 0.10;
 const DEBT: f64 = 60_000.0;
 /// The load, which is the time awake without that spent spinning, is measured over windows of this length; above this

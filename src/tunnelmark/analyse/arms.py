@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tunnelmark.analyse.intervals import share
-from tunnelmark.analyse.model import Analysis, ArmSummary, Setting, Spread
+from tunnelmark.analyse.model import Analysis, ArmSummary, Scenario, Spread
 from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.record.results import TrialRow
 
@@ -16,7 +16,7 @@ def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSumma
     return tuple(_summary(arm, [row for row in trials if row.arm == arm]) for arm in arms)
 
 
-def in_settings(analysis: Analysis, settings: Iterable[Setting]) -> tuple[ArmSummary, ...]:
+def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSummary, ...]:
     """One summary an arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
     wanted = set(settings)
     rows = [row for row in analysis.trials if setting_of(row) in wanted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunnelmark.analyse.model import Capacity, Ceiling, Cell, LinkShare
+from tunnelmark.analyse.model import Capacity, Ceiling, LinkShare, MetricCell
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 DIRECT_OVERFLOWS = 1.02
@@ -24,7 +24,7 @@ AT_LOAD = 0.99
 
 
 def ceiling_of(
-    cell: Cell,
+    cell: MetricCell,
     share: LinkShare | None,
     offered: float | None,
     capacity: Capacity | None = None,
@@ -48,7 +48,7 @@ def ceiling_of(
     return None
 
 
-def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
+def _link_ceiling(cell: MetricCell, share: LinkShare | None) -> Ceiling | None:
     if cell.spread is None or share is None or share.share < share.fills or share.direct <= 0:
         return None
     ratio = cell.spread.median / share.direct
@@ -59,7 +59,7 @@ def _link_ceiling(cell: Cell, share: LinkShare | None) -> Ceiling | None:
     return "near the link" if ratio >= NEAR_LINK else None
 
 
-def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[LinkShare, ...]:
+def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
     rates = {profile.name: profile.carried or profile.rate for profile in plan.profiles}
     uses = {workload.name: workload for workload in plan.workloads}
@@ -77,7 +77,7 @@ def link_shares(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) ->
     return tuple(shares)
 
 
-def capacities(plan: PlanInfo, cells: Sequence[Cell], reference: str | None) -> tuple[Capacity, ...]:
+def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[Capacity, ...]:
     """What each workload reaches on the bare link of a profile that shapes and impairs nothing, by every rate it has."""
     free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
     greedy = {workload.name for workload in plan.workloads if workload.offered is None and not workload.offered_by}

@@ -15,7 +15,7 @@ work moves yardsticks, too: docs/limitations.md has how often.
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedYardstick:
     """A yardstick that took `before` nanoseconds at first and `after` at the end."""
 
     name: str
@@ -35,7 +35,7 @@ def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
     return None if before is None or after is None or after.started < before.started else (before, after)
 
 
-def moved(results: Results) -> tuple[Moved, ...]:
+def moved(results: Results) -> tuple[MovedYardstick, ...]:
     """The yardsticks that say that the machine was another one at the end, those that moved most first."""
     if (both := ends(results)) is None:
         return ()
@@ -48,5 +48,5 @@ def moved(results: Results) -> tuple[Moved, ...]:
         apart = first.high < last.low or last.high < first.low
         ratio = last.value / first.value
         if apart and max(ratio, 1 / ratio) > 1 + MARGIN:
-            found.append(Moved(name, first.value, last.value))
+            found.append(MovedYardstick(name, first.value, last.value))
     return tuple(sorted(found, key=lambda each: (-max(each.change, -each.change / (1 + each.change)), each.name)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tunnelmark.record.results import TrialRow
-from tunnelmark.run.outcome import stem
+from tunnelmark.run.attempt import stem
 
 NAMED = 3  # trials of one cause that are named one by one; of more, the arms and how many trials of each
 

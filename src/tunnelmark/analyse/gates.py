@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.analyse import proofs
+from tunnelmark.analyse import link_gate
 from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput
 from tunnelmark.analyse.failures import causes
 from tunnelmark.analyse.model import Analysis, Gate
@@ -11,7 +11,7 @@ from tunnelmark.units import Rate
 
 def gates(analysis: Analysis) -> tuple[Gate, ...]:
     """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
-    proved = proofs.gate(analysis.results)
+    proved = link_gate.gate(analysis.results)
     return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([proved] if proved else []))
 
 

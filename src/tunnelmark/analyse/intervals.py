@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunnelmark.analyse.model import Interval, Share
+from tunnelmark.analyse.model import Interval, SuccessShare
 
 LEVEL = 0.05
 """The chance of error everywhere: intervals hold 95 %, corrected tests say "differs" below 5 %."""
@@ -154,15 +154,15 @@ def sign_interval(effects: Sequence[float], level: float = LEVEL) -> tuple[float
     return found
 
 
-def share(count: int, total: int) -> Share:
+def share(count: int, total: int) -> SuccessShare:
     """`count` of `total` with Wilson's 95 % interval of the rate; 0 to 1 when nothing was tried."""
     if total == 0:
-        return Share(0, 0, 0.0, 1.0)
+        return SuccessShare(0, 0, 0.0, 1.0)
     z = 1.959963984540054
     rate, extra = count / total, z * z / total
     middle = (rate + extra / 2) / (1 + extra)
     half = z / (1 + extra) * sqrt(rate * (1 - rate) / total + extra / (4 * total))
-    return Share(count, total, max(0.0, middle - half), min(1.0, middle + half))
+    return SuccessShare(count, total, max(0.0, middle - half), min(1.0, middle + half))
 
 
 def _t_quantile(freedom: int, level: float = LEVEL) -> Any:

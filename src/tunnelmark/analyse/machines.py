@@ -9,7 +9,7 @@ from statistics import fmean
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class MachineComparison:
     """The standard deviation of the difference of log multiples of one arm on two machines, without the runs' own noise.
 
     `freedom`: degrees of freedom of that estimate, for Student's t. `source` says in words what was compared.
@@ -20,14 +20,14 @@ class Between:
     source: str
 
 
-BETWEEN = Between(0.078, 9.4, "one machine of two cores under quotas of 35 and 70 % of its CPU time")
+BETWEEN = MachineComparison(0.078, 9.4, "one machine of two cores under quotas of 35 and 70 % of its CPU time")
 """Fitted by `bench/anchor.py` on 2026-11-23: ten VPNs, TCP over a gigabit, five blocks in each setting, one virtual machine of two cores (AMD EPYC,
 Linux 6.18). It is judged by the pair that it was not made of: the machine as it is predicts itself under a quota of 50 %, where the anchor
 had two thirds of its goodput, for 9 of 10 VPNs. Of all twelve ways in which one of four settings predicts another by what the other two
 differ, each held 9 or 10 of 10. It does not cover a machine so overloaded that single trials break down."""
 
 
-def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> Between:
+def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:
     """The deviation between two machines, from log multiples of several arms (rows) on several machines (columns).
 
     `noise` holds the variance of each of them through the run's own scatter. A two-way analysis of variance without repetition
@@ -52,4 +52,4 @@ def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], 
     total = sum(square * weight for square, weight, _ in weights)
     freedom = total**2 / sum((square * weight) ** 2 / count for square, weight, count in weights) if total > 0 else 1.0
     own = max(total - fmean(value for row in noise for value in row), 0.0)
-    return Between(sqrt(2 * own), freedom, source)
+    return MachineComparison(sqrt(2 * own), freedom, source)

@@ -37,7 +37,7 @@ fast it is when it works."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Scenario:
     """Where arms meet on equal terms: a cell without its arm."""
 
     profile: str
@@ -55,7 +55,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SuccessShare:
     """`count` of `total`, with Wilson's 95 % interval of the rate behind it; all three are 0 to 1 except the counts."""
 
     count: int
@@ -97,7 +97,7 @@ class Comparison:
 
     arm: str
     against: str
-    setting: Setting
+    setting: Scenario
     metric: str
     blocks: tuple[int, ...]
     effects: tuple[float, ...]
@@ -125,14 +125,14 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MetricCell:
     """One arm in one setting by one metric: its values by block, and how it stands to direct."""
 
     arm: str
-    setting: Setting
+    setting: Scenario
     metric: MetricInfo
     planned: int
-    success: Share
+    success: SuccessShare
     values: tuple[BlockValue, ...]
     spread: Spread | None
     against_direct: Comparison | None
@@ -163,7 +163,7 @@ class GoodAlone:
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class AAPair:
     """The same arm under two names, by one metric: `noise` is the smallest effect this pair could have shown.
 
     It has the form of an effect (1.02: two per cent; 0.1: a tenth of the unit); None with too few blocks.
@@ -175,16 +175,16 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
-class SameSame:
+class AAResult:
     """The A/A judgement over all twins; nothing is ranked unless it agrees."""
 
     standing: Standing
-    twins: tuple[Twins, ...]
+    twins: tuple[AAPair, ...]
     explanation: str
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankRange:
     """An arm's rank as a range: from one more than the arms shown to be better, to all but those shown to be worse."""
 
     arm: str
@@ -197,16 +197,16 @@ class Place:
 class Ranking:
     """The arms other than direct, best first, in one setting by one metric."""
 
-    setting: Setting
+    setting: Scenario
     metric: str
-    places: tuple[Place, ...]
+    places: tuple[RankRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
     """How much the bare link reaches of what the shaped rate carries in full frames: both in bit/s, `share` their ratio."""
 
-    setting: Setting
+    setting: Scenario
     metric: str
     rate: int
     direct: float
@@ -219,7 +219,7 @@ class LinkShare:
 class Capacity:
     """What a workload's generator reaches on the bare link that is not shaped, in the metric's unit."""
 
-    setting: Setting
+    setting: Scenario
     metric: MetricInfo
     direct: float
 
@@ -231,7 +231,7 @@ PROCESSOR = frozenset({"sender's core", "receiver's core"})
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bottleneck:
     """What bound a trial, or most trials of a cell (`count` of `total`); `place` is where packets were lost, `why` the figures."""
 
     what: What
@@ -260,7 +260,7 @@ class ArmSummary:
     """
 
     arm: str
-    success: Share
+    success: SuccessShare
     first_packet: Spread | None
     void: int = 0
 
@@ -327,9 +327,9 @@ class Analysis:
 
     results: Results
     reference: str | None
-    same: SameSame
+    same: AAResult
     arms: tuple[ArmSummary, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MetricCell, ...]
     pairs: tuple[Comparison, ...]
     rankings: tuple[Ranking, ...]
     link_shares: tuple[LinkShare, ...]
@@ -340,9 +340,9 @@ class Analysis:
     capacities: tuple[Capacity, ...] = ()
     trials: tuple[TrialRow, ...] = ()
     repeated: tuple[TrialRow, ...] = ()
-    whole: Mapping[Setting, int] = field(default_factory=dict)
+    whole: Mapping[Scenario, int] = field(default_factory=dict)
     void_rates: tuple[VoidRate, ...] = ()
-    bound_by: Mapping[tuple[str, Setting], Bound] = field(default_factory=dict)
+    bound_by: Mapping[tuple[str, Scenario], Bottleneck] = field(default_factory=dict)
 
     @property
     def void(self) -> tuple[TrialRow, ...]:
@@ -355,20 +355,20 @@ class Analysis:
         return tuple(row for row in self.failures if row.outcome != "void")
 
     @cached_property
-    def _by_metric(self) -> Mapping[tuple[Setting, str], dict[str, Cell]]:
-        found: dict[tuple[Setting, str], dict[str, Cell]] = {}
+    def _by_metric(self) -> Mapping[tuple[Scenario, str], dict[str, MetricCell]]:
+        found: dict[tuple[Scenario, str], dict[str, MetricCell]] = {}
         for cell in self.cells:
             found.setdefault((cell.setting, cell.metric.name), {})[cell.arm] = cell
         return found
 
-    def cell(self, arm: str, setting: Setting, metric: str) -> Cell:
+    def cell(self, arm: str, setting: Scenario, metric: str) -> MetricCell:
         """The cell of that arm, setting and metric; KeyError when the plan has none."""
         return self._by_metric[setting, metric][arm]
 
-    def cells_of(self, setting: Setting, metric: str) -> tuple[Cell, ...]:
+    def cells_of(self, setting: Scenario, metric: str) -> tuple[MetricCell, ...]:
         """The cells of one metric in one setting, in the order of the plan's arms; none when the plan has none."""
         return tuple(self._by_metric.get((setting, metric), {}).values())
 
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[Scenario, ...]:
         """All settings in the order of the plan."""
         return tuple(dict.fromkeys(cell.setting for cell in self.cells))

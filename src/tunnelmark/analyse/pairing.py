@@ -14,12 +14,12 @@ from math import exp, inf, isfinite, log
 from statistics import fmean, median
 from zlib import crc32
 
-from tunnelmark.analyse import intervals, power, robust
+from tunnelmark.analyse import detectable, intervals, robust
 from tunnelmark.analyse.margins import equal_within
-from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Setting
+from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Scenario
 from tunnelmark.record.results import MetricInfo, TrialRow
 
-Values = Mapping[tuple[str, Setting, str], tuple[BlockValue, ...]]
+Values = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
 
 
@@ -28,7 +28,7 @@ def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], b
 
     `may` says by trial and metric whether a value is to be used.
     """
-    found: dict[tuple[str, Setting, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[str, Scenario, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         if trial.outcome == "ok":
             for sample in trial.samples:
@@ -40,12 +40,12 @@ def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], b
     }
 
 
-def setting_of(trial: TrialRow) -> Setting:
-    return Setting(trial.profile, trial.topology, trial.workload)
+def setting_of(trial: TrialRow) -> Scenario:
+    return Scenario(trial.profile, trial.topology, trial.workload)
 
 
 def compare(
-    arm: str, against: str, setting: Setting, metric: MetricInfo, values: Values, threshold: float, seed: int
+    arm: str, against: str, setting: Scenario, metric: MetricInfo, values: Values, threshold: float, seed: int
 ) -> Comparison:
     """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`."""
     mine = {value.block: value.value for value in values.get((arm, setting, metric.name), ())}
@@ -144,7 +144,7 @@ def _with_power(comparison: Comparison, metric: MetricInfo, open_: int) -> Compa
     if comparison.doubt == "zeros":
         return comparison
     effects = [additive(metric, value) for value in comparison.effects]
-    found = power.detectable(effects, intervals.LEVEL / open_, additive(metric, comparison.threshold))
+    found = detectable.detectable(effects, intervals.LEVEL / open_, additive(metric, comparison.threshold))
     return comparison if found is None else replace(comparison, detectable=effect(metric, found))
 
 

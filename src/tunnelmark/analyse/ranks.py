@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunnelmark.analyse.model import JUDGED, Cell, Comparison, Place, Ranking, Setting
+from tunnelmark.analyse.model import JUDGED, Comparison, MetricCell, Ranking, RankRange, Scenario
 from tunnelmark.analyse.pairing import favours
 from tunnelmark.record.results import MetricInfo
 
 
 def rank(
-    contenders: Sequence[str], cells: Sequence[Cell], pairs: Sequence[Comparison], metrics: Mapping[str, MetricInfo]
+    contenders: Sequence[str],
+    cells: Sequence[MetricCell],
+    pairs: Sequence[Comparison],
+    metrics: Mapping[str, MetricInfo],
 ) -> tuple[Ranking, ...]:
     """A ranking in each setting by each primary metric, of the contenders with enough blocks to be judged."""
-    judged: dict[tuple[Setting, str], dict[str, float]] = {}
+    judged: dict[tuple[Scenario, str], dict[str, float]] = {}
     unreliable = {(cell.arm, cell.setting, cell.metric.name) for cell in cells if cell.unreliable}
     for cell in cells:
         comparison = cell.against_direct
@@ -38,7 +41,7 @@ def rank(
             if pair.arm in arms and pair.against in arms
         ]
         places = [
-            Place(
+            RankRange(
                 arm,
                 first=1 + sum(loser == arm for _, loser in wins),
                 last=len(arms) - sum(winner == arm for winner, _ in wins),

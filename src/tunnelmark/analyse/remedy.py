@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import ProfileInfo, TrialRow
+from tunnelmark.run.attempt import stem
 from tunnelmark.run.grades import QUIET, others
-from tunnelmark.run.outcome import stem
 
 SLOWER = "fast-ethernet"
 """The profile with a rate that every machine carries that carries a lab at all."""

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from tunnelmark.analyse.intervals import interval
-from tunnelmark.analyse.model import Analysis, Cell
+from tunnelmark.analyse.model import Analysis, MetricCell
 from tunnelmark.workloads.base import DRIFT
 
 UNSTEADY = 10.0
 """Per cent of their mean by which the halves of a window must differ to be said to."""
 
 
-def unsteady(analysis: Analysis, cell: Cell) -> float | None:
+def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
     """By how many per cent of the mean the second half was above the first; None where the window was stationary.
 
     The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must leave out zero; with fewer blocks

@@ -16,21 +16,29 @@ from collections.abc import Sequence
 import click
 
 from tunnelmark import __version__
-from tunnelmark.cli import stopping
+from tunnelmark.cli import interrupts
 from tunnelmark.errors import TunnelmarkError, UnknownName
 
 _COMMANDS = {
     "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
-    "repeat": ("tunnelmark.cli.sessions", "repeat", "Run a study several times, and say what holds beyond one run."),
-    "merge": ("tunnelmark.cli.sessions", "merge", "Join results of other runs, boots, days and machines."),
+    "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
+    "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
-    "matrix": ("tunnelmark.cli.matrix", "matrix", "Compare what the VPNs can do and how they are built."),
-    "peers": ("tunnelmark.cli.peers", "peers", "List, install and verify the VPNs under test."),
-    "prove-link": ("tunnelmark.cli.prove", "prove_link", "Measure what a link does, beside what its profile asks."),
-    "doctor": ("tunnelmark.cli.doctor", "doctor", "Say whether this machine can run a lab, and what is missing."),
-    "lab": ("tunnelmark.cli.lab", "lab", "Bring a lab up to play in by hand."),
+    "matrix": ("tunnelmark.cli.matrix_command", "matrix", "Compare what the VPNs can do and how they are built."),
+    "peers": ("tunnelmark.cli.packages_command", "peers", "List, install and verify the VPNs under test."),
+    "prove-link": (
+        "tunnelmark.cli.link_command",
+        "prove_link",
+        "Measure what a link does, beside what its profile asks.",
+    ),
+    "doctor": (
+        "tunnelmark.cli.doctor_command",
+        "doctor",
+        "Say whether this machine can run a lab, and what is missing.",
+    ),
+    "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring a lab up to play in by hand."),
     "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload or VPN driver."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
@@ -94,7 +102,7 @@ def tunnelmark() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; `arguments` default to the process's own. Returns the exit code."""
     _hear_warnings()
-    with stopping.heard():
+    with interrupts.heard():
         return _run(arguments)
 
 
@@ -126,8 +134,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         _show(_sentence(error.format_message()), "")
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo(stopping.sentence(), err=True)
-        return stopping.CODE
+        click.echo(interrupts.sentence(), err=True)
+        return interrupts.CODE
     except BrokenPipeError:
         return _silence()
     return code if isinstance(code, int) else 0

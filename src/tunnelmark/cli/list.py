@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import bins
+from tunnelmark.cli import binary_overrides
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
+from tunnelmark.host.programs import Requirement, find, part_version
 from tunnelmark.lab.backends import backend_of, describe
-from tunnelmark.lab.programs import Part, find, part_version
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 
@@ -26,7 +26,7 @@ def list_() -> None:
 
 @list_.command()
 @_JSON
-@bins.option
+@binary_overrides.option
 def vpns(json_: bool) -> None:
     """The VPNs that a lab can deploy: their version here, or how to install them."""
     rows: list[dict[str, Any]] = [
@@ -55,7 +55,7 @@ def vpns(json_: bool) -> None:
 
 @list_.command()
 @_JSON
-@bins.option
+@binary_overrides.option
 def arms(json_: bool) -> None:
     """The arms that have a name: each VPN as shipped, and sets of its options."""
     rows: list[dict[str, Any]] = []
@@ -200,7 +200,7 @@ def studies(json_: bool) -> None:
     )
 
 
-def _version(part: Part) -> dict[str, str | None]:
+def _version(part: Requirement) -> dict[str, str | None]:
     """A part's version here, or else what to do to have it."""
     try:
         return {"version": part_version(part), "install": None}

@@ -17,34 +17,34 @@ from rich.console import Console
 from rich.text import Text
 
 from tunnelmark import registry
-from tunnelmark.analyse.proofs import reopened
-from tunnelmark.cli import capacity, links, output, progress, stopping, vm
-from tunnelmark.cli.alone import alone
+from tunnelmark.analyse.link_gate import reopened
+from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
+from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
-from tunnelmark.lab import cores, root, yardsticks
-from tunnelmark.lab.facts import facts
-from tunnelmark.lab.lab import Keeper
+from tunnelmark.host import cores, privileges, yardsticks
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.settings_record import facts
 from tunnelmark.plan.load import ANCHOR, DIRECT, STACKS
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment, resumed, store
-from tunnelmark.record.fingerprint import KEY
+from tunnelmark.record.fingerprint_diff import KEY
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, RAW
 from tunnelmark.run import assets
-from tunnelmark.run.calm import Calm
-from tunnelmark.run.healing import Ledger
-from tunnelmark.run.loop import Kit, carry_out
-from tunnelmark.run.outcome import Attempt, folder_of
-from tunnelmark.run.watch import stacks
+from tunnelmark.run.attempt import Attempt, folder_of
+from tunnelmark.run.collectors import stacks
+from tunnelmark.run.quiescence import Quiescence
+from tunnelmark.run.retries import RetryLedger
+from tunnelmark.run.runner import RunContext, carry_out
 from tunnelmark.workloads.base import Workload
 
 _TUN = Path("/dev/net/tun")
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class RunOptions:
     """How a study is carried out, by the options of the command.
 
     `guests`: kernels of virtual machines to run it in, none: here. `wait`: other work is waited for, within bounds.
@@ -61,30 +61,30 @@ class Ways:
     other_boot: bool = False
 
 
-def study_of(study: Study, out: Path | None, ways: Ways) -> int:
+def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
     """Carry a study out, or print its plan; results go to `out`, or a new folder in `results/`. The exit code."""
     if ways.json and ways.dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
-    kit = Kit(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    kit = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     console = output.console(stderr=ways.json)
     if ways.dry_run:
         progress.dry_run(console, plan, kit)
         return 0
     if not ways.guests:  # a guest says itself what it lacks
-        root.require("the lab makes network namespaces")
+        privileges.require("the lab makes network namespaces")
         require(plan, kit, console)
         prepare(plan, kit, console)
     measured: Mapping[str, Any] = {}
     if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
         with alone(console, f"a look at this machine for the study {study.name}"):
-            study, measured = capacity.before(study, kit, console, look=ways.measure_first)
+            study, measured = link_capacities.before(study, kit, console, look=ways.measure_first)
         plan = order(study)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, ways.guests) if ways.guests else {named: ""}
     for folder, release in places.items():
         progress.opening(console, plan, kit, folder)
-        stopping.goes_on(partial(_how_to_go_on, folder))
+        interrupts.goes_on(partial(_how_to_go_on, folder))
         with alone(console, f"the study {study.name}", folder, progress.estimate(plan, kit)) as held:
             if ways.guests:
                 vm.study(study, folder, release, console, resuming=ways.resuming)
@@ -104,7 +104,7 @@ def study_of(study: Study, out: Path | None, ways: Ways) -> int:
                         sticks=ways.measure_first,
                     )
                 )
-        stopping.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
+        interrupts.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
         code = max(code, show(folder, console))
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
@@ -115,7 +115,7 @@ def study_of(study: Study, out: Path | None, ways: Ways) -> int:
 
 def _how_to_go_on(folder: Path) -> str:
     if not (folder / JOURNAL).exists():
-        return f"nothing was measured: remove {folder}, and begin anew" if folder.exists() else stopping.ANEW
+        return f"nothing was measured: remove {folder}, and begin anew" if folder.exists() else interrupts.ANEW
     return f"every finished trial is kept. Go on with: {go_on(folder)}"
 
 
@@ -126,7 +126,7 @@ def go_on(folder: Path) -> str:
 
 async def measure(
     plan: Plan,
-    kit: Kit,
+    kit: RunContext,
     folder: Path,
     resuming: bool,
     console: Console,
@@ -148,10 +148,10 @@ async def measure(
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(kit.watching, plan.study.watch)
-    async with Keeper(node_cores=plan.study.cores) as keeper:
+    async with LabClient(node_cores=plan.study.cores) as keeper:
         keeper.watch()
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
-            found = keeper.record | await facts(lab) | links.record(plan.study.profiles)
+            found = keeper.record | await facts(lab) | link_checks.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
             found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
         parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
@@ -175,14 +175,14 @@ async def measure(
 
             journal.append({"begun": started, "boot": now[KEY]["boot"]})
             tries = reopened(store.load(folder), store.discard_unfinished(folder))
-            calm = Calm(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
-            looks = links.LOOKS if plan.study.attempts > 1 else 1
-            looked = links.Links(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
+            calm = Quiescence(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
+            looks = link_checks.LOOKS if plan.study.attempts > 1 else 1
+            looked = link_checks.LinkChecks(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
             if sticks and guest is None:  # with the keeper there: cores are awake as in the trials
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.prove("before")
-            done = Ledger(plan, tries).settled(plan.trials)
-            with progress.Live(console, plan, kit, done, left) as watcher:
+            done = RetryLedger(plan, tries).settled(plan.trials)
+            with progress.RunProgress(console, plan, kit, done, left) as watcher:
                 await carry_out(
                     plan,
                     kit,
@@ -201,15 +201,15 @@ async def measure(
             journal.append({"wall": time.monotonic() - begun})
 
 
-def require(plan: Plan, kit: Kit, console: Console) -> None:
+def require(plan: Plan, kit: RunContext, console: Console) -> None:
     """MissingPart for what no arm could do without, or if no VPN is there; a warning for each arm that cannot take part."""
     lacking = [missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None]
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
     for missing in lacking:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
-    links.require(plan.study.profiles)
-    links.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if kit.searches(use)])
+    link_checks.require(plan.study.profiles)
+    link_checks.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if kit.searches(use)])
     if STACKS in plan.study.watch:
         stacks.require()
     if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):
@@ -224,7 +224,7 @@ def require(plan: Plan, kit: Kit, console: Console) -> None:
         console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
-def prepare(plan: Plan, kit: Kit, console: Console) -> None:
+def prepare(plan: Plan, kit: RunContext, console: Console) -> None:
     """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
     for asset, peer in kit.assets(plan):
         if assets.absent([asset]):

@@ -13,10 +13,10 @@ import click
 import tunnelmark
 from tunnelmark import registry
 from tunnelmark.errors import StoreError, UsageError
-from tunnelmark.plan import scaffold as plan
+from tunnelmark.plan import new_files as plan
 from tunnelmark.plan.files import FOLDERS, PATH_VARIABLE, SUFFIX, Files
-from tunnelmark.vpns import scaffold as vpns
-from tunnelmark.workloads import scaffold as workloads
+from tunnelmark.vpns import new_driver as vpns
+from tunnelmark.workloads import new_workload as workloads
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -15,8 +15,8 @@ from rich.text import Text
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.plan.model import Plan, Trial
-from tunnelmark.run.loop import BETWEEN, Kit
-from tunnelmark.run.outcome import Attempt, Failure, stem
+from tunnelmark.run.attempt import Attempt, Failure, stem
+from tunnelmark.run.runner import BETWEEN, RunContext
 from tunnelmark.units import clock
 
 _MISSING = MissingPart("").kind
@@ -24,7 +24,7 @@ _SHORT = 80  # characters of a reason that may be said again
 _REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
 
 
-def dry_run(console: Console, plan: Plan, kit: Kit) -> None:
+def dry_run(console: Console, plan: Plan, kit: RunContext) -> None:
     """Print every trial in its order, with the seconds of its traffic, and the estimate for all."""
     width = len(str(len(plan.trials)))
     for trial in plan.trials:
@@ -35,7 +35,7 @@ def dry_run(console: Console, plan: Plan, kit: Kit) -> None:
     )
 
 
-def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
+def opening(console: Console, plan: Plan, kit: RunContext, folder: Path) -> None:
     """Say what is about to happen."""
     study = plan.study
     console.print(f"[bold]{study.title}[/]")
@@ -48,7 +48,7 @@ def opening(console: Console, plan: Plan, kit: Kit, folder: Path) -> None:
     console.print(f"  time       about {clock(estimate(plan, kit))}")
 
 
-class Live:
+class RunProgress:
     """Follows a run on the terminal: a bar, or a line a trial where there is no terminal.
 
     `left` is told the seconds that the run will take still, whenever they are known better.
@@ -58,7 +58,7 @@ class Live:
         self,
         console: Console,
         plan: Plan,
-        kit: Kit,
+        kit: RunContext,
         done: Collection[str],
         left: Callable[[float], object] | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class Live:
         )
         self._task = self._bar.add_task("", total=self._all, completed=self._count, left="")
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> RunProgress:
         self._bar.start()
         return self
 
@@ -179,7 +179,7 @@ def _worth(attempt: Attempt) -> str:
     return "disturbed" if attempt.graded is not None and attempt.graded.grade == "disturbed" else "ok"
 
 
-def estimate(plan: Plan, kit: Kit) -> float:
+def estimate(plan: Plan, kit: RunContext) -> float:
     """Seconds that all trials of a plan will take, as far as can be known before the first."""
     return sum(kit.seconds(trial) + BETWEEN for trial in plan.trials)
 

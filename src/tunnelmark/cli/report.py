@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tunnelmark.cli import names, output
+from tunnelmark.cli import output, param_types
 
 
 @click.command()
-@click.argument("results", type=names.RESULTS)
+@click.argument("results", type=param_types.RESULTS)
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON and write nothing.")
 def report(results: Path, as_json: bool) -> int:
     """Show RESULTS (a folder that a run has written), and write report.html, report.md and the Parquet tables anew.
@@ -20,7 +20,7 @@ def report(results: Path, as_json: bool) -> int:
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
     written are shown as one.
     """
-    from tunnelmark.record.merged import is_merged
+    from tunnelmark.record.several_runs import is_merged
 
     if is_merged(results):
         return show_merged(results, output.console(), as_json=as_json)
@@ -34,9 +34,9 @@ def analysis(*folders: Path) -> str:
     """The analysis of a results folder as JSON; of several, which differ in the kernel, as a list."""
     from tunnelmark import analyse
     from tunnelmark.record import store
-    from tunnelmark.report import json
+    from tunnelmark.report import json_export
 
-    each = [json.render(analyse.judge(store.load(folder))).rstrip() for folder in folders]
+    each = [json_export.render(analyse.judge(store.load(folder))).rstrip() for folder in folders]
     return each[0] if len(each) == 1 else "[\n" + ",\n".join(each) + "\n]"
 
 
@@ -44,22 +44,22 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
     """Show results of one study beside each other, under these names."""
     from tunnelmark import analyse
     from tunnelmark.record import store
-    from tunnelmark.report import beside
+    from tunnelmark.report import side_by_side
 
-    console.print(beside.render({name: analyse.judge(store.load(folder)) for name, folder in folders.items()}))
+    console.print(side_by_side.render({name: analyse.judge(store.load(folder)) for name, folder in folders.items()}))
 
 
 def show(folder: Path, console: Console) -> int:
     """Analyse a results folder, print its table, write its reports; exit code 1 if a gate failed."""
     from tunnelmark import analyse
-    from tunnelmark.cli import flames
+    from tunnelmark.cli import draw_flames
     from tunnelmark.record import store
     from tunnelmark.report import html, markdown, terminal
 
     found = store.load(folder)
     analysis = analyse.judge(found)
     store.export(found)
-    flames.draw(found, console)
+    draw_flames.draw(found, console)
     (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
     (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
     console.print(terminal.render(analysis))
@@ -73,14 +73,14 @@ def show(folder: Path, console: Console) -> int:
 def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int:
     """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed."""
     from tunnelmark import analyse
-    from tunnelmark.analyse.merge import merge
-    from tunnelmark.record import merged
-    from tunnelmark.report import joined
-    from tunnelmark.report import merged as pages
+    from tunnelmark.analyse.meta_analysis import merge
+    from tunnelmark.record import several_runs
+    from tunnelmark.report import meta_report as pages
+    from tunnelmark.report import meta_tables
 
-    found = merge({member.name: analyse.judge(results) for member, results in merged.load(folder)})
+    found = merge({member.name: analyse.judge(results) for member, results in several_runs.load(folder)})
     if as_json:
-        click.echo(joined.render_json(found).rstrip())
+        click.echo(meta_tables.render_json(found).rstrip())
         return 0
     (folder / "report.md").write_text(pages.markdown(found), encoding="utf-8")
     (folder / "report.html").write_text(pages.html(found), encoding="utf-8")

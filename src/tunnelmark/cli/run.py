@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import bins, capacity, cores, healing, names, vm
-from tunnelmark.cli import watch as watchers
-from tunnelmark.cli.measuring import Ways, study_of
+from tunnelmark.cli import binary_overrides, core_options, link_capacities, param_types, retry_options, vm
+from tunnelmark.cli import collector_options as watchers
+from tunnelmark.cli.measuring import RunOptions, study_of
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
@@ -32,14 +32,14 @@ _dry = click.option(
 
 
 @click.command()
-@click.argument("study", required=False, type=names.STUDY)
+@click.argument("study", required=False, type=param_types.STUDY)
 @_blocks
 @_seed
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @_out
 @click.option(
     "--resume",
-    type=names.RESULTS,
+    type=param_types.RESULTS,
     help="Go on with a run that was stopped, from its results; with a higher --blocks, add blocks to one that has ended.",
 )
 @click.option(
@@ -48,11 +48,11 @@ _dry = click.option(
     help="With --resume: this machine may have been started again since the run was begun.",
 )
 @watchers.option
-@cores.option
-@healing.options
-@bins.option
+@core_options.option
+@retry_options.options
+@binary_overrides.option
 @vm.options
-@capacity.option
+@link_capacities.option
 @_json
 @_dry
 def run(
@@ -90,7 +90,7 @@ def run(
         loaded = _begun(resume, blocks)
         loaded = loaded.unrepeated if no_repeat else loaded
         guests = vm.of_results(resume)
-        ways = Ways(
+        ways = RunOptions(
             dry_run,
             json_,
             guests,
@@ -107,7 +107,7 @@ def run(
         study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
     )
     guests = vm.chosen(backend, kernels)
-    return study_of(loaded, out, Ways(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
+    return study_of(loaded, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
 
 
 def asked(
@@ -155,16 +155,18 @@ def _begun(folder: Path, blocks: int | None) -> Study:
 
 
 @click.command()
-@click.argument("vpns", nargs=-1, required=True, type=names.VPN)
+@click.argument("vpns", nargs=-1, required=True, type=param_types.VPN)
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
-    type=names.PROFILE,
+    type=param_types.PROFILE,
     help=f"What the link does, a name or a file; each of several is a condition [{PROFILE}; with --backend vm: {vm.PROFILE}].",
 )
-@names.once("--topology", default="pair", type=names.TOPOLOGY, help="Which nodes there are, a name or a file.")
-@click.option("--workload", "workloads", multiple=True, type=names.WORKLOAD, help="Repeatable [ping, tcp, udp].")
+@param_types.once(
+    "--topology", default="pair", type=param_types.TOPOLOGY, help="Which nodes there are, a name or a file."
+)
+@click.option("--workload", "workloads", multiple=True, type=param_types.WORKLOAD, help="Repeatable [ping, tcp, udp].")
 @click.option("--blocks", type=int, default=8, show_default=True, help="Number of randomised blocks.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
@@ -173,12 +175,12 @@ def _begun(folder: Path, blocks: int | None) -> Study:
 )
 @_out
 @watchers.option
-@cores.option
-@cores.nodes
-@healing.options
-@bins.option
+@core_options.option
+@core_options.nodes
+@retry_options.options
+@binary_overrides.option
 @vm.options
-@capacity.option
+@link_capacities.option
 @_json
 @_dry
 def compare(
@@ -226,4 +228,4 @@ def compare(
     study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
     study = watchers.with_stacks(study, profile_stacks)
     study = study.unrepeated if no_repeat else study
-    return study_of(study, out, Ways(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
+    return study_of(study, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))

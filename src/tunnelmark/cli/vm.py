@@ -24,9 +24,9 @@ from rich.console import Console
 
 from tunnelmark import errors
 from tunnelmark.errors import LabError, TunnelmarkError, UsageError
-from tunnelmark.lab import machine as host
-from tunnelmark.lab.programs import version
-from tunnelmark.lab.vm import Hardware, Machine, accelerate, kernel, qemu
+from tunnelmark.host import load as host
+from tunnelmark.host.programs import version
+from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
 from tunnelmark.plan.load import save_inputs, write_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
@@ -128,14 +128,14 @@ async def _ask(
     folder = folder.resolve()
     logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
     place = logs / _REQUEST
-    accelerator = await accelerate.choose()
+    accelerator = await kvm.choose()
     if release not in kernel.cached():
         console.print(
             f"  kernel     {release or 'the newest that apt knows'}; fetched if it is not in the cache (70 to 100 MB)",
             soft_wrap=True,
         )
     place.mkdir(parents=True)
-    guest = Machine(
+    guest = Guest(
         folder,
         hardware=_hardware(accelerator),
         accelerator=accelerator,
@@ -153,7 +153,7 @@ async def _ask(
             asked = {**request, "guest": facts, "folder": str(folder), "command": sys.argv[1:], "time": time.time()}
             (place / "request.json").write_text(json.dumps(asked, indent=1))
             done = await guest.run(
-                [sys.executable, "-m", "tunnelmark.cli.guest", str(place)],
+                [sys.executable, "-m", "tunnelmark.cli.vm_guest", str(place)],
                 None,
                 env=_environment(),
                 cwd=Path.cwd(),
@@ -188,7 +188,7 @@ def _hardware(accelerator: qemu.Accelerator) -> Hardware:
     return Hardware(cores=1, memory=_MEMORY, virtual_clock=True)
 
 
-def _facts(guest: Machine) -> dict[str, Any]:
+def _facts(guest: Guest) -> dict[str, Any]:
     """What is recorded of the guest, beside what it finds out itself."""
     hardware = guest.hardware
     return {
@@ -197,7 +197,7 @@ def _facts(guest: Machine) -> dict[str, Any]:
         "emulated": guest.accelerator == "tcg",
         "clock": f"{hardware.instruction_ns} ns an instruction" if hardware.virtual_clock else "the host's",
         "hardware": asdict(hardware),
-        "qemu": version((qemu.PROGRAM, "--version"), r"version (\S+)", accelerate.PACKAGES),
+        "qemu": version((qemu.PROGRAM, "--version"), r"version (\S+)", kvm.PACKAGES),
         "host": {"system": host.system(), "kernel": host.kernel(), "cpu": host.cpu(), "cores": host.cores()},
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.lab.emulation import us
+from tunnelmark.lab.emulator_config import us
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss, Pattern
 
 

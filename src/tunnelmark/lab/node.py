@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tunnelmark.errors import LabError, NodeGone
+from tunnelmark.host.programs import search_path
 from tunnelmark.lab import channel
-from tunnelmark.lab.programs import search_path
 
 ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
 """The environment of every program on a node; of the caller's, only PATH goes in."""

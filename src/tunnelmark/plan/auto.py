@@ -16,7 +16,7 @@ from tunnelmark.plan.fields import ProfileName, RateText
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import parse
-from tunnelmark.plan.schema import Table
+from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Size
 
 FILE = "fixed.toml"
@@ -76,13 +76,13 @@ def steps(at_most: float, least: float = LEAST) -> Iterator[Rate]:
         power //= 10
 
 
-class _FixedTable(Table):
+class _FixedTable(TomlTable):
     profile: ProfileName = Field(description="the name of a profile")
     rate: RateText = Field(description="a rate such as '200 Mbit/s'")
     because: str = Field(description="a sentence")
 
 
-class _FixedFile(Table):
+class _FixedFile(TomlTable):
     rate: list[_FixedTable] = Field(description="a table [[rate]] for each profile with an `auto`")
 
 

@@ -150,7 +150,7 @@ class Blackout:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduleStep:
     """A change at a time of the schedule: stages set, stages taken out, the link cut (`down`) or as before (None)."""
 
     at: Duration
@@ -163,7 +163,7 @@ class Step:
 class Schedule:
     """Changes with time; with `repeat` they begin again with the direction's own stages."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduleStep, ...]
     repeat: Duration | None = None
 
 

@@ -19,7 +19,7 @@ from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Duration
 
 if TYPE_CHECKING:
-    from tunnelmark.plan.model import Profile, Use
+    from tunnelmark.plan.model import Profile, WorkloadUse
 
 ROUNDS = 20
 """Round trips that a transfer is measured for at least: with fewer a single loss decides its result."""
@@ -97,7 +97,7 @@ def _marks(kind: type[BaseModel]) -> dict[str, OfPath]:
     return found
 
 
-def over(use: Use, profile: Profile) -> dict[str, Any]:
+def over(use: WorkloadUse, profile: Profile) -> dict[str, Any]:
     """The options of a workload that are longer on this link than by default, as a study would state them."""
     if not use.lengths:
         return {}
@@ -117,7 +117,7 @@ def over(use: Use, profile: Profile) -> dict[str, Any]:
     return {name: f"{value:g} s" for name, value in made.items() if value > default[name]}
 
 
-def too_short(use: Use, profile: Profile, kind: type[BaseModel]) -> str:
+def too_short(use: WorkloadUse, profile: Profile, kind: type[BaseModel]) -> str:
     """Why the stated length of a workload is short on this link, in words; nothing if it is not. `kind` is the model of its options."""
     marks = _marks(kind)
     if "duration" not in marks or "duration" not in use.options:
@@ -150,7 +150,7 @@ def _longest(profile: Profile) -> float:
     return max((float(each.length) for each in _cuts(profile)), default=0.0)
 
 
-def meet_cuts(uses: Iterable[Use], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
+def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
     """PlanError where a link has cuts that the trials of a workload will not meet: its result would be that of another link.
 
     A cut with a start of its own must begin within the trial; of one that is drawn for each block, one block at least

@@ -18,7 +18,7 @@ from tunnelmark.plan.impairments import (
     Pattern,
     Reordering,
     Schedule,
-    Step,
+    ScheduleStep,
 )
 from tunnelmark.plan.problems import Location, Problems
 from tunnelmark.units import Duration, Share
@@ -197,7 +197,7 @@ def _schedule(direction: Direction, schedule: Schedule, model: Model, where: Whe
         _stages(now, model, inside, problems)
 
 
-def after(direction: Direction, step: Step) -> Direction:
+def after(direction: Direction, step: ScheduleStep) -> Direction:
     """The direction as it is from a step of its schedule on."""
     changes = dict(step.set.stages())
     if any(key in changes for key in _RATE_KEYS):  # a stage is replaced whole

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from tunnelmark.plan.auto import Auto
 from tunnelmark.plan.fields import DurationText, MomentText, RateText, ShareText, SizeText
 from tunnelmark.plan.impairments import Distribution
-from tunnelmark.plan.schema import Table
+from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Share
 
 _SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
@@ -28,7 +28,7 @@ def _alone(key: str) -> Callable[[object], object]:
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
-class ChanceTable(Table):
+class ChanceTable(TomlTable):
     """`duplication`, `corruption`"""
 
     probability: ShareText = Field(description=_SHARE)
@@ -41,7 +41,7 @@ class ReorderingTable(ChanceTable):
     gap: int = Field(default=1, ge=1, description="a whole number from 1 on; 1: every packet may be reordered")
 
 
-class JitterTable(Table):
+class JitterTable(TomlTable):
     """`jitter`"""
 
     size: DurationText = Field(description=_DURATION)
@@ -52,7 +52,7 @@ class JitterTable(Table):
     per: Literal["time", "packet"] | None = Field(default=None, description="'time' or 'packet'")
 
 
-class LossTable(Table):
+class LossTable(TomlTable):
     """`loss`: which keys belong to which kind is checked in `link_checks`."""
 
     kind: Literal["independent", "bursts", "gilbert-elliott", "state4", "pattern"] = Field(
@@ -76,14 +76,14 @@ class LossTable(Table):
     repeat: bool | None = Field(default=None, description="true or false")
 
 
-class CodelTable(Table):
+class CodelTable(TomlTable):
     """`codel`"""
 
     target: DurationText | None = Field(default=None, description="a duration such as '5 ms'")
     interval: DurationText | None = Field(default=None, description="a duration such as '100 ms'")
 
 
-class TraceTable(Table):
+class TraceTable(TomlTable):
     """`rate_trace`"""
 
     at_ms: list[int] = Field(
@@ -92,7 +92,7 @@ class TraceTable(Table):
     bytes: int = Field(default=1514, ge=1, description="the bytes that one opportunity carries, such as 1514")
 
 
-class BlackoutTable(Table):
+class BlackoutTable(TomlTable):
     """One of `blackouts`"""
 
     start: MomentText | None = Field(default=None, description=_MOMENT)
@@ -100,7 +100,7 @@ class BlackoutTable(Table):
     every: DurationText | None = Field(default=None, description=_DURATION)
 
 
-class StagesTable(Table):
+class StagesTable(TomlTable):
     """What a direction does to packets at a time."""
 
     delay: DurationText | None = Field(default=None, description=_DURATION)
@@ -127,7 +127,7 @@ class StagesTable(Table):
     overhead: int | None = Field(default=None, description="whole bytes that are added to each packet's length")
 
 
-class StepTable(Table):
+class StepTable(TomlTable):
     """One of a schedule's `steps`"""
 
     at: MomentText = Field(description=_MOMENT)
@@ -136,7 +136,7 @@ class StepTable(Table):
     down: bool | None = Field(default=None, description="true or false")
 
 
-class ScheduleTable(Table):
+class ScheduleTable(TomlTable):
     """`schedule`"""
 
     steps: list[StepTable] = Field(min_length=1, description="a list of tables with `at`")
@@ -176,7 +176,7 @@ class ProfileTable(DirectionTable):
     )
 
 
-class ProfileFile(Table):
+class ProfileFile(TomlTable):
     """A profile file; the file's name is the profile's."""
 
     profile: ProfileTable = Field(description="a table [profile] with title and source")

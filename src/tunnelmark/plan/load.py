@@ -15,11 +15,11 @@ from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
-from tunnelmark.plan.model import Arm, Profile, Study, Topology, Use
+from tunnelmark.plan.load_shares import have_rates, shares
+from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
-from tunnelmark.plan.schema import ArmTable, StudyFile, UseTable
-from tunnelmark.plan.shares import have_rates, shares
+from tunnelmark.plan.study_schema import ArmTable, StudyFile, UseTable
 from tunnelmark.plan.topologies import parse_topology
 
 DIRECT = "direct"
@@ -256,7 +256,7 @@ def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
         )
 
 
-def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[Use, ...]:
+def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[WorkloadUse, ...]:
     """The workloads of a study in its usual or its short length; with problems, those that are right so far."""
     uses = []
     for index, table in enumerate(tables):
@@ -270,7 +270,7 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
         if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
-            uses.append(Use(name, table.workload, options, shares(made), open_lengths(made)))
+            uses.append(WorkloadUse(name, table.workload, options, shares(made), open_lengths(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
 
@@ -279,7 +279,7 @@ def _distinct(
     arms: tuple[Arm, ...],
     profiles: list[Profile],
     topologies: list[Topology],
-    uses: tuple[Use, ...],
+    uses: tuple[WorkloadUse, ...],
     problems: Problems,
 ) -> None:
     """PlanError if two cells would bear one name, as `a` with `b.c` and `a.b` with `c` do: trials are kept by name."""

@@ -88,7 +88,7 @@ class Arm:
     """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
 
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
-    it stays as shipped. `underlay`: which of the nodes' addresses the VPN is told.
+    it stays as shipped. `veth`: which of the nodes' addresses the VPN is told.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class WorkloadUse:
     """A workload with its options, under the name by which the study calls it.
 
     `shares` are those of its options that are a share of the rate of the link.
@@ -112,7 +112,7 @@ class Use:
     shares: Mapping[str, Share] = field(default_factory=dict)
     lengths: Mapping[str, OfPath] = field(default_factory=dict)
 
-    def over(self, profile: Profile) -> Use:
+    def over(self, profile: Profile) -> WorkloadUse:
         """The same on links of that profile: bit/s in place of shares of its rate, and as long as it asks for."""
         if longer := lengths.over(self, profile):
             return replace(self, options={**self.options, **longer}, lengths={}).over(profile)
@@ -142,7 +142,7 @@ class Study:
     arms: tuple[Arm, ...]
     profiles: tuple[Profile, ...]
     topologies: tuple[Topology, ...]
-    workloads: tuple[Use, ...]
+    workloads: tuple[WorkloadUse, ...]
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False  # in its short length, which shows whether it works and no more
@@ -166,7 +166,7 @@ class Trial:
     arm: Arm
     profile: Profile
     topology: Topology
-    use: Use
+    use: WorkloadUse
 
     @property
     def id(self) -> str:

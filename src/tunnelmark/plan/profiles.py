@@ -20,7 +20,7 @@ from tunnelmark.plan.impairments import (
     Jitter,
     Reordering,
     Schedule,
-    Step,
+    ScheduleStep,
     Trace,
 )
 from tunnelmark.plan.link_checks import Model, Where, check, loss_of
@@ -227,7 +227,7 @@ def _schedule(table: ScheduleTable, model: Model, where: Where, problems: Proble
 
         given = _given(step.set) if step.set else {}
         changed = Direction(**_converted(given, model, inside, problems))
-        steps.append(Step(step.at, changed, tuple(step.clear), step.down))
+        steps.append(ScheduleStep(step.at, changed, tuple(step.clear), step.down))
     return Schedule(tuple(steps), table.repeat)
 
 

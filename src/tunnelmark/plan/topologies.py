@@ -7,7 +7,7 @@ from itertools import combinations
 from tunnelmark.errors import nearest
 from tunnelmark.plan.model import Link, Topology
 from tunnelmark.plan.problems import Problems, parse, unique
-from tunnelmark.plan.schema import TopologyFile
+from tunnelmark.plan.study_schema import TopologyFile
 
 
 def parse_topology(text: str, name: str, file: str) -> Topology:

@@ -14,10 +14,10 @@ from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import fingerprint, machine
-from tunnelmark.lab.programs import TOOLS, Part, find, part_version, peer_folder, require, sha256
-from tunnelmark.peers import debian, record
-from tunnelmark.record.fingerprint import KEY, plain
+from tunnelmark.host import fingerprint, load
+from tunnelmark.host.programs import TOOLS, Requirement, find, part_version, peer_folder, require, sha256
+from tunnelmark.packages import debian, installed
+from tunnelmark.record.fingerprint_diff import KEY, plain
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -42,12 +42,12 @@ SYSCTLS = (
 
 
 def capture(
-    vpns: Iterable[Part],
+    vpns: Iterable[Requirement],
     *,
     command: Sequence[str] = (),
     lab: Mapping[str, Any] | None = None,
-    tools: Iterable[Part] = TOOLS,
-    workloads: Iterable[Part] = (),
+    tools: Iterable[Requirement] = TOOLS,
+    workloads: Iterable[Requirement] = (),
     guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The environment now, fit to be written as JSON.
@@ -61,12 +61,12 @@ def capture(
         "command": list(command or ["tunnelmark", *sys.argv[1:]]),
         "python": sys.version.split()[0],
         "machine": {
-            "system": machine.system(),
-            "kernel": machine.kernel(),
-            "cpu": machine.cpu(),
-            "cores": machine.cores(),
-            "memory_bytes": machine.memory()[0],
-            "virtualisation": f"qemu, {guest['accelerator']}" if guest else machine.virtualisation(),
+            "system": load.system(),
+            "kernel": load.kernel(),
+            "cpu": load.cpu(),
+            "cores": load.cores(),
+            "memory_bytes": load.memory()[0],
+            "virtualisation": f"qemu, {guest['accelerator']}" if guest else load.virtualisation(),
         },
         KEY: json.loads(json.dumps(plain(fingerprint.look(guest=guest is not None)))),
         **({"guest": dict(guest)} if guest else {}),
@@ -81,7 +81,7 @@ def capture(
         "tools": {part.name: _tool(part) for part in tools if _installed(part)},
         "host_sysctls": sysctls(),
         "lab": dict(lab or {}),
-        "load": {"before": asdict(machine.load())},
+        "load": {"before": asdict(load.load())},
     }
 
 
@@ -103,23 +103,23 @@ def socket_buffer_limit() -> int:
     return min((int(value) for value in limits.values()), default=212992)
 
 
-def _programs(part: Part) -> dict[str, dict[str, str]]:
+def _programs(part: Requirement) -> dict[str, dict[str, str]]:
     # Resolved, for what `--bin` named is a link that ends with the command.
     return {program: {"path": str(path.resolve()), "sha256": sha256(path)} for program, path in require(part).items()}
 
 
-def _peer(part: Part) -> dict[str, Any]:
+def _peer(part: Requirement) -> dict[str, Any]:
     """How a recipe built it, if one did: version, hash of the recipe, toolchain, hashes of all that it brought."""
-    found = record.read(peer_folder(part.peer)) if part.peer else None
+    found = installed.read(peer_folder(part.peer)) if part.peer else None
     return {"peer": found} if found else {}
 
 
-def _tool(part: Part) -> dict[str, str]:
+def _tool(part: Requirement) -> dict[str, str]:
     path = find(part.programs[0])
     return {"version": part_version(part), "path": str(path), "sha256": sha256(path)}
 
 
-def _installed(part: Part) -> bool:
+def _installed(part: Requirement) -> bool:
     try:
         require(part)
     except MissingPart:

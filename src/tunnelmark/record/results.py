@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tunnelmark.lab.yardsticks import Length
+from tunnelmark.host.yardsticks import Length
+from tunnelmark.run.attempt import LinkCounts, folder_of
 from tunnelmark.run.grades import Grade
-from tunnelmark.run.outcome import Counted, folder_of
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -147,7 +147,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """One attempt as it stands in the journal (see `run.outcome.Attempt` for the meaning of each field)."""
+    """One attempt as it stands in the journal (see `run.attempt.Attempt` for the meaning of each field)."""
 
     trial: str
     position: int
@@ -174,8 +174,8 @@ class TrialRow:
     causes: tuple[str, ...] = ()  # why it is not good
     grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics feel, where not good
     wanting: bool = False  # a primary metric is void, though others may be used
-    counted: tuple[Counted, ...] = ()  # on emulated links
-    limits: Mapping[str, float] = field(default_factory=dict)  # what held the traffic back (`run.watch.limits`)
+    counted: tuple[LinkCounts, ...] = ()  # on emulated links
+    limits: Mapping[str, float] = field(default_factory=dict)  # what held the traffic back (`run.collectors.limits`)
 
     @property
     def folder(self) -> str:

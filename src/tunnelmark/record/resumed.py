@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import StoreError
-from tunnelmark.record import fingerprint, store
+from tunnelmark.record import fingerprint_diff, store
 from tunnelmark.record.results import PlanInfo
 
 
@@ -20,7 +20,7 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
     differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
-    kin = fingerprint.kinship(before, now)
+    kin = fingerprint_diff.kinship(before, now)
     # The fingerprint knows how much of the memory the kernel keeps for itself in each boot; this list does not.
     unsure = () if kin == "not known" else ("memory_bytes",)
     mine, theirs = (
@@ -30,7 +30,9 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
         keys = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
         differs += [f"machine: {key} {mine.get(key)}, now {theirs.get(key)}" for key in keys]
     if kin == "other machine":
-        differs += [str(each) for each in fingerprint.differences(before[fingerprint.KEY], now[fingerprint.KEY])]
+        differs += [
+            str(each) for each in fingerprint_diff.differences(before[fingerprint_diff.KEY], now[fingerprint_diff.KEY])
+        ]
     if differs:
         raise StoreError(
             f"{folder} was begun with other programs or on another machine ({'; '.join(differs)})",

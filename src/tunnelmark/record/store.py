@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from tunnelmark.errors import DiskFull, StoreError, TunnelmarkError
-from tunnelmark.lab.yardsticks import Yardsticks
+from tunnelmark.host.yardsticks import Yardsticks
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
 from tunnelmark.plan.struck import shares, wandering
-from tunnelmark.record import results, schema
+from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow, YardstickRow
-from tunnelmark.run.healing import Tries
-from tunnelmark.run.outcome import Attempt, folder_of
-from tunnelmark.run.watch.base import Watcher
-from tunnelmark.run.watching import COST
+from tunnelmark.run.attempt import Attempt, folder_of
+from tunnelmark.run.collection import COST
+from tunnelmark.run.collectors.base import Collector
+from tunnelmark.run.retries import Retries
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Metric, Workload
 
@@ -105,16 +105,16 @@ def require_space(folder: Path) -> None:
         )
 
 
-def discard_unfinished(folder: Path) -> dict[str, Tries]:
+def discard_unfinished(folder: Path) -> dict[str, Retries]:
     """The attempts of each trial that has any, by its id; raw output of what was cut off is removed."""
     lines = list(entries(folder / results.JOURNAL))
-    tries: dict[str, Tries] = {}
+    tries: dict[str, Retries] = {}
     done = set()
     for row in (entry["trial"] for entry in lines if "trial" in entry):
         number = row.get("attempt", 1)
         wanting = row["outcome"] == "void" or row.get("wanting", False)
         settled = row["trial"] in tries and tries[row["trial"]].settled
-        tries[row["trial"]] = Tries(number, settled or not wanting)
+        tries[row["trial"]] = Retries(number, settled or not wanting)
         done.add(folder_of(row["trial"], number))
     proofs = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
     for raw in (folder / results.RAW).iterdir():
@@ -123,7 +123,7 @@ def discard_unfinished(folder: Path) -> dict[str, Tries]:
     return tries
 
 
-def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = ()) -> TrialRow:
+def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
     """Append an attempt to the journal; the row as it will be read."""
     row = row_of(attempt, workload, watching)
     journal.append({"trial": asdict(row)})
@@ -191,7 +191,7 @@ def tables(found: Results) -> tuple[pa.Table, pa.Table]:
         samples += [cell | asdict(sample) for sample in row.samples]
         plain = {key: value for key, value in asdict(row).items() if key != "samples"}
         trials.append(plain | {"study": found.plan.study})
-    return pa.Table.from_pylist(samples, schema.SAMPLES), pa.Table.from_pylist(trials, schema.TRIALS)
+    return pa.Table.from_pylist(samples, parquet_schema.SAMPLES), pa.Table.from_pylist(trials, parquet_schema.TRIALS)
 
 
 def export(found: Results) -> None:
@@ -201,7 +201,7 @@ def export(found: Results) -> None:
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")
 
 
-def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = ()) -> TrialRow:
+def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
     """An attempt as a row: names instead of objects, and each sample with its unit."""
     options = workload.options.model_validate(attempt.trial.use.options)
     units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
@@ -237,7 +237,7 @@ def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Watcher] = (
     )
 
 
-def metrics(own: Sequence[Metric], watching: Sequence[Watcher]) -> tuple[results.MetricInfo, ...]:
+def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[results.MetricInfo, ...]:
     """A workload's metrics, followed by those of the trial's watchers that it does not declare itself."""
     found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
     seen = [(watcher.name, metric) for watcher in watching for metric in watcher.metrics]
@@ -250,7 +250,7 @@ def describe(
     plan: Plan,
     drivers: Mapping[str, Driver],
     workloads: Mapping[str, Workload],
-    watching: Callable[[Workload], Sequence[Watcher]] = lambda _: (),
+    watching: Callable[[Workload], Sequence[Collector]] = lambda _: (),
 ) -> PlanInfo:
     """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import formatting, queries
 
 SHOWN = {
     "cpu_per_gb_source": "CPU per GB, sender",
@@ -35,7 +35,7 @@ _WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be said of less
 class Cost:
     """A table of costs: a setting, its metrics that have a value with their headings, and what has none, in sentences."""
 
-    setting: Setting
+    setting: Scenario
     columns: tuple[tuple[MetricInfo, str], ...]
     absent: tuple[str, ...]
 
@@ -61,29 +61,29 @@ def explained(analysis: Analysis) -> str:
     if not less:
         return EXPLAINED
     return (
-        f"{EXPLAINED} Less outside than inside ({words.listed(list(less))}): the VPN took bytes from its interface that at the "
+        f"{EXPLAINED} Less outside than inside ({formatting.listed(list(less))}): the VPN took bytes from its interface that at the "
         "end were still in a queue of its own, or that it dropped or compressed."
     )
 
 
-def watched(analysis: Analysis, setting: Setting) -> tuple[MetricInfo, ...]:
+def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
     """All metrics of a setting that watchers saw and that have a value."""
     return tuple(
         metric
-        for metric in view.workload(analysis, setting).metrics
-        if metric.watcher and any(cell.spread for cell in view.cells(analysis, setting, metric))
+        for metric in queries.workload(analysis, setting).metrics
+        if metric.watcher and any(cell.spread for cell in queries.cells(analysis, setting, metric))
     )
 
 
-def value(analysis: Analysis, cell: Cell) -> str:
+def value(analysis: Analysis, cell: MetricCell) -> str:
     """A cell's median as text; without one, that all attempts failed or none was made, or a dash where nothing was seen."""
     if cell.spread is None:
-        return words.VERDICTS[cell.verdict] if cell.verdict in ("failed", "void", "not run") else "–"
-    medians = [other.spread.median for other in view.cells(analysis, cell.setting, cell.metric) if other.spread]
-    return words.scale(cell.metric.unit, medians).value(cell.spread.median)
+        return formatting.VERDICTS[cell.verdict] if cell.verdict in ("failed", "void", "not run") else "–"
+    medians = [other.spread.median for other in queries.cells(analysis, cell.setting, cell.metric) if other.spread]
+    return formatting.scale(cell.metric.unit, medians).value(cell.spread.median)
 
 
-def _absent(analysis: Analysis, setting: Setting) -> tuple[str, ...]:
+def _absent(analysis: Analysis, setting: Scenario) -> tuple[str, ...]:
     """Each reason why something was not seen in a setting, with what it was and the arms that it concerns."""
     arms: dict[tuple[str, str], dict[str, None]] = {}
     for row in analysis.results.trials:
@@ -95,6 +95,6 @@ def _absent(analysis: Analysis, setting: Setting) -> tuple[str, ...]:
     for (name, reason), those in arms.items():
         by_reason.setdefault((reason, tuple(arm for arm in everybody if arm in those)), []).append(name)
     return tuple(
-        f"{', '.join(name.replace('_', ' ') for name in names)} ({'all arms' if those == everybody else words.listed(those)}): {reason}"
+        f"{', '.join(name.replace('_', ' ') for name in names)} ({'all arms' if those == everybody else formatting.listed(those)}): {reason}"
         for (reason, those), names in by_reason.items()
     )

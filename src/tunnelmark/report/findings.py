@@ -10,13 +10,13 @@ from itertools import combinations
 from tunnelmark.analyse.ceilings import AT_LOAD
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
-from tunnelmark.analyse.model import JUDGED, Analysis, Cell, Comparison, Setting
+from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, MetricCell, Scenario
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import lengths, machine, placed, words
-from tunnelmark.report.flames import recorded
-from tunnelmark.report.view import primary_metrics, where
-from tunnelmark.run.outcome import stem
+from tunnelmark.report import formatting, machine_facts, placed, trial_lengths
+from tunnelmark.report.flame_graphs import recorded
+from tunnelmark.report.queries import primary_metrics, where
+from tunnelmark.run.attempt import stem
 from tunnelmark.units import clock
 
 _DIFFER = {True: "differs", False: "differ"}
@@ -28,7 +28,7 @@ _SHORT = 5.0
 class Finding:
     """What one metric says in one setting, in whole sentences."""
 
-    setting: Setting
+    setting: Scenario
     metric: MetricInfo
     sentences: tuple[str, ...]
 
@@ -61,11 +61,11 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if plan.blocks < MIN_BLOCKS:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
-    said += lengths.short(analysis)
+    said += trial_lengths.short(analysis)
     said += _failed(analysis)
     said += _unlike_voids(analysis)
     said += _disturbed(analysis)
-    said += machine.cautions(analysis)
+    said += machine_facts.cautions(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
     return tuple(said)
@@ -78,9 +78,9 @@ def _failed(analysis: Analysis) -> list[str]:
     said = []
     if nothing:
         verb = "has" if len(nothing) == 1 else "have"
-        said.append(f"{words.listed([_why(analysis, arm) for arm in nothing])} {verb} no result at all.")
+        said.append(f"{formatting.listed([_why(analysis, arm) for arm in nothing])} {verb} no result at all.")
     if others:
-        arms = words.listed(list(dict.fromkeys(row.arm for row in others)))
+        arms = formatting.listed(list(dict.fromkeys(row.arm for row in others)))
         count = f"{len(others)} {'attempt' if len(others) == 1 else 'attempts'}"
         said.append(f"{count} failed ({arms}); means stand beside success rates.")
     return said
@@ -124,7 +124,10 @@ def _two_answers(analysis: Analysis) -> list[str]:
     for cell in analysis.cells:
         if cell.metric.primary and cell.good is not None and cell.good.differs:
             assert cell.good.against_direct is not None
-            both = words.effect(cell.metric, _against(cell)), words.effect(cell.metric, cell.good.against_direct)
+            both = (
+                formatting.effect(cell.metric, _against(cell)),
+                formatting.effect(cell.metric, cell.good.against_direct),
+            )
             said.append(
                 f"{cell.arm} by {cell.metric.title}{where(analysis, cell.setting)}: {both[0]} of all, {both[1]} of good ones"
             )
@@ -161,10 +164,10 @@ def time_spent(analysis: Analysis) -> str:
     if wall.wall <= 0:
         return "No wall time is recorded."
     so_far = "" if wall.complete or analysis.results.finished else " so far"
-    return f"{clock(wall.wall)}{so_far}, {words.percent(wall.measuring)} of it inside measuring windows."
+    return f"{clock(wall.wall)}{so_far}, {formatting.percent(wall.measuring)} of it inside measuring windows."
 
 
-def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
+def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
     """The sentences; arms in `nothing` have no result in the whole study."""
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     cells = [
@@ -185,7 +188,7 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing
     said += _doubtful(cells)
     said += _spared(analysis, setting, metric)
     said += _ceilings(cells)
-    said += lengths.sentences(analysis, cells)
+    said += trial_lengths.sentences(analysis, cells)
     for verdict, text in (
         ("failed", "failed in every attempt"),
         ("void", "void in every attempt"),
@@ -193,51 +196,51 @@ def _sentences(analysis: Analysis, setting: Setting, metric: MetricInfo, nothing
     ):
         arms = [cell.arm for cell in cells if cell.verdict == verdict and cell.arm not in nothing]
         if arms:
-            said.append(f"{words.listed(arms)}: {text}.")
+            said.append(f"{formatting.listed(arms)}: {text}.")
     few = [cell.arm for cell in cells if cell.verdict == "too few blocks"]
     if few and analysis.results.plan.blocks >= MIN_BLOCKS:  # else the cautions say so for all
-        said.append(f"Too few blocks to judge {words.listed(few)}.")
+        said.append(f"Too few blocks to judge {formatting.listed(few)}.")
     return tuple(said)
 
 
-def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[Cell]) -> list[str]:
+def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell]) -> list[str]:
     sign = -1 if metric.better == "higher" else 1
     judged = sorted(judged, key=lambda cell: sign * (_against(cell).order or 0.0))
     said = []
     worse = [cell for cell in judged if cell.verdict == "worse"]
     for cell in judged:
         if cell.verdict == "better":
-            said.append(f"{cell.arm} does better than the bare link: {words.effect(metric, _against(cell))}.")
+            said.append(f"{cell.arm} does better than the bare link: {formatting.effect(metric, _against(cell))}.")
     if worse:
         said.append(_each(metric, worse))
     alike = [cell.arm for cell in judged if cell.verdict == "equal"]
     open_ = [cell.arm for cell in judged if cell.verdict == "undecided"]
     if alike:
         every = len(alike) == len(judged) > 1
-        arms, verb = ("Every arm", "is") if every else (words.listed(alike), "is" if len(alike) == 1 else "are")
-        said.append(f"{arms} {verb} equal to the bare link within {words.margin(metric)}.")
+        arms, verb = ("Every arm", "is") if every else (formatting.listed(alike), "is" if len(alike) == 1 else "are")
+        said.append(f"{arms} {verb} equal to the bare link within {formatting.margin(metric)}.")
     if open_:
-        said.append(f"Whether {words.listed(open_)} {_DIFFER[len(open_) == 1]} from the bare link is undecided.")
+        said.append(f"Whether {formatting.listed(open_)} {_DIFFER[len(open_) == 1]} from the bare link is undecided.")
     return said + _among(analysis, worse)
 
 
-def _each(metric: MetricInfo, cells: list[Cell]) -> str:
-    effects = [(cell.arm, words.effect(metric, _against(cell))) for cell in cells]
+def _each(metric: MetricInfo, cells: list[MetricCell]) -> str:
+    effects = [(cell.arm, formatting.effect(metric, _against(cell))) for cell in cells]
     if metric.compare == "difference" or metric.better == "lower":
-        return f"Against the bare link it is {words.listed([f'{effect} with {arm}' for arm, effect in effects])}."
+        return f"Against the bare link it is {formatting.listed([f'{effect} with {arm}' for arm, effect in effects])}."
     (arm, effect), *rest = effects
     others = [f"{other} {text}" for other, text in rest]
-    return words.listed([f"{arm} keeps {effect} of the bare link's", *others]) + "."
+    return formatting.listed([f"{arm} keeps {effect} of the bare link's", *others]) + "."
 
 
-def _unranked(cells: list[Cell]) -> list[str]:
+def _unranked(cells: list[MetricCell]) -> list[str]:
     if not cells:
         return []
-    said = ", ".join(f"{cell.arm} {words.effect(cell.metric, _against(cell))}" for cell in cells)
+    said = ", ".join(f"{cell.arm} {formatting.effect(cell.metric, _against(cell))}" for cell in cells)
     return [f"Estimates against the bare link, not to be ranked: {said}."]
 
 
-def _among(analysis: Analysis, cells: list[Cell]) -> list[str]:
+def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
     """Which of these arms are not shown to differ from each other; where such groups overlap, the ranks have to say it."""
     near: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
     about = {(cell.setting, cell.metric.name) for cell in cells}
@@ -254,61 +257,67 @@ def _among(analysis: Analysis, cells: list[Cell]) -> list[str]:
     said = []
     for group in apart:
         shown = all(frozenset(two) in equal for two in combinations(group, 2))
-        verdict = f"are equal within {words.margin(cells[0].metric)}" if shown else "are undecided among each other"
-        said.append(f"{words.listed([arm for arm in near if arm in group])} {verdict}.")
+        verdict = (
+            f"are equal within {formatting.margin(cells[0].metric)}" if shown else "are undecided among each other"
+        )
+        said.append(f"{formatting.listed([arm for arm in near if arm in group])} {verdict}.")
     if len(apart) < len(groups):
         said.append("Not all of them can be told from each other; the ranks say which.")
     return said
 
 
-def _spared(analysis: Analysis, setting: Setting, metric: MetricInfo) -> list[str]:
+def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[str]:
     """Arms whose sender did not offer what was asked, or that were void unlike others: told once in a setting."""
     if metric != primary_metrics(analysis, setting)[0]:
         return []
     unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
-    said = [f"Void unlike the others: {words.listed(unlike)}, whose numbers may be selected by that."] if unlike else []
+    said = (
+        [f"Void unlike the others: {formatting.listed(unlike)}, whose numbers may be selected by that."]
+        if unlike
+        else []
+    )
     for cell in analysis.cells_of(setting, _SHORTFALL):
         short = [value.value for value in cell.values if value.value > _SHORT]
         if short:
             said.append(
                 f"With {cell.arm} the sender offered less than it was asked for in {len(short)} of {len(cell.values)} blocks"
-                f" (at worst {words.percent(1 - max(short) / 100)} of it), and nothing outside of its nodes explains that."
+                f" (at worst {formatting.percent(1 - max(short) / 100)} of it), and nothing outside of its nodes explains that."
             )
     return said
 
 
-def _doubtful(cells: list[Cell]) -> list[str]:
+def _doubtful(cells: list[MetricCell]) -> list[str]:
     """Zeros, and arms that fail too often: no mean tells of either."""
     said = [f"{cell.arm}: 0 in {cell.zeros} of {len(cell.values)} blocks." for cell in cells if cell.zeros]
     for cell in cells:
         if cell.unreliable and cell.success.count:
-            said.append(f"{cell.arm} is {words.reliability(cell)}.")
+            said.append(f"{cell.arm} is {formatting.reliability(cell)}.")
     return said
 
 
-def _ceilings(cells: list[Cell]) -> list[str]:
+def _ceilings(cells: list[MetricCell]) -> list[str]:
     at_load = [cell.arm for cell in cells if cell.ceiling == "load"]
     at_link = [cell.arm for cell in cells if cell.ceiling == "link"]
     near = [cell.arm for cell in cells if cell.ceiling == "near the link"]
     at_lab = [cell.arm for cell in cells if cell.ceiling == "lab"]
     said = []
     if at_load:
-        arms = "Every arm" if len(at_load) == len(cells) else words.listed(at_load)
+        arms = "Every arm" if len(at_load) == len(cells) else formatting.listed(at_load)
         verb = "delivers" if len(at_load) in (1, len(cells)) else "deliver"
-        offered = f"at least {words.percent(AT_LOAD)} of what is offered"
+        offered = f"at least {formatting.percent(AT_LOAD)} of what is offered"
         said.append(f"{arms} {verb} {offered}, so the offered load and not the arm is the limit here.")
     if at_link:
-        said.append(f"{words.listed(at_link)}: limited by the link itself; a faster link might tell more.")
+        said.append(f"{formatting.listed(at_link)}: limited by the link itself; a faster link might tell more.")
     if near:
-        said.append(f"{words.listed(near)}: within a tunnel's own headers of the link's limit.")
+        said.append(f"{formatting.listed(near)}: within a tunnel's own headers of the link's limit.")
     if at_lab:
         said.append(
-            f"{words.listed(at_lab)}: near what the generator reaches on the bare link that is not shaped, so generator and "
+            f"{formatting.listed(at_lab)}: near what the generator reaches on the bare link that is not shaped, so generator and "
             "lab may be the limit."
         )
     return said
 
 
-def _against(cell: Cell) -> Comparison:
+def _against(cell: MetricCell) -> Comparison:
     assert cell.against_direct is not None
     return cell.against_direct

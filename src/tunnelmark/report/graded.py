@@ -6,15 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tunnelmark.analyse.attempts import grade_of
-from tunnelmark.analyse.model import Analysis, Cell, Comparison
-from tunnelmark.report import view, words
-from tunnelmark.run.outcome import stem
+from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
+from tunnelmark.report import formatting, queries
+from tunnelmark.run.attempt import stem
 
 HEAD = ("metric", "arm", "all usable", "good alone")
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class GoodAloneRow:
     """One cell by all usable trials and by good ones alone, in words; `differs`: they say something else."""
 
     metric: str
@@ -49,7 +49,7 @@ def causes(analysis: Analysis) -> list[str]:
     ]
 
 
-def alone(analysis: Analysis) -> tuple[Alone, ...]:
+def alone(analysis: Analysis) -> tuple[GoodAloneRow, ...]:
     """The primary metrics of arms of which some trials were disturbed, those first that say something else."""
     cells = [
         cell for cell in analysis.cells if cell.metric.primary and cell.good is not None and cell.spread is not None
@@ -58,17 +58,19 @@ def alone(analysis: Analysis) -> tuple[Alone, ...]:
     return tuple(sorted(found, key=lambda one: not one.differs))
 
 
-def _alone(analysis: Analysis, cell: Cell) -> Alone:
+def _alone(analysis: Analysis, cell: MetricCell) -> GoodAloneRow:
     assert cell.good is not None
     assert cell.spread is not None
-    scale = words.scale(cell.metric.unit, [cell.spread.median])
+    scale = formatting.scale(cell.metric.unit, [cell.spread.median])
     usable = _said(cell, scale.value(cell.spread.median), cell.against_direct, len(cell.values))
     good = "none"
     if cell.good.spread is not None:
         good = _said(cell, scale.value(cell.good.spread.median), cell.good.against_direct, cell.good.blocks)
-    return Alone(cell.metric.title + view.where(analysis, cell.setting), cell.arm, usable, good, cell.good.differs)
+    return GoodAloneRow(
+        cell.metric.title + queries.where(analysis, cell.setting), cell.arm, usable, good, cell.good.differs
+    )
 
 
-def _said(cell: Cell, value: str, pair: Comparison | None, blocks: int) -> str:
-    effect = words.effect(cell.metric, pair) if pair is not None else ""
+def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) -> str:
+    effect = formatting.effect(cell.metric, pair) if pair is not None else ""
     return f"{value}{', ' if effect else ''}{effect} ({blocks} {'block' if blocks == 1 else 'blocks'})"

@@ -12,19 +12,29 @@ from jinja2 import Environment as Templates
 from jinja2 import PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from tunnelmark.analyse import linkwords
 from tunnelmark.analyse.attempts import grade_of
-from tunnelmark.analyse.bound import apart_from_direct
+from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.link import text as linkwords
+from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
-from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
-from tunnelmark.report.environment import environment
+from tunnelmark.report import (
+    costs,
+    detectable_differences,
+    formatting,
+    graded,
+    machine_facts,
+    placed,
+    queries,
+    travels,
+    trial_lengths,
+)
+from tunnelmark.report.environment_tables import environment
+from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.findings import cautions, findings, time_spent
-from tunnelmark.report.flames import KINDS, SIDES, flames
-from tunnelmark.report.matrix import features
+from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
 from tunnelmark.units import Rate, clock
 
 
@@ -32,7 +42,7 @@ from tunnelmark.units import Rate, clock
 class Column:
     """A column of a table of arms: a metric in a setting, with a cell for each arm."""
 
-    setting: Setting
+    setting: Scenario
     metric: MetricInfo
     cells: dict[str, Shown]
     title: str
@@ -61,14 +71,14 @@ class Figure:
 class Costs:
     """What a setting's trials cost: the few columns that are shown, all that was watched, and what was not seen."""
 
-    setting: Setting
+    setting: Scenario
     shown: tuple[Column, ...]
     all: tuple[Column, ...]
     absent: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChartGroup:
     """Everything under one profile and topology."""
 
     heading: str
@@ -97,16 +107,16 @@ def render(analysis: Analysis) -> str:
         when=datetime.fromtimestamp(started, UTC).strftime("%-d %B %Y, %H:%M UTC") if started is not None else "",
         cautions=cautions(analysis),
         cores=placed.head(analysis),
-        scope=machine.scope(analysis),
-        yardsticks=machine.yardsticks(analysis.results),
-        yardstick_head=machine.YARDSTICKS,
+        scope=machine_facts.scope(analysis),
+        yardsticks=machine_facts.yardsticks(analysis.results),
+        yardstick_head=machine_facts.YARDSTICKS,
         gates=gates(analysis),
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),
-        where=view.where,
+        where=queries.where,
         rate=Rate,
-        groups=[_group(analysis, heading, settings) for heading, settings in view.groups(analysis)],
+        groups=[_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
         links=[(profile, lab.link(topology, profile)) for topology in plan.topologies for profile in plan.profiles],
         proofs=_proofs(analysis),
         flames=flames(analysis),
@@ -121,18 +131,18 @@ def render(analysis: Analysis) -> str:
         features=features(analysis.results.environment),
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
-        words=words,
+        words=formatting,
         explained=costs.explained(analysis),
         option=_option,
         first=_first_packets(analysis),
         worth=graded.summary(analysis),
         causes=graded.causes(analysis),
         alone=graded.alone(analysis),
-        firm=power.firm(analysis),
-        firm_head=power.HEAD,
-        firm_explained=power.EXPLAINED,
-        label=view.label,
-        legend=words.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
+        firm=detectable_differences.firm(analysis),
+        firm_head=detectable_differences.HEAD,
+        firm_explained=detectable_differences.EXPLAINED,
+        label=queries.label,
+        legend=formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
         travels=travels,
         bound=travels.tables(analysis),
         grade_of=grade_of,
@@ -154,11 +164,11 @@ def template(name: str) -> Template:
     return templates.get_template(name)
 
 
-def _group(analysis: Analysis, heading: str, settings: tuple[Setting, ...]) -> Group:
-    primary = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
-    others = [(setting, metric) for setting in settings for metric in view.other_metrics(analysis, setting)]
+def _group(analysis: Analysis, heading: str, settings: tuple[Scenario, ...]) -> ChartGroup:
+    primary = [(setting, metric) for setting in settings for metric in queries.primary_metrics(analysis, setting)]
+    others = [(setting, metric) for setting in settings for metric in queries.other_metrics(analysis, setting)]
     drawn = [(metric, effects.effects(analysis, setting, metric), setting) for setting, metric in primary]
-    return Group(
+    return ChartGroup(
         heading,
         primary=tuple(_column(analysis, setting, metric) for setting, metric in primary),
         others=tuple(_column(analysis, setting, metric) for setting, metric in others),
@@ -183,52 +193,52 @@ def _costs(analysis: Analysis, cost: costs.Cost) -> Costs:
     )
 
 
-def _priced(analysis: Analysis, setting: Setting, metric: MetricInfo, title: str) -> Column:
+def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: str) -> Column:
     """A column of what something cost: a dash is where nothing was seen, and nothing is judged."""
     shown = {}
-    for cell in view.cells(analysis, setting, metric):
-        effect = words.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""
+    for cell in queries.cells(analysis, setting, metric):
+        effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""
         shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict)
     return Column(setting, metric, shown, title)
 
 
-def _column(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Column:
-    cells = view.cells(analysis, setting, metric)
-    scale = words.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
+def _column(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Column:
+    cells = queries.cells(analysis, setting, metric)
+    scale = formatting.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
     return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, metric.title)
 
 
-def _shown(analysis: Analysis, cell: Cell, scale: words.Scale) -> Shown:
+def _shown(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> Shown:
     if cell.spread is None:
-        return Shown("", "", words.VERDICTS[cell.verdict], cell.verdict)
-    found = view.place(analysis, cell.setting, cell.metric, cell.arm)
-    notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
-    notes += words.remarks(cell, analysis.reference)
+        return Shown("", "", formatting.VERDICTS[cell.verdict], cell.verdict)
+    found = queries.place(analysis, cell.setting, cell.metric, cell.arm)
+    notes = [f"rank {formatting.rank(found.first, found.last)}"] if found else []
+    notes += formatting.remarks(cell, analysis.reference)
     if cell.success.count < cell.success.total and not cell.unreliable:
-        notes.append(f"{words.share(cell.success)} ok")
+        notes.append(f"{formatting.share(cell.success)} ok")
     if cell.void:
         notes.append(f"{cell.void} void")
     if cell.ceiling:
-        notes.append(words.CEILINGS[cell.ceiling])
-    if moved := lengths.mark(analysis, cell):
+        notes.append(formatting.CEILINGS[cell.ceiling])
+    if moved := trial_lengths.mark(analysis, cell):
         notes.append(moved)
-    effect = words.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
+    effect = formatting.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
     return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict)
 
 
-def _effect_caption(analysis: Analysis, setting: Setting, metric: MetricInfo) -> str:
+def _effect_caption(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
     better = "More is better." if metric.better == "higher" else "Less is better."
     limited: dict[str, list[str]] = {}
-    for cell in view.cells(analysis, setting, metric):
+    for cell in queries.cells(analysis, setting, metric):
         if cell.ceiling:
-            limited.setdefault(words.CEILINGS[cell.ceiling], []).append(cell.arm)
-    return " ".join([better, *(f"{limit.capitalize()}: {words.listed(arms)}." for limit, arms in limited.items())])
+            limited.setdefault(formatting.CEILINGS[cell.ceiling], []).append(cell.arm)
+    return " ".join([better, *(f"{limit.capitalize()}: {formatting.listed(arms)}." for limit, arms in limited.items())])
 
 
-def _insides(analysis: Analysis, setting: Setting) -> list[Figure]:
+def _insides(analysis: Analysis, setting: Scenario) -> list[Figure]:
     figures = []
-    for metric in view.workload(analysis, setting).metrics:
-        only_series = not any(cell.spread for cell in view.cells(analysis, setting, metric))
+    for metric in queries.workload(analysis, setting).metrics:
+        only_series = not any(cell.spread for cell in queries.cells(analysis, setting, metric))
         if metric.watcher or not (metric.primary or only_series):
             continue
         if series.is_spread(metric):
@@ -259,14 +269,14 @@ def _proofs(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkProof, ...]
 def _twins(analysis: Analysis) -> list[dict[str, str]]:
     rows = []
     for pair in analysis.same.twins:
-        metric = view.metric_of(analysis, pair.comparison)
+        metric = queries.metric_of(analysis, pair.comparison)
         rows.append(
             {
                 "pair": f"{pair.comparison.arm} / {pair.comparison.against}",
                 "metric": metric.title,
-                "where": view.where(analysis, pair.comparison.setting),
-                "effect": words.effect(metric, pair.comparison),
-                "noise": words.size(metric, pair.noise) if pair.noise is not None else "",
+                "where": queries.where(analysis, pair.comparison.setting),
+                "effect": formatting.effect(metric, pair.comparison),
+                "noise": formatting.size(metric, pair.noise) if pair.noise is not None else "",
                 "standing": pair.standing,
             }
         )
@@ -277,10 +287,10 @@ def _first_packets(analysis: Analysis) -> list[tuple[str, str, str, str]]:
     rows = []
     for arm in analysis.arms:
         first = arm.first_packet
-        scale = words.scale("s", [first.median] if first else [])
-        share = words.share(arm.success)
+        scale = formatting.scale("s", [first.median] if first else [])
+        share = formatting.share(arm.success)
         if arm.success.total:
-            share += f" [{100 * arm.success.low:.0f}–{words.percent(arm.success.high)}]"
+            share += f" [{100 * arm.success.low:.0f}–{formatting.percent(arm.success.high)}]"
         share += f", {arm.void} void" if arm.void else ""
         rows.append((arm.arm, share, scale.value(first.median) if first else "", scale.spread(first) if first else ""))
     return rows
@@ -293,7 +303,7 @@ def _phases(analysis: Analysis) -> list[tuple[str, str, str]]:
     rows = [*wall.phases.items(), ("outside of trials", wall.outside)]
     if wall.overlap >= 0.5:
         rows.append(("of all this, two trials at once", wall.overlap))
-    return [(name, clock(seconds), words.percent(seconds / wall.wall, 1)) for name, seconds in rows]
+    return [(name, clock(seconds), formatting.percent(seconds / wall.wall, 1)) for name, seconds in rows]
 
 
 def _option(name: str, value: object) -> str:

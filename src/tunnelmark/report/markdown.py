@@ -5,18 +5,28 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from tunnelmark.analyse.arms import in_settings
-from tunnelmark.analyse.bound import apart_from_direct
+from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
-from tunnelmark.report.environment import environment
+from tunnelmark.report import (
+    costs,
+    detectable_differences,
+    formatting,
+    graded,
+    machine_facts,
+    placed,
+    queries,
+    travels,
+    trial_lengths,
+)
+from tunnelmark.report.environment_tables import environment
+from tunnelmark.report.feature_tables import features
 from tunnelmark.report.findings import cautions, findings, time_spent
-from tunnelmark.report.flames import KINDS, SIDES, flames
-from tunnelmark.report.marks import rows as _rows
-from tunnelmark.report.marks import safe as _safe
-from tunnelmark.report.matrix import features
+from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
+from tunnelmark.report.markdown_syntax import rows as _rows
+from tunnelmark.report.markdown_syntax import safe as _safe
 from tunnelmark.units import clock
 
 _MARKS = {True: "✅", False: "❌", None: "❔"}
@@ -28,31 +38,31 @@ def render(analysis: Analysis) -> str:
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
         parts.append(_safe(plan.description))
-    parts.append(_safe(machine.scope(analysis)))
+    parts.append(_safe(machine_facts.scope(analysis)))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
     parts.append("## Can these numbers be believed?")
     parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(
-            f"- **{_safe(f.metric.title + view.where(analysis, f.setting))}**: {_safe(f.text)}"
+            f"- **{_safe(f.metric.title + queries.where(analysis, f.setting))}**: {_safe(f.text)}"
             for f in findings(analysis)
         )
     )
     parts += _travels(analysis)
     parts.append(_safe(placed.head(analysis)))
-    for heading, settings in view.groups(analysis):
+    for heading, settings in queries.groups(analysis):
         if heading:
             parts.append(f"### {_safe(heading)}")
         parts.append(_table(analysis, settings))
     parts.append(
         f"Values are medians over {plan.blocks} randomised blocks; beneath stands the effect against "
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
-        + _safe(words.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
+        + _safe(formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
     )
     parts += _firm(analysis)
     parts += _stacks(analysis)
-    parts.append(_safe(words.capacities(analysis.capacities)))
+    parts.append(_safe(formatting.capacities(analysis.capacities)))
     parts += _costs(analysis)
     parts += _grades(analysis)
     parts += _failures(analysis)
@@ -65,40 +75,40 @@ def render(analysis: Analysis) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _table(analysis: Analysis, settings: tuple[Setting, ...]) -> str:
-    columns = [(setting, metric) for setting in settings for metric in view.primary_metrics(analysis, setting)]
+def _table(analysis: Analysis, settings: tuple[Scenario, ...]) -> str:
+    columns = [(setting, metric) for setting in settings for metric in queries.primary_metrics(analysis, setting)]
     head = ["arm", "ok", "first packet", *(metric.title for _, metric in columns)]
     rows = []
     for summary in in_settings(analysis, settings):
         rows.append(
             [
-                f"**{_safe(view.label(analysis, summary.arm))}**",
-                words.success(summary.success, summary.void),
-                words.first_packet(summary),
+                f"**{_safe(queries.label(analysis, summary.arm))}**",
+                formatting.success(summary.success, summary.void),
+                formatting.first_packet(summary),
                 *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
             ]
         )
     return _rows(head, rows)
 
 
-def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) -> str:
+def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -> str:
     cell = analysis.cell(arm, setting, metric.name)
     if cell.spread is None:
-        return f"*{words.state(cell)}*"
-    medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
-    lines = [words.scale(metric.unit, medians).value(cell.spread.median)]
+        return f"*{formatting.state(cell)}*"
+    medians = [other.spread.median for other in queries.cells(analysis, setting, metric) if other.spread]
+    lines = [formatting.scale(metric.unit, medians).value(cell.spread.median)]
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        lines.append(words.judged(cell) + travels.mark(apart_from_direct(analysis, cell)))
+        lines.append(formatting.judged(cell) + travels.mark(apart_from_direct(analysis, cell)))
     return "<br>".join([*lines, *_notes(analysis, cell)])
 
 
-def _notes(analysis: Analysis, cell: Cell) -> list[str]:
-    found = view.place(analysis, cell.setting, cell.metric, cell.arm)
-    notes = [f"rank {words.rank(found.first, found.last)}"] if found else []
-    notes += words.remarks(cell, analysis.reference)
+def _notes(analysis: Analysis, cell: MetricCell) -> list[str]:
+    found = queries.place(analysis, cell.setting, cell.metric, cell.arm)
+    notes = [f"rank {formatting.rank(found.first, found.last)}"] if found else []
+    notes += formatting.remarks(cell, analysis.reference)
     if cell.ceiling:
-        notes.append(words.CEILINGS[cell.ceiling])
-    if moved := lengths.mark(analysis, cell):
+        notes.append(formatting.CEILINGS[cell.ceiling])
+    if moved := trial_lengths.mark(analysis, cell):
         notes.append(moved)
     return [f"<sub>{', '.join(notes)}</sub>"] if notes else []
 
@@ -106,12 +116,12 @@ def _notes(analysis: Analysis, cell: Cell) -> list[str]:
 def _firm(analysis: Analysis) -> list[str]:
     rows = [
         [_safe(text) for text in (f.metric, f.arm, f.effect, f.left_out, f.detectable, f.remarks)]
-        for f in power.firm(analysis)
+        for f in detectable_differences.firm(analysis)
     ]
     if not rows:
         return []
     head = "<details><summary>What this study could find, and how firm each estimate is</summary>"
-    return [f"{head}\n\n{_rows(power.HEAD, rows)}\n\n{power.EXPLAINED}\n\n</details>"]
+    return [f"{head}\n\n{_rows(detectable_differences.HEAD, rows)}\n\n{detectable_differences.EXPLAINED}\n\n</details>"]
 
 
 def _travels(analysis: Analysis) -> list[str]:
@@ -127,15 +137,15 @@ def _stacks(analysis: Analysis) -> list[str]:
     found = flames(analysis)
     rows = []
     for flame in found.all:
-        name = f"{_safe(flame.arm)}, {SIDES[flame.side]}{_safe(view.where(analysis, flame.setting))}"
+        name = f"{_safe(flame.arm)}, {SIDES[flame.side]}{_safe(queries.where(analysis, flame.setting))}"
         for program in flame.programs:
             shares = (program.kinds[kind] for kind in KINDS)
-            cells = [words.percent(share) if share > 0.005 else "" for share in shares]
+            cells = [formatting.percent(share) if share > 0.005 else "" for share in shares]
             link = f"[{name}]({quote(flame.file)})" if flame.drawn else name
             rows.append(
-                [link, _safe(flame.setting.workload), _safe(program.name), words.percent(program.share), *cells]
+                [link, _safe(flame.setting.workload), _safe(program.name), formatting.percent(program.share), *cells]
             )
-    said = [f"- no stacks of {_safe(words.listed(trials))}: {_safe(why)}" for why, trials in found.refused.items()]
+    said = [f"- no stacks of {_safe(formatting.listed(trials))}: {_safe(why)}" for why, trials in found.refused.items()]
     if not rows:
         return ["## Where the CPU went", "\n".join(said)] if said else []
     cost = "" if found.cost is None else f" perf itself used {found.cost:.2f} s of CPU a trial, beside the traffic."
@@ -150,7 +160,7 @@ def _stacks(analysis: Analysis) -> list[str]:
 def _costs(analysis: Analysis) -> list[str]:
     parts = []
     for cost in costs.costs(analysis):
-        parts.append(f"### {_safe(cost.setting.workload + view.where(analysis, cost.setting))}")
+        parts.append(f"### {_safe(cost.setting.workload + queries.where(analysis, cost.setting))}")
         rows = [
             [
                 f"**{_safe(arm.arm)}**",
@@ -165,8 +175,8 @@ def _costs(analysis: Analysis) -> list[str]:
     return ["## What it cost", _safe(costs.explained(analysis)), *parts] if parts else []
 
 
-def _priced(analysis: Analysis, cell: Cell) -> str:
-    effect = words.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
+def _priced(analysis: Analysis, cell: MetricCell) -> str:
+    effect = formatting.effect(cell.metric, cell.against_direct) if cell.against_direct else ""
     return "<br>".join(filter(None, (costs.value(analysis, cell), effect)))
 
 
@@ -202,8 +212,8 @@ def _time(analysis: Analysis) -> str:
     wall = analysis.wall
     if wall.wall <= 0:
         return ""
-    rows = [[name, clock(seconds), words.percent(seconds / wall.wall)] for name, seconds in wall.phases.items()]
-    rows.append(["outside of trials", clock(wall.outside), words.percent(wall.outside / wall.wall)])
+    rows = [[name, clock(seconds), formatting.percent(seconds / wall.wall)] for name, seconds in wall.phases.items()]
+    rows.append(["outside of trials", clock(wall.outside), formatting.percent(wall.outside / wall.wall)])
     return _rows(["phase", "time", "of the wall time"], rows)
 
 
@@ -216,10 +226,10 @@ def _environment(analysis: Analysis) -> str:
 
 
 def _yardsticks(analysis: Analysis) -> list[str]:
-    found = machine.yardsticks(analysis.results)
+    found = machine_facts.yardsticks(analysis.results)
     if not found:
         return []
-    inside = _rows(machine.YARDSTICKS, found)
+    inside = _rows(machine_facts.YARDSTICKS, found)
     return [f"<details><summary>Yardsticks of this machine</summary>\n\n{inside}\n\n</details>"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.report import words
+from tunnelmark.report import formatting
 
 
 def head(analysis: Analysis) -> str:
@@ -15,9 +15,9 @@ def head(analysis: Analysis) -> str:
     if not found:
         return ""
     counts = sorted({one["cores_per_node"] for one in found.values()})
-    said = [f"cores per node: {words.listed([str(count) for count in counts])}"]
+    said = [f"cores per node: {formatting.listed([str(count) for count in counts])}"]
     for name, one in found.items():
-        parts = [f"{words.listed(list(nodes))} share core {core}" for core, nodes in one["shared"].items()]
+        parts = [f"{formatting.listed(list(nodes))} share core {core}" for core, nodes in one["shared"].items()]
         said.append((f"{name}: " if len(found) > 1 else "") + ", ".join([*parts, _links(one)]))
     return f"{'; '.join(said)}.".replace("c", "C", 1)
 
@@ -44,7 +44,7 @@ def _links(one: Mapping[str, Any]) -> str:
     if one["links_apart"]:
         return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"
     beside = [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
-    return f"the links are on core {one['links'][0]}, beside {words.listed(beside)}"
+    return f"the links are on core {one['links'][0]}, beside {formatting.listed(beside)}"
 
 
 def _cores(count: int) -> str:

@@ -11,11 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from tunnelmark.analyse.arms import in_settings
-from tunnelmark.analyse.bound import apart_from_direct
+from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, Cell, Setting
+from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, graded, lengths, machine, placed, power, travels, view, words
+from tunnelmark.report import (
+    costs,
+    detectable_differences,
+    formatting,
+    graded,
+    machine_facts,
+    placed,
+    queries,
+    travels,
+    trial_lengths,
+)
 from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
@@ -37,14 +47,14 @@ _STYLES = {
 def render(analysis: Analysis) -> RenderableType:
     """The whole report; it reads well from 80 columns on."""
     plan = analysis.results.plan
-    parts: list[RenderableType] = [Text(plan.title, style="bold"), Text(machine.scope(analysis), style="dim")]
+    parts: list[RenderableType] = [Text(plan.title, style="bold"), Text(machine_facts.scope(analysis), style="dim")]
     parts += [Text(f"! {text}", style="yellow") for text in cautions(analysis)]
     parts += _travels(analysis)
     parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
-    for heading, settings in view.groups(analysis):
+    for heading, settings in queries.groups(analysis):
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
-        parts.append(Outcome(analysis, settings))
+        parts.append(OutcomeRow(analysis, settings))
     parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
@@ -56,18 +66,18 @@ def render(analysis: Analysis) -> RenderableType:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeRow:
     """Every arm by every primary metric of some settings, in as many tables one below the other as the width asks for."""
 
     analysis: Analysis
-    settings: tuple[Setting, ...]
+    settings: tuple[Scenario, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The tables, each with about as many columns as the next."""
         columns = [
-            (setting, metric) for setting in self.settings for metric in view.primary_metrics(self.analysis, setting)
+            (setting, metric) for setting in self.settings for metric in queries.primary_metrics(self.analysis, setting)
         ]
-        arms = max((len(view.label(self.analysis, summary.arm)) for summary in self.analysis.arms), default=0)
+        arms = max((len(queries.label(self.analysis, summary.arm)) for summary in self.analysis.arms), default=0)
         fit = max((min(options.max_width, _WIDEST) - arms - _BESIDE) // _COLUMN, 1)
         tables = -(-len(columns) // fit) or 1
         each = -(-len(columns) // tables)
@@ -81,7 +91,7 @@ class Outcome:
 def _table(
     analysis: Analysis,
     summaries: Sequence[ArmSummary],
-    columns: Sequence[tuple[Setting, MetricInfo]],
+    columns: Sequence[tuple[Scenario, MetricInfo]],
     *,
     beside: bool,
 ) -> Table:
@@ -96,37 +106,37 @@ def _table(
     for summary in summaries:
         good = summary.success.count == summary.success.total
         about = (
-            Text(words.success(summary.success, summary.void), style="" if good else "red"),
-            words.first_packet(summary),
+            Text(formatting.success(summary.success, summary.void), style="" if good else "red"),
+            formatting.first_packet(summary),
         )
         table.add_row(
-            Text(view.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else ""),
+            Text(queries.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else ""),
             *(about if beside else ()),
             *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
         )
     return table
 
 
-def _cell(analysis: Analysis, arm: str, setting: Setting, metric: MetricInfo) -> Text:
+def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -> Text:
     cell = analysis.cell(arm, setting, metric.name)
     if cell.spread is None:
-        return Text(words.VERDICTS[cell.verdict], style=_STYLES.get(cell.verdict, "dim"))
-    medians = [other.spread.median for other in view.cells(analysis, setting, metric) if other.spread]
+        return Text(formatting.VERDICTS[cell.verdict], style=_STYLES.get(cell.verdict, "dim"))
+    medians = [other.spread.median for other in queries.cells(analysis, setting, metric) if other.spread]
     lines = (
-        words.scale(metric.unit, medians).value(cell.spread.median)
+        formatting.scale(metric.unit, medians).value(cell.spread.median)
         + _marks(cell)
-        + (f" {lengths.SIGN}" if lengths.mark(analysis, cell) else "")
+        + (f" {trial_lengths.SIGN}" if trial_lengths.mark(analysis, cell) else "")
     )
     if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        lines += f"\n{words.judged(cell)}{travels.mark(apart_from_direct(analysis, cell))}"
-        if said := words.doubts(cell.against_direct, analysis.reference):
+        lines += f"\n{formatting.judged(cell)}{travels.mark(apart_from_direct(analysis, cell))}"
+        if said := formatting.doubts(cell.against_direct, analysis.reference):
             lines += f"\n{said}"
     if cell.unreliable:
-        lines += f"\nunreliable ({words.share(cell.success)})"
+        lines += f"\nunreliable ({formatting.share(cell.success)})"
     return Text(lines, style=_STYLES.get(cell.verdict, "default"))
 
 
-def _marks(cell: Cell) -> str:
+def _marks(cell: MetricCell) -> str:
     return {"link": " ⊤", "near the link": " ⊤", "load": " ⊤", "lab": " ⊤", None: ""}[cell.ceiling]
 
 
@@ -134,16 +144,16 @@ def _legend(analysis: Analysis) -> Text:
     cells = [cell for cell in analysis.cells if cell.metric.primary]
     reference = analysis.reference or "direct"
     said = [f"First line: the median over blocks. Second: against {reference} in the same block, with 95 % interval."]
-    if any(cell.verdict in words.SIGNS for cell in cells):
-        said.append(words.legend(cell.metric for cell in cells))
+    if any(cell.verdict in formatting.SIGNS for cell in cells):
+        said.append(formatting.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("Where blocks are too few to judge, ? stands, too.")
     if any(cell.unreliable for cell in cells):
-        said.append(f"Unreliable: fewer than {words.percent(RELIABLE)} of the trials succeeded.")
+        said.append(f"Unreliable: fewer than {formatting.percent(RELIABLE)} of the trials succeeded.")
     if any(cell.ceiling for cell in cells):
         said.append("⊤ at or near a ceiling: the link, the offered load or the generator is the limit, not the arm.")
-    if any(lengths.mark(analysis, cell) for cell in cells):
-        said.append(f"{lengths.SIGN} not stationary: the halves of the window differ by more than 10 %.")
+    if any(trial_lengths.mark(analysis, cell) for cell in cells):
+        said.append(f"{trial_lengths.SIGN} not stationary: the halves of the window differ by more than 10 %.")
     return Text(" ".join(said), style="dim")
 
 
@@ -166,7 +176,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
     for cost in costs.costs(analysis):
         if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
             continue  # too little passed for its cost to be told by the gigabyte; the other reports have the rest
-        where = view.where(analysis, cost.setting)
+        where = queries.where(analysis, cost.setting)
         parts.append(Text(f"What it cost: {cost.setting.workload}{where}", style="bold"))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
         table.add_column("arm", no_wrap=True)
@@ -180,7 +190,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
 
 
 def _capacities(analysis: Analysis) -> list[RenderableType]:
-    said = words.capacities(analysis.capacities)
+    said = formatting.capacities(analysis.capacities)
     return [Padding(Text(said, style="dim"), (0, 0, 1, 0))] if said else []
 
 
@@ -203,7 +213,7 @@ def _gates(analysis: Analysis) -> Table:
 
 
 def _power_lines(analysis: Analysis) -> list[RenderableType]:
-    return [Text(said, style="dim") for said in power.sentences(analysis)]
+    return [Text(said, style="dim") for said in detectable_differences.sentences(analysis)]
 
 
 def _time(analysis: Analysis) -> Text:

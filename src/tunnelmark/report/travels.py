@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunnelmark.analyse.anchor import Headline, anchor_of, headlines
+from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.machines import BETWEEN
-from tunnelmark.analyse.model import Analysis, Interval, Setting
+from tunnelmark.analyse.model import Analysis, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import formatting, queries
 
 APART = "≠"
 """Stands beside a ratio whose two sides are bound by different things."""
@@ -18,25 +18,25 @@ HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CP
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TravelTable:
     """One metric in one setting: a row of texts for each arm, as `HEAD` names them, and what needs a sentence."""
 
-    setting: Setting
+    setting: Scenario
     metric: MetricInfo
     rows: tuple[tuple[str, ...], ...]
     said: tuple[str, ...]
 
 
-def tables(analysis: Analysis) -> tuple[Table, ...]:
+def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
     """A table for each metric that says how much passed, how long that took, or what a delay is.
 
     A delay that the table of all arms tells as what it adds to direct's, and nothing else of it, has none.
     """
-    by: dict[tuple[Setting, str], list[Headline]] = {}
+    by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):
         by.setdefault((one.setting, one.metric.name), []).append(one)
     return tuple(
-        Table(each[0].setting, each[0].metric, tuple(_row(analysis, one) for one in each), _said(analysis, each))
+        TravelTable(each[0].setting, each[0].metric, tuple(_row(analysis, one) for one in each), _said(analysis, each))
         for each in by.values()
         if any(one.bound or one.multiple or (one.added and each[0].metric.compare == "ratio") for one in each)
     )
@@ -66,7 +66,7 @@ def mark(said: str) -> str:
 
 def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
     cell = analysis.cell(one.arm, one.setting, one.metric.name)
-    share = words.effect(one.metric, cell.against_direct) + mark(one.apart) if cell.against_direct else ""
+    share = formatting.effect(one.metric, cell.against_direct) + mark(one.apart) if cell.against_direct else ""
     multiple = one.multiple
     first, machine = share, ""
     if one.first == "added" and one.added is not None:
@@ -93,7 +93,7 @@ def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
         for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
             if text:
                 arms.setdefault(text, []).append(one.arm)
-    return tuple(f"{APART} {words.listed(names)}: {text}." for text, names in arms.items())
+    return tuple(f"{APART} {formatting.listed(names)}: {text}." for text, names in arms.items())
 
 
 def times(estimate: float, interval: Interval | None) -> str:
@@ -103,20 +103,20 @@ def times(estimate: float, interval: Interval | None) -> str:
 
 def _added(estimate: float, interval: Interval | None) -> str:
     sign = "+" if estimate > 0 else ""
-    text = words.with_unit(f"{sign}{words.number(estimate)}", "µs")
-    return text + (f" [{words.number(interval.low)} to {words.number(interval.high)}]" if interval else "")
+    text = formatting.with_unit(f"{sign}{formatting.number(estimate)}", "µs")
+    return text + (f" [{formatting.number(interval.low)} to {formatting.number(interval.high)}]" if interval else "")
 
 
 def _cpu(one: Headline) -> str:
-    told = ["?" if value is None else words.number(value) for value in one.cpu]
+    told = ["?" if value is None else formatting.number(value) for value in one.cpu]
     return "" if told == ["?", "?"] else " + ".join(told)
 
 
 def _two(value: float) -> str:
     """Two digits behind the point, or three that count where it is less than a tenth."""
-    return words.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
+    return formatting.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
 
 
-def titled(analysis: Analysis, table: Table) -> str:
+def titled(analysis: Analysis, table: TravelTable) -> str:
     """What a table is about."""
-    return f"{table.metric.title}{view.where(analysis, table.setting)}"
+    return f"{table.metric.title}{queries.where(analysis, table.setting)}"

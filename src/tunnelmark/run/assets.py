@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import folders
-from tunnelmark.lab.programs import find, path_of
+from tunnelmark.host import paths
+from tunnelmark.host.programs import find, path_of
 from tunnelmark.workloads.base import Asset
 
 _TOLD = 2000  # characters of what a failed command printed
@@ -22,7 +22,7 @@ _TOLD = 2000  # characters of what a failed command printed
 def folder_of(asset: Asset) -> Path:
     """Where an asset stands or would stand; its name holds a hash of how it is made, so that a changed one is made anew."""
     recipe = repr((asset.commands, sorted(asset.files.items())))
-    return folders.cache("assets", f"{asset.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}")
+    return paths.cache("assets", f"{asset.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}")
 
 
 def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:

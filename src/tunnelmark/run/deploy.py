@@ -7,21 +7,21 @@ from contextlib import asynccontextmanager
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
-from tunnelmark.lab.lab import Lab
-from tunnelmark.lab.programs import path_of
-from tunnelmark.run.crew import BESIDE, plain
-from tunnelmark.run.tunnel import DESK, FOLDER, Tunnel
+from tunnelmark.host.programs import path_of
+from tunnelmark.lab.client import Lab
+from tunnelmark.run.supervisor import BESIDE, plain
+from tunnelmark.run.tunnel import DESK, FOLDER, RunningDeployment
 from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Driver, Host, Mesh, Options
+from tunnelmark.vpns.base import Driver, Mesh, MeshNode, Options
 
-__all__ = ["DESK", "FOLDER", "Tunnel", "deploy", "log_end", "mesh_of", "plain", "prepare"]
+__all__ = ["DESK", "FOLDER", "RunningDeployment", "deploy", "log_end", "mesh_of", "plain", "prepare"]
 
 
 def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
     """The lab's nodes as a driver sees them, with underlay addresses of one kind."""
     overlay = IPv4Network(base.OVERLAY)
     hosts = tuple(
-        Host(
+        MeshNode(
             name,
             lab.address6(name) if ipv6 else lab.address(name),
             FOLDER,
@@ -41,7 +41,7 @@ def prepare(
     normalised: bool = False,
     ipv6: bool = False,
     logs_are: str = BESIDE,
-) -> Tunnel:
+) -> RunningDeployment:
     """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder.
 
     `logs_are` says in words where somebody finds them once it has failed.
@@ -49,7 +49,7 @@ def prepare(
     part = driver.part(options)
     path = path_of(part.peer, part.strict)
     deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
-    return Tunnel(lab, deployment, logs, path=path, normalised=normalised, logs_are=logs_are)
+    return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, logs_are=logs_are)
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def deploy(
     ready_timeout: float,
     normalised: bool = False,
     ipv6: bool = False,
-) -> AsyncIterator[Tunnel]:
+) -> AsyncIterator[RunningDeployment]:
     """A VPN on all nodes of a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(lab, driver, options, logs, normalised=normalised, ipv6=ipv6)

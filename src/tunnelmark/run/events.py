@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab.lab import Lab
-from tunnelmark.run.tunnel import Tunnel
+from tunnelmark.lab.client import Lab
+from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
 from tunnelmark.workloads.base import Event
 
@@ -26,7 +26,7 @@ _HINT = "the event could not be done as asked; the link may have lost its interf
 _Address = IPv4Interface | IPv6Interface
 
 
-async def happen(lab: Lab, tunnel: Tunnel, events: Sequence[Event], file: Path) -> None:
+async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], file: Path) -> None:
     """Do each event at its time from now on, and append to the file what was done and when.
 
     A line is a JSON object: `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every
@@ -58,7 +58,7 @@ class _Hand:
     """Does events. By node, as commands of ip(8): what brings its link back (`kept`), and its new addresses (`moves`)."""
 
     lab: Lab
-    tunnel: Tunnel
+    tunnel: RunningDeployment
     kept: dict[str, list[str]] = field(default_factory=dict)
     moves: dict[str, list[str]] = field(default_factory=dict)
 

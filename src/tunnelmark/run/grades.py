@@ -29,7 +29,7 @@ They are not the lab's, and each node has a core or less; beyond that, blocks st
 """
 
 _TAILS = {"uniform": 0.98, "normal": 2.33, "pareto": 4.3, "paretonormal": 3.6}
-"""The 99th percentile of a jitter, in multiples of its size beyond the mean (`analyse.linkmodel.quantile`)."""
+"""The 99th percentile of a jitter, in multiples of its size beyond the mean (`analyse.link.simulation.quantile`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class GradeBound:
     """Up to `good` a figure leaves a metric good, beyond `void` it makes it void; infinity: never."""
 
     good: float
@@ -98,38 +98,38 @@ def others(host: Mapping[str, float]) -> float:
     return host.get("other_cpu", 0.0) + host.get("steal", 0.0)
 
 
-def bounds(feels: Feels, profile: Profile) -> Mapping[str, Bound]:
+def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
     """What of an attempt (fields of `Met`) a metric that feels so is held against, with its bounds on this profile."""
     never = float("inf")
     if feels == "counts":
         return {}
     ways = (profile.forward, profile.back)
-    found = {"others": Bound(QUIET, never)}
+    found = {"others": GradeBound(QUIET, never)}
     match feels:
         case "transfer":
             # The sender feels lateness as a longer round trip. One packet in a hundred late by half a round trip left
             # 96 to 98 % of the goodput at 3 ms and all of it at 16 ms; by three round trips 91 %; a link that a rate bounds
             # feels less (99 % by two). A pause of the whole machine costs no more than its share of the time.
             trip = sum(float(way.delay or 0.0) for way in ways)
-            found["late_p50"] = Bound(max(2e-4, 0.05 * trip), max(2e-3, 0.5 * trip))
-            found["late_p99"] = Bound(max(1e-3, 0.5 * trip), max(1e-2, 5.0 * trip))
-            found["pause_share"] = Bound(0.05, 0.2)
+            found["late_p50"] = GradeBound(max(2e-4, 0.05 * trip), max(2e-3, 0.5 * trip))
+            found["late_p99"] = GradeBound(max(1e-3, 0.5 * trip), max(1e-2, 5.0 * trip))
+            found["pause_share"] = GradeBound(0.05, 0.2)
         case "delay":
             # Half of the packets are that late or more, so it is part of the median as it stands.
             middle = min(float(way.delay or 0.0) for way in ways)
-            found["late_p50"] = Bound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
-            found["pause_share"] = Bound(0.05, 0.2)
+            found["late_p50"] = GradeBound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
+            found["pause_share"] = GradeBound(0.05, 0.2)
         case "tail":
             # One in a hundred is that late: it moves the 99th percentile by as much at the worst, and by less where jitter
             # makes that percentile. A pause that takes half of a hundredth of the time is half of that percentile.
             high = min(_p99(way) for way in ways)
-            found["late_p99"] = Bound(max(1e-4, 0.05 * high), max(1e-3, 0.2 * high))
-            found["pause_share"] = Bound(0.005, 0.05)
+            found["late_p99"] = GradeBound(max(1e-4, 0.05 * high), max(1e-3, 0.2 * high))
+            found["pause_share"] = GradeBound(0.005, 0.05)
         case "longest":
             # A single packet decides. What is looked for here is tenths of seconds to seconds (an outage, a stall).
-            found["late_max"] = found["pause_longest"] = Bound(0.02, 0.25)
+            found["late_max"] = found["pause_longest"] = GradeBound(0.02, 0.25)
         case "processor":
-            found["pause_share"] = Bound(0.05, never)
+            found["pause_share"] = GradeBound(0.05, never)
     return found
 
 
@@ -182,7 +182,7 @@ def _p99(way: Direction) -> float:
     return delay if way.jitter is None else delay + _TAILS[way.jitter.distribution] * float(way.jitter.size)
 
 
-def _cause(what: str, seen: Met, bound: Bound) -> str:
+def _cause(what: str, seen: Met, bound: GradeBound) -> str:
     value = getattr(seen, what)
     limits = f"good up to {_ms(bound.good)}" + (f", void beyond {_ms(bound.void)}" if value > bound.void else "")
     match what:

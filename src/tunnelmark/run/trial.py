@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
-from tunnelmark.lab import lateness
-from tunnelmark.lab.congestion import CUBIC
-from tunnelmark.lab.lab import Keeper, Lab
+from tunnelmark.lab import emulator_health
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.linux.congestion import CUBIC
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.plan.model import Trial
-from tunnelmark.run import grades, machine
+from tunnelmark.run import grades, interference
 from tunnelmark.run.assets import folder_of
+from tunnelmark.run.attempt import PHASES, Attempt, Failure, LinkCounts
+from tunnelmark.run.collection import Collection, shifted
+from tunnelmark.run.collectors.base import Collector, CollectorContext
 from tunnelmark.run.deploy import log_end
 from tunnelmark.run.deploy import prepare as deployed
-from tunnelmark.run.outcome import PHASES, Attempt, Counted, Failure
-from tunnelmark.run.traffic import Stage
-from tunnelmark.run.watch.base import Scene, Watcher
-from tunnelmark.run.watching import Watching, shifted
+from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.workloads.base import Endpoints, Sample, Workload
 
@@ -52,7 +52,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TrialSpec:
     """What a trial is made with: the driver and workload it names, their options, and the machine's limits."""
 
     driver: Driver
@@ -61,18 +61,18 @@ class Parts:
     use_options: Options
     ready_timeout: float
     socket_buffer: int
-    watchers: tuple[Watcher, ...] = ()
+    watchers: tuple[Collector, ...] = ()
     alone: bool = False  # on a machine where only the lab runs: what threads of the kernel do is done for the lab
     link_seed: int = 0  # what emulated links do to packets is the same for all arms of a block
 
 
-class Prepared:
+class PreparedTrial:
     """A trial whose lab and deployment stand, to be measured now or when others have been.
 
     Made by `prepare`; `measure` gives the attempt, whatever has failed since.
     """
 
-    def __init__(self, keeper: Keeper, trial: Trial, parts: Parts, raw: Path, number: int) -> None:
+    def __init__(self, keeper: LabClient, trial: Trial, parts: TrialSpec, raw: Path, number: int) -> None:
         self._keeper = keeper
         self._number = number
         self._trial = trial
@@ -130,7 +130,7 @@ class Prepared:
             assert self._lab is not None and self._settling is not None
             await self._settling
             self._clock.lap("settle")
-            scene = Scene(self._lab, self._tunnel, source, target, self._raw)
+            scene = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
             self._found["samples"] = await _measure(scene, self._parts, self._clock, self._found)
         except (TrialError, LabError) as error:
             await self._keeper.check()
@@ -169,14 +169,16 @@ def _seen(ended: asyncio.Future[None]) -> None:
         ended.exception()
 
 
-async def prepare(keeper: Keeper, trial: Trial, parts: Parts, raw: Path, number: int = 1) -> Prepared:
+async def prepare(keeper: LabClient, trial: Trial, parts: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
     """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
-    prepared = Prepared(keeper, trial, parts, raw, number)
+    prepared = PreparedTrial(keeper, trial, parts, raw, number)
     await prepared.prepare()
     return prepared
 
 
-async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, Any]) -> tuple[Sample, ...]:
+async def _measure(
+    scene: CollectorContext, parts: TrialSpec, clock: Clock, found: dict[str, Any]
+) -> tuple[Sample, ...]:
     lab, tunnel, raw, source, target = scene.lab, scene.tunnel, scene.raw, scene.source, scene.target
     wanted = str(getattr(parts.use_options, "congestion_control", CUBIC))
     await _gate_tunnel_sockets(lab)
@@ -191,29 +193,29 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
         {asset.name: folder_of(asset) for asset in parts.workload.assets_with(parts.use_options)},
     )
     traffic = parts.workload.traffic(endpoints, parts.use_options)
-    stage = Stage(lab, tunnel, traffic, raw, parts.workload.peer)
-    watching = Watching(scene, parts.watchers)
+    stage = WorkloadRunner(lab, tunnel, traffic, raw, parts.workload.peer)
+    watching = Collection(scene, parts.watchers)
     found["notes"], found["limits"] = watching.notes, watching.limits
     await tunnel.unless_dead(stage.serve())
     clock.lap("server")
-    before = machine.glance(lab.cpu_seconds())
+    before = interference.glance(lab.cpu_seconds())
     await watching.begin()
     try:
         await lab.zero()
-        before = machine.glance(lab.cpu_seconds())
+        before = interference.glance(lab.cpu_seconds())
         clock.lap("server")
         await tunnel.unless_dead(stage.drive())
     finally:
         spent = clock.lap("collect")
-        after = machine.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
+        after = interference.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
         watched = await watching.end()
         stood_still = await lab.stood_still(before.time, after.time)
-        found["host"] = machine.between(before, after, alone=parts.alone) | stood_still
+        found["host"] = interference.between(before, after, alone=parts.alone) | stood_still
         clock.lap("collect")
     await tunnel.unless_dead(stage.finish())
     clock.lap("collect")
     reports = await lab.link_reports()
-    found["counted"] = Counted.of(reports)
+    found["counted"] = LinkCounts.of(reports)
     _gate_link(reports)
     found["graded"] = graded = grades.graded(
         parts.workload.metrics_with(parts.use_options), lab.profile, grades.met(reports, found["host"])
@@ -235,7 +237,7 @@ async def _measure(scene: Scene, parts: Parts, clock: Clock, found: dict[str, An
     return (*reading.samples, *watched)
 
 
-def _has_result(parts: Parts, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
+def _has_result(parts: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
     """WorkloadFailed if what the workload leaves to watchers was not seen."""
     own = {metric.name for metric in parts.workload.metrics_with(parts.use_options) if metric.primary}
     promised = {metric.name for watcher in parts.watchers for metric in watcher.metrics}
@@ -258,7 +260,7 @@ async def _gate_tunnel_sockets(lab: Lab) -> None:
 
 def _gate_link(reports: list[dict[str, Any]]) -> None:
     """Void the trial if packets were lost that no profile asked for: no metric can be used then."""
-    if (said := lateness.trouble(reports)) is not None:
+    if (said := emulator_health.trouble(reports)) is not None:
         raise TrialVoid(said, hint=_LATE)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
-from tunnelmark.lab.lab import Lab
-from tunnelmark.lab.programs import path_of
-from tunnelmark.run import interfaces
-from tunnelmark.run.crew import BESIDE, PAUSE, Crew, together
-from tunnelmark.run.interfaces import Interfaces
+from tunnelmark.host.programs import path_of
+from tunnelmark.lab.client import Lab
+from tunnelmark.run import overlay_interfaces
+from tunnelmark.run.overlay_interfaces import Interfaces
+from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor, together
 from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Command, Daemon, Deployment, Hand, Holds, Settled, Step
+from tunnelmark.vpns.base import Command, CommandSucceeds, Converged, CopyFile, Daemon, Deployment, Step
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 FOLDER = PurePosixPath("/run/tunnelmark")
@@ -43,7 +43,7 @@ _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit &&
 _Result = TypeVar("_Result")
 
 
-class Tunnel:
+class RunningDeployment:
     """A deployment that is up: where its overlay is, how long that took, and its daemons.
 
     `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
@@ -63,11 +63,11 @@ class Tunnel:
         self._lab = lab
         self._deployment = deployment
         self._env = {"PATH": path or path_of()}
-        self._crew = Crew(lab, logs, self._env, logs_are)
+        self._crew = DaemonSupervisor(lab, logs, self._env, logs_are)
         self._logs_are = logs_are
         self._normalised = normalised
         self.encrypted = deployment.encrypted
-        interfaces.check(deployment)
+        overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
         self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}
@@ -179,8 +179,8 @@ class Tunnel:
             self._command(Command(node, ("ip", "link", "set", "dev", self.interface[node], *wanted))) for node in nodes
         )
 
-    async def _settled(self, one: Settled | Holds, deadline: float) -> None:
-        if isinstance(one, Holds):
+    async def _settled(self, one: Converged | CommandSucceeds, deadline: float) -> None:
+        if isinstance(one, CommandSucceeds):
             await self._holds(one, deadline)
             return
         process, log = self._crew.process(one.node, one.daemon), self._crew.log(one.node, one.daemon)
@@ -196,7 +196,7 @@ class Tunnel:
             hint=f"the end of its log says what it waits for; {_MORE_TIME}",
         )
 
-    async def _holds(self, one: Holds, deadline: float) -> None:
+    async def _holds(self, one: CommandSucceeds, deadline: float) -> None:
         done = None
         while time.monotonic() < deadline:
             done = await self._lab.nodes[one.node].run(one.argv, timeout=_STEP_TIMEOUT, env=self._env)
@@ -219,12 +219,12 @@ class Tunnel:
                 await self.unless_dead(self._command(step))
             case Daemon():
                 await self._crew.start(step, patience)
-            case Hand():
+            case CopyFile():
                 await self.unless_dead(self._hand(step, patience))
-            case Holds():
+            case CommandSucceeds():
                 await self.unless_dead(self._holds(step, time.monotonic() + patience))
 
-    async def _hand(self, step: Hand, patience: float) -> None:
+    async def _hand(self, step: CopyFile, patience: float) -> None:
         source = self._lab.nodes[step.source]
         try:
             await source.until({"kind": "file", "path": str(step.path)}, patience)

@@ -15,8 +15,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     Step,
@@ -54,7 +54,7 @@ def features(*, mtu: Fact, datapath: Fact, licence: Fact) -> Features:
     )
 
 
-class MtuOptions(Options):
+class WgOptions(Options):
     """`mtu` of the overlay interface in bytes; None leaves it as shipped."""
 
     mtu: int | None = Field(default=None, ge=576, le=65535)
@@ -70,7 +70,7 @@ def public(key: X25519PrivateKey) -> str:
     return b64encode(key.public_key().public_bytes_raw()).decode()
 
 
-def config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
+def config(mesh: Mesh, host: MeshNode, keys: dict[str, X25519PrivateKey]) -> str:
     """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
     text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {PORT}\n"
     for peer in mesh.others(host):
@@ -79,7 +79,7 @@ def config(mesh: Mesh, host: Host, keys: dict[str, X25519PrivateKey]) -> str:
     return text
 
 
-def full_mesh(mesh: Mesh, begin: Callable[[Host], Step], mtu: int | None) -> Deployment:
+def full_mesh(mesh: Mesh, begin: Callable[[MeshNode], Step], mtu: int | None) -> Deployment:
     """Every node peers with every other; `begin` makes a node's interface, by a daemon or by a command.
 
     Interfaces go up last, when all of them know their keys: a handshake that reaches a node without keys is lost, and

@@ -1,7 +1,7 @@
 """The anchor: a tunnel of our own that does the least a user-space VPN must. It is a yardstick and no VPN.
 
 `crates/anchor` has the program: one thread, a TUN device, UDP, one packet a system call, ChaCha20-Poly1305 or nothing.
-What the processor bounds is told as a multiple of it (`analyse.anchor`).
+What the processor bounds is told as a multiple of it (`analyse.anchor_multiples`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Interface,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
 )
@@ -42,7 +42,7 @@ class AnchorOptions(Options):
     receive_buffer: int | None = Field(default=None, ge=1, le=1 << 30)
 
 
-def _config(mesh: Mesh, host: Host, keys: dict[tuple[str, str], str], options: AnchorOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, keys: dict[tuple[str, str], str], options: AnchorOptions) -> str:
     number = {other.name: place for place, other in enumerate(mesh.hosts)}
     peers = []
     for other in mesh.others(host):
@@ -67,7 +67,7 @@ def _config(mesh: Mesh, host: Host, keys: dict[tuple[str, str], str], options: A
     )
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "anchor", ("tunnelmark-anchor", str(host.dir / "anchor.json")), Interface(INTERFACE))
 
 

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
-from tunnelmark.lab.programs import Part
+from tunnelmark.host.programs import Requirement
 from tunnelmark.vpns.features import Fact, Features
 
 __all__ = ["Fact", "Features"]  # a driver finds all it needs here
@@ -25,7 +25,7 @@ OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us cho
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class MeshNode:
     """A node as a driver sees it: its name, underlay address, and a folder of its own.
 
     `dir` is an empty folder on the node that nobody else uses and that ends with the node.
@@ -46,23 +46,23 @@ class Host:
 class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one."""
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[MeshNode, ...]
     desk: PurePosixPath  # the operator's desk: a folder without a network, for CAs and certificates
 
     @property
-    def hub(self) -> Host:
+    def hub(self) -> MeshNode:
         return self.hosts[0]
 
     @property
-    def spokes(self) -> tuple[Host, ...]:
+    def spokes(self) -> tuple[MeshNode, ...]:
         return self.hosts[1:]
 
     @property
-    def relay(self) -> Host:
+    def relay(self) -> MeshNode:
         """Where a relay stands that serves the others: between the first and the last node, if there is one."""
         return self.hosts[1] if len(self.hosts) > 2 else self.hub
 
-    def others(self, host: Host) -> tuple[Host, ...]:
+    def others(self, host: MeshNode) -> tuple[MeshNode, ...]:
         return tuple(other for other in self.hosts if other != host)
 
 
@@ -95,13 +95,13 @@ class UnixSocket:
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class LogMatch:
     """True as soon as the daemon's log holds a match of `pattern` (a regular expression, MULTILINE); of its own daemon only."""
 
     pattern: str
 
 
-Condition = UdpPort | TcpPort | Interface | UnixSocket | Says
+Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class CopyFile:
     """A text file that one node's steps made is handed to another: an invitation, a key, an address.
 
     It waits for the file. Whatever the operator would carry from machine to machine is carried like this.
@@ -178,7 +178,7 @@ def interface_fault(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Converged:
     """How a daemon shows that the path it uses now is the one it will keep.
 
     Its log is looked at until `pattern` (a regular expression, MULTILINE) is found `count` times in
@@ -193,7 +193,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class CommandSucceeds:
     """A command of the VPN's own that ends with 0 once something is true: it is asked again and again until then.
 
     As `settled` it says that the path is the one that will be kept; as a step it holds the next phase up until then.
@@ -204,7 +204,7 @@ class Holds:
     argv: tuple[str, ...]
 
 
-Step = Command | Daemon | Hand | Holds
+Step = Command | Daemon | CopyFile | CommandSucceeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class Deployment:
     desk: tuple[tuple[str, ...], ...] = ()
     files: tuple[File, ...] = ()
     phases: tuple[tuple[Step, ...], ...] = ()
-    settled: tuple[Settled | Holds, ...] = ()
+    settled: tuple[Converged | CommandSucceeds, ...] = ()
     encrypted: bool = True
     relayed: bool = False
 
@@ -281,7 +281,7 @@ class Driver:
     builds: Mapping[str, Build] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     ipv6: bool = False  # whether it can use an IPv6 underlay
-    kernel: tuple[str, ...] = ()  # what the kernel must have, by the names of `lab.probes`
+    kernel: tuple[str, ...] = ()  # what the kernel must have, by the names of `host.kernel_features`
 
     def start_of(self, nodes: int) -> float:
         """`starting`, in seconds, for a mesh of so many nodes."""
@@ -292,11 +292,11 @@ class Driver:
         usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.peer)
         return self.builds.get(_chosen(options), usual)
 
-    def part(self, options: Options) -> Part:
+    def part(self, options: Options) -> Requirement:
         """What must be installed for it; a further build's own version is the only one that will do."""
         build, chosen = self.build(options), _chosen(options)
         named = chosen in self.builds
-        return Part(
+        return Requirement(
             f"{self.name} {chosen}" if named else self.name,
             build.programs,
             build.packages,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Host, Mesh, Options
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode, Options
 
 
-class BoringTunOptions(_wg.MtuOptions):
+class BoringTunOptions(_wg.WgOptions):
     """`threads`: how many handle packets; None is 4, as shipped."""
 
     threads: int | None = Field(default=None, ge=1, le=256)
@@ -19,7 +19,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     assert isinstance(options, BoringTunOptions)
     threads = () if options.threads is None else ("--threads", str(options.threads))
 
-    def daemon(host: Host) -> Daemon:
+    def daemon(host: MeshNode) -> Daemon:
         # It would become the user that called sudo, as whom it may not set up the interface again.
         argv = ("boringtun-cli", "--foreground", "--disable-drop-privileges", *threads, _wg.INTERFACE)
         return Daemon(host.name, "boringtun", argv, ready=_wg.SOCKET)

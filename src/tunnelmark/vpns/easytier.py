@@ -8,18 +8,18 @@ from signal import SIGUSR1
 from typing import Literal
 
 from tunnelmark.vpns.base import (
+    Converged,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Host,
+    LogMatch,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
-    Says,
-    Settled,
 )
 
 INTERFACE = "easytier0"
@@ -35,11 +35,11 @@ class EasyTierOptions(Options):
     relay: bool = False
 
 
-def _url(host: Host, options: EasyTierOptions) -> str:
+def _url(host: MeshNode, options: EasyTierOptions) -> str:
     return f"{options.transport}://{host.endpoint(PORTS[options.transport])}"
 
 
-def _config(mesh: Mesh, host: Host, secret: str, options: EasyTierOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, secret: str, options: EasyTierOptions) -> str:
     """A node's configuration; whatever is not said here keeps the core's own value."""
     middle = mesh.relay if options.relay else mesh.hub
     return json.dumps(
@@ -60,8 +60,8 @@ def _config(mesh: Mesh, host: Host, secret: str, options: EasyTierOptions) -> st
     )
 
 
-def _daemon(host: Host) -> Daemon:
-    return Daemon(host.name, "easytier", ("easytier", str(host.dir / "easytier.json")), ready=Says("^ready$"))
+def _daemon(host: MeshNode) -> Daemon:
+    return Daemon(host.name, "easytier", ("easytier", str(host.dir / "easytier.json")), ready=LogMatch("^ready$"))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
@@ -80,7 +80,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             File(host.name, host.dir / "easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts
         ),
         phases=((_daemon(middle),), tuple(_daemon(host) for host in mesh.others(middle))),
-        settled=tuple(Settled(host.name, "easytier", SIGUSR1, DIRECT, others) for host in direct),
+        settled=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, others) for host in direct),
         relayed=options.relay,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Mesh, MeshNode, Options, Overlay
 
 INTERFACE = "edgevpn0"  # as shipped
 
@@ -10,7 +10,7 @@ INTERFACE = "edgevpn0"  # as shipped
 PORT = 4001  # libp2p's usual one
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     """It listens on TCP only: its QUIC (quic-go 0.49) panics when it is built by Go 1.25 or later."""
     listen = f"/ip4/{host.underlay}/tcp/{PORT}"
     argv = ("edgevpn", "--config", str(host.dir / "edgevpn.yaml"), "--address", str(host.overlay))

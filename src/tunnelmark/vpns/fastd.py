@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, UdpPort
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Mesh,
+    MeshNode,
+    Options,
+    Overlay,
+    UdpPort,
+)
 
 INTERFACE = "fastd0"
 PORT = 10000  # there is no usual one; the manual's examples have it
@@ -21,7 +33,7 @@ class FastdOptions(Options):
     method: Literal["salsa2012+umac", "null"] = "salsa2012+umac"
 
 
-def _config(mesh: Mesh, host: Host, options: FastdOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, options: FastdOptions) -> str:
     """A node's configuration. Its mode is TAP, as shipped, for with TUN it can have one peer only.
 
     One of two peers names the other's address. Where both do and start together, each drops what the other sends.
@@ -40,7 +52,7 @@ def _config(mesh: Mesh, host: Host, options: FastdOptions) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _files(mesh: Mesh, host: Host, options: FastdOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, options: FastdOptions) -> list[File]:
     return [
         File(host.name, host.dir / "fastd.conf", _config(mesh, host, options)),
         File(host.name, host.dir / "own.secret", from_desk=f"{host.name}.secret"),
@@ -48,7 +60,7 @@ def _files(mesh: Mesh, host: Host, options: FastdOptions) -> list[File]:
     ]
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "fastd", ("fastd", "--config", str(host.dir / "fastd.conf")), ready=UdpPort(PORT))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Host, Mesh, Options
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode, Options
 
 
-class GotaTunOptions(_wg.MtuOptions):
+class GotaTunOptions(_wg.WgOptions):
     """`threads`: how many run its tasks; None is one a core, as shipped."""
 
     threads: int | None = Field(default=None, ge=1, le=256)
@@ -20,7 +20,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     # It has no flag for this; its runtime reads the variable (tokio: runtime::Builder::worker_threads).
     env = {} if options.threads is None else {"TOKIO_WORKER_THREADS": str(options.threads)}
 
-    def daemon(host: Host) -> Daemon:
+    def daemon(host: MeshNode) -> Daemon:
         # A socket that an earlier one left behind accepts nobody, so that it does not count as ready.
         argv = ("gotatun", "--foreground", "--disable-drop-privileges", _wg.INTERFACE)
         return Daemon(host.name, "gotatun", argv, ready=_wg.SOCKET, env=env)

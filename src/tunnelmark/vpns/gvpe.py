@@ -12,9 +12,9 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Interface,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -39,7 +39,7 @@ def _config(mesh: Mesh, options: GvpeOptions) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _files(mesh: Mesh, host: Host, options: GvpeOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
     up = f"#!/bin/sh\nip address add {host.overlay} dev $IFNAME && exec ip link set $IFNAME up\n"
     return [
         File(host.name, host.dir / "gvpe.conf", _config(mesh, options)),

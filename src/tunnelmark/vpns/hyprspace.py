@@ -13,8 +13,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -48,7 +48,7 @@ def peer_id(key: Ed25519PrivateKey) -> str:
     return _base58(b"\x00\x24\x08\x01\x12\x20" + _public(key))
 
 
-def _config(mesh: Mesh, host: Host, keys: dict[str, Ed25519PrivateKey]) -> str:
+def _config(mesh: Mesh, host: MeshNode, keys: dict[str, Ed25519PrivateKey]) -> str:
     hub = f"/ip4/{mesh.hub.underlay}/tcp/{PORT}/p2p/{peer_id(keys[mesh.hub.name])}"
     return json.dumps(
         {
@@ -61,7 +61,7 @@ def _config(mesh: Mesh, host: Host, keys: dict[str, Ed25519PrivateKey]) -> str:
     )
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     argv = ("hyprspace", "up", "-i", INTERFACE, "-c", str(host.dir / "hyprspace.json"))
     return Daemon(host.name, "hyprspace", argv, ready=TcpPort(PORT))
 

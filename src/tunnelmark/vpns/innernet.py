@@ -10,18 +10,18 @@ from pathlib import PurePosixPath
 from tunnelmark.vpns import _wg
 from tunnelmark.vpns.base import (
     Command,
+    CopyFile,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Hand,
-    Host,
+    LogMatch,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
-    Says,
     TcpPort,
     UnixSocket,
 )
@@ -30,15 +30,15 @@ NETWORK = "inner0"  # innernet's name of the network is the interface's
 PORT = 51820
 OVERLAY = IPv4Network("10.60.0.0/16")  # its first address is the server's
 MEMBERS = IPv4Network("10.60.1.0/24")  # those that see each other; it may not contain the server
-LEARNT = Says(r"NAT traversal candidates")  # said once it has asked the server for the others
+LEARNT = LogMatch(r"NAT traversal candidates")  # said once it has asked the server for the others
 SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{NETWORK}.sock"))
 
 
-def _address(mesh: Mesh, host: Host) -> IPv4Address:
+def _address(mesh: Mesh, host: MeshNode) -> IPv4Address:
     return OVERLAY[1] if host == mesh.hub else MEMBERS[mesh.hosts.index(host)]
 
 
-def _innernet(program: str, host: Host, *words: str) -> tuple[str, ...]:
+def _innernet(program: str, host: MeshNode, *words: str) -> tuple[str, ...]:
     """A call of one of its programs, whose configuration and data stand in the host's folder."""
     return (program, "-c", str(host.dir / "etc"), "-d", str(host.dir / "data"), *words)
 
@@ -63,11 +63,11 @@ def _setup(mesh: Mesh) -> str:
     return "\n".join(["set -e", *lines, f": > {done}"]) + "\n"
 
 
-def _invitation(at: Host, spoke: Host) -> PurePosixPath:
+def _invitation(at: MeshNode, spoke: MeshNode) -> PurePosixPath:
     return at.dir / f"{spoke.name}.toml"
 
 
-def _join(spoke: Host) -> Command:
+def _join(spoke: MeshNode) -> Command:
     """Redeem the invitation, unless that was done before the node was started again."""
     words = ("--backend", "userspace", "install", str(_invitation(spoke, spoke)), "--default-name", "--delete-invite")
     once = 'test -e "$0" || exec "$@"'
@@ -92,7 +92,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             (*go, Command(hub.name, ("sh", str(hub.dir / "setup.sh")))),
             (
                 Daemon(hub.name, "innernet-server", serve, ready=TcpPort(PORT), control=True),
-                *(Hand(hub.name, _invitation(hub, one), one.name, _invitation(one, one)) for one in mesh.spokes),
+                *(CopyFile(hub.name, _invitation(hub, one), one.name, _invitation(one, one)) for one in mesh.spokes),
             ),
             tuple(_join(spoke) for spoke in mesh.spokes),
             *((Daemon(one.name, "innernet", _innernet("innernet", one, *up), ready=LEARNT),) for one in mesh.spokes),

@@ -11,8 +11,8 @@ from tunnelmark.vpns.base import (
     Driver,
     Fact,
     Features,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -32,7 +32,7 @@ class MyceliumOptions(Options):
     transport: Literal["tcp", "quic"] = "tcp"
 
 
-def _daemon(mesh: Mesh, host: Host, transport: str) -> Daemon:
+def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
     peers = [f"{transport}://{other.endpoint(PORT)}" for other in mesh.hosts[: mesh.hosts.index(host)]]
     argv = ["mycelium", "-k", str(host.dir / "key.bin"), "--tun-name", INTERFACE, "--disable-peer-discovery"]
     return Daemon(host.name, "mycelium", (*argv, *(["--peers", *peers] if peers else [])), ready=TcpPort(PORT))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import secrets
 
 from tunnelmark.vpns.base import (
+    CommandSucceeds,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Holds,
-    Host,
+    LogMatch,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
-    Says,
     Step,
     UdpPort,
 )
@@ -24,17 +24,17 @@ from tunnelmark.vpns.base import (
 INTERFACE = "n2n0"
 PORT = 7654  # of the supernode, in all of the makers' examples
 EDGE_PORT = 7655
-REGISTERED = Says("Received REGISTER_ACK")
+REGISTERED = LogMatch("Received REGISTER_ACK")
 EDGE = 'N2N_KEY=$(cat "$0") && export N2N_KEY && exec edge "$@"'
 """Starts an edge with its key from a file, for in its command line everybody could read it."""
 
 
-def _mac(mesh: Mesh, host: Host) -> str:
+def _mac(mesh: Mesh, host: MeshNode) -> str:
     """A fixed address for each edge, "highly recommended" by edge(8): else peers keep the one before a restart."""
     return f"02:60:00:00:00:{mesh.hosts.index(host) + 1:02x}"
 
 
-def _edge(mesh: Mesh, host: Host) -> Daemon:
+def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
     # -p: an edge that starts again on another port is not found by its peers (edge(8) gives it for that purpose).
     # There is no -f, which means "go to the background" in this version.
     place = ("-d", INTERFACE, "-m", _mac(mesh, host), "-a", str(host.overlay.ip), "-s", str(host.overlay.netmask))
@@ -42,13 +42,13 @@ def _edge(mesh: Mesh, host: Host) -> Daemon:
     return Daemon(host.name, "edge", ("sh", "-c", EDGE, str(host.dir / "key"), *place, *network), ready=REGISTERED)
 
 
-def _joins(mesh: Mesh, host: Host) -> list[tuple[Step, ...]]:
+def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
     """An edge registers, and then meets those before it one after the other.
 
     An edge that meets two at the same moment sometimes sends both nothing from then on (see `DRIVER.lost`).
     """
     before = mesh.hosts[: mesh.hosts.index(host)]
-    meets = [Holds(host.name, ("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip))) for peer in before]
+    meets = [CommandSucceeds(host.name, ("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip))) for peer in before]
     return [(_edge(mesh, host),), *((one,) for one in meets)]
 
 

@@ -13,8 +13,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     UdpPort,
@@ -34,12 +34,12 @@ class NebulaOptions(Options):
     relay: bool = False
 
 
-def _lighthouse(mesh: Mesh, options: NebulaOptions) -> Host:
+def _lighthouse(mesh: Mesh, options: NebulaOptions) -> MeshNode:
     """The hub; with `relay` the relay, for else nodes would have to reach two."""
     return mesh.relay if options.relay else mesh.hub
 
 
-def _ways(lighthouse: Host, is_lighthouse: bool) -> dict[str, Any]:
+def _ways(lighthouse: MeshNode, is_lighthouse: bool) -> dict[str, Any]:
     """What makes nodes use the relay: they accept its underlay address only, whatever others they learn.
 
     The makers' own `remote_allow_list` does to handshakes what a firewall between the nodes would do.
@@ -51,7 +51,7 @@ def _ways(lighthouse: Host, is_lighthouse: bool) -> dict[str, Any]:
     return {"relay": {"relays": [str(lighthouse.overlay.ip)]}, "lighthouse": {"remote_allow_list": allowed}}
 
 
-def _config(mesh: Mesh, host: Host, options: NebulaOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
     """A node's configuration; JSON is YAML, which is what nebula reads."""
     anyone = [{"port": "any", "proto": "any", "host": "any"}]
     lighthouse = _lighthouse(mesh, options)
@@ -76,7 +76,7 @@ def _config(mesh: Mesh, host: Host, options: NebulaOptions) -> str:
     )
 
 
-def _files(mesh: Mesh, host: Host, options: NebulaOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> list[File]:
     return [
         File(host.name, host.dir / "config.yml", _config(mesh, host, options)),
         File(host.name, host.dir / "ca.crt", from_desk="ca.crt"),
@@ -85,12 +85,12 @@ def _files(mesh: Mesh, host: Host, options: NebulaOptions) -> list[File]:
     ]
 
 
-def _sign(host: Host) -> tuple[str, ...]:
+def _sign(host: MeshNode) -> tuple[str, ...]:
     files = ("-out-crt", f"{host.name}.crt", "-out-key", f"{host.name}.key")
     return ("nebula-cert", "sign", "-name", host.name, "-ip", str(host.overlay), *files)
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "nebula", ("nebula", "-config", str(host.dir / "config.yml")), ready=UdpPort(PORT))
 
 

@@ -15,16 +15,16 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tunnelmark.vpns.base import (
     Command,
+    CommandSucceeds,
+    CopyFile,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Hand,
-    Holds,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -158,12 +158,12 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         str(LIFE),
     )
 
-    def client(host: Host) -> Daemon:
+    def client(host: MeshNode) -> Daemon:
         config = ("-c", str(host.dir / "client.json"), "--log-file", "console", "service", "run")
         state = {"NB_DNS_STATE_FILE": str(host.dir / "state.json")}  # the only name for where its state is kept
         return Daemon(host.name, "netbird", ("netbird-client", *config), ready=SOCKET, env=env | state)
 
-    def up(host: Host) -> Command:
+    def up(host: MeshNode) -> Command:
         # Once: a daemon that is started again connects by itself, and is interrupted in it by the command.
         once = 'test -e "$0" || { "$@" && : > "$0"; }'
         words = ("netbird-client", "up", "-m", api, "--setup-key-file", str(host.dir / "key"))
@@ -183,7 +183,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             (Daemon(hub.name, "management", management, ready=TcpPort(MANAGEMENT), control=True),),
             (
                 Command(hub.name, script),
-                *(Hand(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
+                *(CopyFile(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
             ),
             tuple(up(host) for host in mesh.hosts),
         ),
@@ -192,10 +192,10 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-def _direct(mesh: Mesh, host: Host) -> Holds:
+def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
     """Whether the node says that it has a direct path to every other."""
     script = 'test "$(netbird-client status --detail | grep -c "Connection type: P2P")" -eq "$0"'
-    return Holds(host.name, ("sh", "-c", script, str(len(mesh.hosts) - 1)))
+    return CommandSucceeds(host.name, ("sh", "-c", script, str(len(mesh.hosts) - 1)))
 
 
 _SEEN = "2026-11-22"  # when the facts below were looked up

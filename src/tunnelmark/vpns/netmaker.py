@@ -13,19 +13,19 @@ from tunnelmark.vpns._certificate import self_signed
 from tunnelmark.vpns.base import (
     OVERLAY,
     Command,
+    CommandSucceeds,
+    CopyFile,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Hand,
-    Holds,
-    Host,
+    LogMatch,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
-    Says,
     TcpPort,
 )
 
@@ -128,7 +128,7 @@ def _password(user: str, password: str) -> str:
     return f"{user}:$7$101${b64encode(salt).decode()}${b64encode(made).decode()}\n"
 
 
-def _server(hub: Host, password: str) -> str:
+def _server(hub: MeshNode, password: str) -> str:
     """What its scripts/netmaker.default.env has; JSON is YAML."""
     broker = f"mqtts://{hub.endpoint(BROKER)}"
     return json.dumps(
@@ -172,11 +172,11 @@ def _files(mesh: Mesh) -> list[File]:
     ]
 
 
-def _trust(host: Host) -> dict[str, str]:
+def _trust(host: MeshNode) -> dict[str, str]:
     return {"SSL_CERT_FILE": str(host.dir / "server.crt")}  # what Go's crypto/x509 trusts
 
 
-def _servers(hub: Host) -> tuple[tuple[Daemon, ...], ...]:
+def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
     """TLS and broker before the server, which ends if it finds no broker."""
     # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
     detection = {"ENDPOINT_DETECTION": "false"} if hub.underlay.version == 6 else {}
@@ -193,11 +193,11 @@ def _servers(hub: Host) -> tuple[tuple[Daemon, ...], ...]:
     )
 
 
-def _netclient(host: Host, script: str, *more: str) -> tuple[str, ...]:
+def _netclient(host: MeshNode, script: str, *more: str) -> tuple[str, ...]:
     return ("unshare", "--mount", "sh", "-c", _HOME + script, "sh", str(host.dir), *more)
 
 
-def _register(host: Host) -> Command:
+def _register(host: MeshNode) -> Command:
     """Join the network once, at a known endpoint: it would ask the Internet for its own."""
     static = "-E" if host.underlay.version == 6 else "-e"
     return Command(host.name, _netclient(host, _REGISTER, static, str(host.underlay), str(PORT)), timeout=40)
@@ -214,12 +214,12 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             *_servers(hub),
             (
                 Command(hub.name, (*setup, str(hub.dir / "key"))),
-                *(Hand(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
+                *(CopyFile(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
             ),
             tuple(_register(host) for host in mesh.hosts),
-            (Holds(hub.name, setup),),
+            (CommandSucceeds(hub.name, setup),),
             tuple(
-                Daemon(host.name, "netclient", _netclient(host, _DAEMON), ready=Says(_JOINED), env=_trust(host))
+                Daemon(host.name, "netclient", _netclient(host, _DAEMON), ready=LogMatch(_JOINED), env=_trust(host))
                 for host in mesh.hosts
             ),
         ),

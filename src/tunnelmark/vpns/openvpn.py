@@ -15,8 +15,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -34,7 +34,7 @@ class OpenVpnOptions(Options):
     proto: Literal["udp", "tcp"] = "udp"
 
 
-def _common(host: Host, options: OpenVpnOptions, role: str) -> str:
+def _common(host: MeshNode, options: OpenVpnOptions, role: str) -> str:
     """What a server and a client both say; `proto` is of the underlay's kind, and with TCP of their role."""
     proto = f"{options.proto}{host.underlay.version}" + (f"-{role}" if options.proto == "tcp" else "")
     return f"""\
@@ -49,7 +49,7 @@ verb 3
 """
 
 
-def _identity(host: Host) -> tuple[str, str]:
+def _identity(host: MeshNode) -> tuple[str, str]:
     """A fresh self-signed certificate with its key, as a config's inline blocks, and its SHA-256 fingerprint."""
     certificate, private = self_signed(host.name)
     public = certificate.public_bytes(Encoding.PEM).decode()
@@ -68,7 +68,7 @@ def _server(mesh: Mesh, fingerprints: tuple[str, ...], options: OpenVpnOptions) 
     return config + "<peer-fingerprint>\n" + "\n".join(fingerprints) + "\n</peer-fingerprint>\n"
 
 
-def _daemon(host: Host, ready: UdpPort | TcpPort | None = None) -> Daemon:
+def _daemon(host: MeshNode, ready: UdpPort | TcpPort | None = None) -> Daemon:
     return Daemon(host.name, "openvpn", ("openvpn", "--config", str(host.dir / "openvpn.conf")), ready)
 
 

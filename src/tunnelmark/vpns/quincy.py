@@ -7,7 +7,19 @@ from base64 import b64encode
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Host, Mesh, Options, Overlay, UdpPort
+from tunnelmark.vpns.base import (
+    Daemon,
+    Deployment,
+    Driver,
+    Fact,
+    Features,
+    File,
+    Mesh,
+    MeshNode,
+    Options,
+    Overlay,
+    UdpPort,
+)
 
 INTERFACE = "quincy0"
 PORT = 55555
@@ -29,7 +41,7 @@ def _public(key: X25519PrivateKey) -> str:
     return b64encode(key.public_key().public_bytes_raw()).decode()
 
 
-def _server(hub: Host, key: X25519PrivateKey) -> str:
+def _server(hub: MeshNode, key: X25519PrivateKey) -> str:
     # Clients see each other only without isolation, and a mesh is what all VPNs here make.
     return f"""\
 name = "tunnelmark"
@@ -43,7 +55,7 @@ isolate_clients = false
 {LOG}"""
 
 
-def _client(hub: Host, key: X25519PrivateKey, server: X25519PrivateKey) -> str:
+def _client(hub: MeshNode, key: X25519PrivateKey, server: X25519PrivateKey) -> str:
     return f"""\
 connection_string = "{hub.endpoint(PORT)}"
 {NOISE}server_public_key = "{_public(server)}"
@@ -58,7 +70,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     hub = mesh.hub
     server, *clients = (X25519PrivateKey.generate() for _ in mesh.hosts)
 
-    def path(host: Host) -> str:
+    def path(host: MeshNode) -> str:
         return str(host.dir / "quincy.toml")
 
     users = "".join(

@@ -14,8 +14,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     UnixSocket,
@@ -51,7 +51,7 @@ class StrongSwanOptions(Options):
     esp: Literal["aes256gcm16", "chacha20poly1305"] | None = None
 
 
-def _connections(mesh: Mesh, host: Host, secret: str, options: StrongSwanOptions) -> str:
+def _connections(mesh: Mesh, host: MeshNode, secret: str, options: StrongSwanOptions) -> str:
     """What `swanctl --load-all` reads: one connection a peer, and the secret that all share."""
     esp = "" if options.esp is None else f"esp_proposals = {options.esp}\n"
     text = "connections {\n"
@@ -79,14 +79,14 @@ def _connections(mesh: Mesh, host: Host, secret: str, options: StrongSwanOptions
     return text + f'}}\nsecrets {{\nike {{\nsecret = "{secret}"\n}}\n}}\n'
 
 
-def _files(mesh: Mesh, host: Host, secret: str, options: StrongSwanOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, secret: str, options: StrongSwanOptions) -> list[File]:
     return [
         File(host.name, host.dir / "strongswan.conf", DAEMON),
         File(host.name, host.dir / "swanctl.conf", _connections(mesh, host, secret, options)),
     ]
 
 
-def _connect(host: Host, peer: Host) -> Command:
+def _connect(host: MeshNode, peer: MeshNode) -> Command:
     return Command(host.name, ("sh", "-c", CONNECT, peer.name))
 
 

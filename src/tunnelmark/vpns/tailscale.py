@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tunnelmark.vpns._certificate import self_signed
 from tunnelmark.vpns.base import (
     Command,
+    CommandSucceeds,
+    CopyFile,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Hand,
-    Holds,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -43,7 +43,7 @@ class TailscaleOptions(Options):
     path: Literal["direct", "derp"] = "direct"
 
 
-def _certificate(relay: Host) -> tuple[str, str, str]:
+def _certificate(relay: MeshNode) -> tuple[str, str, str]:
     """A self-signed certificate for the relay's address, its key, and the name by which clients pin it."""
     assert isinstance(relay.underlay, IPv4Address)
     certificate, private = self_signed(str(relay.underlay), [relay.underlay])
@@ -51,7 +51,7 @@ def _certificate(relay: Host) -> tuple[str, str, str]:
     return certificate.public_bytes(Encoding.PEM).decode(), private, pin
 
 
-def _headscale(hub: Host) -> str:
+def _headscale(hub: MeshNode) -> str:
     """Its config-example.yaml without what is off there, with our addresses and without Tailscale's own relays."""
     return json.dumps(
         {
@@ -69,7 +69,7 @@ def _headscale(hub: Host) -> str:
     )
 
 
-def _derp_map(relay: Host, pin: str) -> str:
+def _derp_map(relay: MeshNode, pin: str) -> str:
     """The only relay that nodes are told of; JSON is YAML, but for the number that names the region."""
     address = str(relay.underlay)
     node = {"name": "1", "regionid": REGION, "hostname": address, "certname": pin, "ipv4": address, "ipv6": "none"}
@@ -77,7 +77,7 @@ def _derp_map(relay: Host, pin: str) -> str:
     return f"regions:\n  {REGION}: {json.dumps(region)}\n"
 
 
-def _key(hub: Host) -> Command:
+def _key(hub: MeshNode) -> Command:
     """Make the key by which nodes join, unless that was done before the hub was started again."""
     script = (
         'umask 077; test -s "$1" || { headscale -c "$0" users create lab'
@@ -86,25 +86,25 @@ def _key(hub: Host) -> Command:
     return Command(hub.name, ("sh", "-c", script, str(hub.dir / "headscale.yaml"), str(hub.dir / "auth")))
 
 
-def _up(mesh: Mesh, host: Host) -> Command:
+def _up(mesh: Mesh, host: MeshNode) -> Command:
     """Join the network; it ends once the node is part of it."""
     server = f"--login-server=http://{mesh.hub.endpoint(CONTROL_PORT)}"
     return Command(host.name, ("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}"), timeout=40)
 
 
-def _meet(host: Host, other: Host) -> Holds:
+def _meet(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     """Whether two nodes have heard of each other; this ping does not go through WireGuard.
 
     A handshake that reaches a node before the control server has spoken of its sender is lost and comes again after 5 s.
     """
     # In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
     ask = '{ tailscale ping --c=1 --timeout=300ms --until-direct=false "$0" & } | grep -q pong'
-    return Holds(host.name, ("sh", "-c", ask, other.name))
+    return CommandSucceeds(host.name, ("sh", "-c", ask, other.name))
 
 
-def _direct(host: Host, other: Host) -> Holds:
+def _direct(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     """A ping of Tailscale's own that ends with 0 only if the answer came directly (cmd/tailscale/cli/ping.go)."""
-    return Holds(host.name, ("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name))
+    return CommandSucceeds(host.name, ("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
@@ -116,7 +116,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     # "Disables the use of UDP, forcing all peer communication over DERP": wgengine/magicsock/debugknobs.go.
     env = {"TS_DEBUG_ALWAYS_USE_DERP": "true"} if options.path == "derp" else {}
 
-    def daemon(host: Host) -> Daemon:
+    def daemon(host: MeshNode) -> Daemon:
         argv = ("tailscaled", "--no-logs-no-support", f"--statedir={host.dir / 'state'}", f"--port={PORT}")
         return Daemon(host.name, "tailscaled", argv, ready=SOCKET, env=env)
 
@@ -136,7 +136,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
                 Daemon(relay.name, "derper", (*derper, "-c", str(relay.dir / "derp" / "key.json")), TcpPort(443)),
                 *(daemon(host) for host in mesh.hosts),
             ),
-            (_key(hub), *(Hand(hub.name, hub.dir / "auth", one.name, one.dir / "auth") for one in mesh.spokes)),
+            (_key(hub), *(CopyFile(hub.name, hub.dir / "auth", one.name, one.dir / "auth") for one in mesh.spokes)),
             tuple(_up(mesh, host) for host in mesh.hosts),
             tuple(_meet(*pair) for pair in combinations(reversed(mesh.hosts), 2)),
         ),

@@ -9,17 +9,17 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tunnelmark.vpns.base import (
+    Converged,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
-    Settled,
     TcpPort,
 )
 
@@ -38,7 +38,7 @@ class TincOptions(Options):
     path: Literal["tcp", "indirect"] | None = None
 
 
-def _dials(mesh: Mesh, host: Host, options: TincOptions) -> tuple[Host, ...]:
+def _dials(mesh: Mesh, host: MeshNode, options: TincOptions) -> tuple[MeshNode, ...]:
     """Whom a node connects to.
 
     TCPOnly sends data along the connections, so only with one for each pair does it go directly; with IndirectData
@@ -50,12 +50,12 @@ def _dials(mesh: Mesh, host: Host, options: TincOptions) -> tuple[Host, ...]:
     return () if host == middle else (middle,)
 
 
-def _name(mesh: Mesh, host: Host) -> str:
+def _name(mesh: Mesh, host: MeshNode) -> str:
     """tinc's own name of a node; it allows letters, digits and underscores only (tinc.conf(5), Name)."""
     return f"node{mesh.hosts.index(host)}"
 
 
-def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey], options: TincOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, keys: dict[str, rsa.RSAPrivateKey], options: TincOptions) -> list[File]:
     family = f"AddressFamily = ipv{host.underlay.version}"
     config = [f"Name = {_name(mesh, host)}", f"Interface = {INTERFACE}", family]
     config += [f"ConnectTo = {_name(mesh, other)}" for other in _dials(mesh, host, options)]
@@ -75,7 +75,7 @@ def _files(mesh: Mesh, host: Host, keys: dict[str, rsa.RSAPrivateKey], options: 
     return files
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     argv = ("tincd", "-c", str(host.dir), "-D", f"--pidfile={host.dir / 'tincd.pid'}")
     return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
 
@@ -88,11 +88,11 @@ def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
     return tuple(_daemon(host) for host in dialled), tuple(_daemon(host) for host in mesh.hosts if host not in dialled)
 
 
-def _settled(mesh: Mesh, host: Host, options: TincOptions) -> Settled:
+def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
     """Knows the path MTU to everybody whom it sends UDP to, or has a connection with everybody whom it sends TCP to."""
     peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
     pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
-    return Settled(host.name, "tincd", SIGUSR2, pattern, len(peers))
+    return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:

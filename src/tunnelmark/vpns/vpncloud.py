@@ -14,8 +14,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     UdpPort,
@@ -32,12 +32,12 @@ class VpnCloudOptions(Options):
     device: Literal["tun", "tap"] = "tun"
 
 
-def _named(host: Host) -> str:
+def _named(host: MeshNode) -> str:
     """A node as others name it: with IPv6 it adds the usual port itself, also to an address that has one (main.rs)."""
     return f"[{host.underlay}]" if host.underlay.version == 6 else host.endpoint(PORT)
 
 
-def _config(mesh: Mesh, host: Host, password: str, options: VpnCloudOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, password: str, options: VpnCloudOptions) -> str:
     """A node's configuration; JSON is YAML, which is what vpncloud reads."""
     crypto: dict[str, object] = {"password": password}
     if options.cipher is not None:
@@ -60,7 +60,7 @@ def _config(mesh: Mesh, host: Host, password: str, options: VpnCloudOptions) -> 
     )
 
 
-def _route(mesh: Mesh, host: Host) -> Command:
+def _route(mesh: Mesh, host: MeshNode) -> Command:
     """A default route into the underlay, which leads nowhere, for vpncloud 2.3 cannot do without.
 
     It asks which of its addresses leads to 8.8.8.8 and panics if none does (net.rs, get_ip), and makes its MTU
@@ -70,7 +70,7 @@ def _route(mesh: Mesh, host: Host) -> Command:
     return Command(host.name, ("sh", "-c", script, str(mesh.others(host)[0].underlay)))
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "vpncloud", ("vpncloud", "--config", str(host.dir / "vpncloud.yml")), ready=UdpPort(PORT))
 
 

@@ -8,15 +8,15 @@ from pathlib import PurePosixPath
 
 from tunnelmark.vpns import _wg
 from tunnelmark.vpns.base import (
+    CommandSucceeds,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Holds,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -29,7 +29,7 @@ SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
 NETWORK = "10.60.0.0/16"  # as shipped it is 10.0.0.0/8, in which underlays may lie; addresses are hashes of host names
 
 
-def _daemon(mesh: Mesh, host: Host) -> Daemon:
+def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
     """The first start forgets what the machine's own wesher may have left; a later one resumes the mesh, as shipped."""
     # Its key comes in the environment, as its systemd unit has it (dist/wesher.service: EnvironmentFile).
     script = '. "$0"; mark=$1; shift; test -e "$mark" || set -- "$@" --init; : > "$mark"; exec "$@"'
@@ -50,7 +50,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
     go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), SOCKET) for host in mesh.hosts)
     all_peers = f'test "$(wg show {INTERFACE} peers | wc -l)" -eq "$0"'
-    met = tuple(Holds(spoke.name, ("sh", "-c", all_peers, str(len(mesh.spokes)))) for spoke in mesh.spokes)
+    met = tuple(CommandSucceeds(spoke.name, ("sh", "-c", all_peers, str(len(mesh.spokes)))) for spoke in mesh.spokes)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
         files=tuple(File(host.name, host.dir / "wesher.env", key) for host in mesh.hosts),

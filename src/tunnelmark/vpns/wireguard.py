@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Host, Mesh, Options
+from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Mesh, MeshNode, Options
 
 
-def _interface(host: Host) -> Command:
+def _interface(host: MeshNode) -> Command:
     """A new interface in place of one that is there: a node that starts again after a crash has forgotten its own."""
     anew = f"ip link delete {_wg.INTERFACE} 2>/dev/null; exec ip link add {_wg.INTERFACE} type wireguard"
     return Command(host.name, ("sh", "-c", anew))
@@ -14,7 +14,7 @@ def _interface(host: Host) -> Command:
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """A full mesh, as `_wg` sets it up."""
-    assert isinstance(options, _wg.MtuOptions)
+    assert isinstance(options, _wg.WgOptions)
     return _wg.full_mesh(mesh, _interface, options.mtu)
 
 
@@ -29,7 +29,7 @@ DRIVER = Driver(
     version=("uname", "-r"),  # the module has no version of its own since it is in the kernel
     version_pattern=r"(\S+)",
     deploy=deploy,
-    options=_wg.MtuOptions,
+    options=_wg.WgOptions,
     ipv6=True,
     kernel=("wireguard",),
     features=_wg.features(

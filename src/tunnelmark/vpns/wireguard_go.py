@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Host, Mesh, Options
+from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Mesh, MeshNode, Options
 
 _YEARS = ("2022", "2023", "2026")
 
 
-class WireGuardOptions(_wg.MtuOptions):
+class WireGuardOptions(_wg.WgOptions):
     """`build`: its year (2022: before vectored I/O; 2023: with TSO and GRO; 2026: the newest); None is Debian's."""
 
     build: Literal["2022", "2023", "2026"] | None = None
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", _wg.INTERFACE), ready=_wg.SOCKET)
 
 

@@ -16,8 +16,8 @@ from tunnelmark.vpns.base import (
     Fact,
     Features,
     File,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     TcpPort,
@@ -45,7 +45,7 @@ def _public(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
-def _config(mesh: Mesh, host: Host, key: Ed25519PrivateKey, options: YggdrasilOptions) -> str:
+def _config(mesh: Mesh, host: MeshNode, key: Ed25519PrivateKey, options: YggdrasilOptions) -> str:
     """A node's configuration; whatever is not said here keeps the value of `yggdrasil -genconf`."""
     public = _public(key)
     hub = f"{options.transport}://{mesh.hub.endpoint(PORT)}"
@@ -64,7 +64,7 @@ def _config(mesh: Mesh, host: Host, key: Ed25519PrivateKey, options: YggdrasilOp
     )
 
 
-def _daemon(host: Host, ready: TcpPort | UdpPort | None = None) -> Daemon:
+def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
     return Daemon(host.name, "yggdrasil", ("yggdrasil", "-useconffile", str(host.dir / "yggdrasil.conf")), ready)
 
 

@@ -6,15 +6,15 @@ import json
 
 from tunnelmark.vpns.base import (
     Command,
+    CommandSucceeds,
     Daemon,
     Deployment,
     Driver,
     Fact,
     Features,
     File,
-    Holds,
-    Host,
     Mesh,
+    MeshNode,
     Options,
     Overlay,
     Step,
@@ -51,7 +51,7 @@ class ZeroTierOptions(Options):
     relay: bool = False
 
 
-def _local(mesh: Mesh, host: Host, options: ZeroTierOptions) -> str:
+def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
     """local.conf: as shipped, or with the addresses of all but the moon forbidden."""
     shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.relay else []
     width = host.underlay.max_prefixlen
@@ -60,7 +60,7 @@ def _local(mesh: Mesh, host: Host, options: ZeroTierOptions) -> str:
     )
 
 
-def _files(mesh: Mesh, host: Host, options: ZeroTierOptions) -> list[File]:
+def _files(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> list[File]:
     shared = [File(host.name, host.dir / name, from_desk=name) for name in ("nwid", "moon.name", "moon.b64")]
     own = [
         File(host.name, host.dir / f"identity.{part}", from_desk=f"{host.name}.{part}") for part in ("secret", "public")
@@ -73,12 +73,12 @@ def _files(mesh: Mesh, host: Host, options: ZeroTierOptions) -> list[File]:
     return [*shared, *own, local, *(control if host == mesh.hub else [])]
 
 
-def _before(mesh: Mesh, host: Host) -> Step:
+def _before(mesh: Mesh, host: MeshNode) -> Step:
     script = _HOME + ("\n" + _CONTROLLER if host == mesh.hub else "")
     return Command(host.name, ("sh", "-c", script, "sh", str(host.dir)))
 
 
-def _daemon(host: Host) -> Daemon:
+def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "zerotier-one", ("zerotier-one", "-U", f"-p{PORT}", str(host.dir)), ready=UdpPort(PORT))
 
 
@@ -91,7 +91,8 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     rest = [host for host in mesh.hosts if host.name not in first]
     moon = (mesh.hub.name, mesh.relay.name, f"{mesh.relay.underlay}/{PORT}")
     direct = tuple(
-        Holds(host.name, ("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1))) for host in mesh.hosts
+        CommandSucceeds(host.name, ("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1)))
+        for host in mesh.hosts
     )
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},

@@ -49,7 +49,7 @@ EndT = TypeVar("EndT", bound=BaseModel)
 ReportT = TypeVar("ReportT", bound=BaseModel)
 
 
-class Step(_Said, Generic[SpanT]):
+class IperfInterval(_Said, Generic[SpanT]):
     """The streams in one interval."""
 
     streams: Annotated[tuple[SpanT, ...], Field(min_length=1)]
@@ -58,7 +58,7 @@ class Step(_Said, Generic[SpanT]):
 class Report(_Said, Generic[SpanT, EndT]):
     """What one side of iperf3 printed: its intervals, and the figures at its end."""
 
-    intervals: tuple[Step[SpanT], ...]
+    intervals: tuple[IperfInterval[SpanT], ...]
     end: EndT
 
     def spans(self, begin: float, end: float) -> tuple[SpanT, ...]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.units import Share
-from tunnelmark.vpns.base import Says
+from tunnelmark.vpns.base import LogMatch
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
@@ -34,7 +34,7 @@ class Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Trial(Line):
+class ProbeTrial(Line):
     """One trial at one rate; rates in datagrams a second, times in seconds."""
 
     size: int  # bytes of payload
@@ -71,7 +71,7 @@ def server(ends: Endpoints) -> Program:
         name=SERVER,
         node=ends.target,
         argv=(PROGRAM, "serve", "--bind", str(ends.target_address), *_buffer(ends)),
-        ready=Says('"kind":"ready"'),
+        ready=LogMatch('"kind":"ready"'),
         stays=True,
     )
 

@@ -33,7 +33,7 @@ _READ = ("received", "missing", "recovered_total", "lost", "dropped_late", "retr
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class RistInterval:
     """What a receiver counted in one interval; `time` is its end, in seconds since 1970."""
 
     time: float
@@ -51,7 +51,7 @@ class Interval:
 class Received:
     """What a receiver counted in all, in packets; `retries` are the requests it sent for missing ones."""
 
-    intervals: tuple[Interval, ...]
+    intervals: tuple[RistInterval, ...]
 
     @property
     def delivered(self) -> int:
@@ -85,7 +85,7 @@ class Received:
         return sum(step.duplicates for step in self.intervals)
 
     @property
-    def busy(self) -> tuple[Interval, ...]:
+    def busy(self) -> tuple[RistInterval, ...]:
         """The intervals from the first to the last in which a packet came."""
         places = [place for place, step in enumerate(self.intervals) if step.received]
         return self.intervals[places[0] : places[-1] + 1] if places else ()
@@ -97,7 +97,7 @@ def received(text: str) -> Received:
     for time, said in _statistics(text, "receiver-stats"):
         try:
             counted = said["flowinstant"]["stats"]
-            steps.append(Interval(time, **{name: int(counted[name]) for name in _READ}))
+            steps.append(RistInterval(time, **{name: int(counted[name]) for name in _READ}))
         except (KeyError, TypeError, ValueError) as error:
             raise OutputUnreadable(
                 f"{RECEIVER} printed statistics that are not understood: {error!r}",

@@ -14,7 +14,7 @@ from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 PROGRAM = "tunnelmark-probe"
 
 
-class Said(BaseModel):
+class StreamReport(BaseModel):
     """What one end of the stream printed; times are microseconds since `start` (ns of CLOCK_MONOTONIC)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -41,7 +41,7 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StreamWay:
     """One direction; times are seconds of CLOCK_MONOTONIC.
 
     `begun` is when its sender began; `arrivals` are (number, sent, arrived) in the order in which they arrived, each number once.
@@ -72,12 +72,12 @@ class Way:
         return found
 
 
-def read(outputs: Mapping[str, str], name: str) -> Said:
+def read(outputs: Mapping[str, str], name: str) -> StreamReport:
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"the {name}'s probe printed nothing", hint="see its stderr in the raw output")
     try:
-        return Said.model_validate_json(text)
+        return StreamReport.model_validate_json(text)
     except ValidationError as error:
         raise OutputUnreadable(
             f"the {name}'s probe printed what is not understood: {error.errors(include_url=False)[0]['msg']}",
@@ -85,11 +85,11 @@ def read(outputs: Mapping[str, str], name: str) -> Said:
         ) from error
 
 
-def way(name: str, sender: Said, receiver: Said) -> Way:
+def way(name: str, sender: StreamReport, receiver: StreamReport) -> StreamWay:
     start = receiver.start / 1e9
     first: dict[int, tuple[int, float, float]] = {}
     for number, sent, arrived in receiver.arrivals:
         first.setdefault(number, (number, start + sent / 1e6, start + arrived / 1e6))
     if not first:
         raise WorkloadFailed(f"not a probe arrived from {name}", hint="see the VPN's logs: it had answered a ping")
-    return Way(name, sender.start / 1e9, sender.interval_ns / 1e9, sender.sent, tuple(first.values()))
+    return StreamWay(name, sender.start / 1e9, sender.interval_ns / 1e9, sender.sent, tuple(first.values()))

@@ -13,8 +13,8 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from tunnelmark.lab.programs import Part
-from tunnelmark.vpns.base import Command, Condition, File, Hand, Holds, Options
+from tunnelmark.host.programs import Requirement
+from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, File, Options
 
 FOLDER = PurePosixPath("/run/workload")
 
@@ -122,7 +122,7 @@ class Program:
     name: str
     node: str
     argv: tuple[str, ...]
-    ready: Condition | Holds | None = None
+    ready: Condition | CommandSucceeds | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     stays: bool = False
     patience: float = 10.0
@@ -176,7 +176,7 @@ class Traffic:
     warmup: float
     timeout: float
     files: tuple[File, ...] = ()
-    setup: tuple[Command | Hand, ...] = ()
+    setup: tuple[Command | CopyFile, ...] = ()
     events: tuple[Event, ...] = ()
     beside: tuple[Program, ...] = ()
 
@@ -239,9 +239,9 @@ class Workload:
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Requirement:
         """What must be installed for it."""
-        return Part(self.name, self.programs, self.packages, peer=self.peer)
+        return Requirement(self.name, self.programs, self.packages, peer=self.peer)
 
     def assets_with(self, options: Options) -> tuple[Asset, ...]:
         """What must have been made before a trial with these options."""

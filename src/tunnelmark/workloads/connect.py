@@ -136,7 +136,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     return Reading(tuple(samples), window=chosen.watched, warmup=_BEFORE + chosen.pause)
 
 
-def _warm(chosen: ConnectOptions, way: _stream.Way, happened: list[Mapping[str, object]]) -> list[Sample]:
+def _warm(chosen: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:
     """How long the first packet took after the deployment's start, and after the idle time."""
     first = round(_BEFORE * chosen.rate)  # the number of the first probe after the pause
     later = [one for one in way.arrivals if one[0] >= first]
@@ -156,7 +156,10 @@ def _warm(chosen: ConnectOptions, way: _stream.Way, happened: list[Mapping[str, 
 
 
 def _interrupted(
-    chosen: ConnectOptions, ways: tuple[_stream.Way, _stream.Way], happened: list[Mapping[str, object]], latest: float
+    chosen: ConnectOptions,
+    ways: tuple[_stream.StreamWay, _stream.StreamWay],
+    happened: list[Mapping[str, object]],
+    latest: float,
 ) -> list[Sample]:
     """How long nothing arrived, each way, since the event began. `latest`: how late a sender was, in seconds."""
     if not happened:
@@ -196,7 +199,7 @@ def _interrupted(
     return [*samples, *_passing(ways, begun)]
 
 
-def _passing(ways: Iterable[_stream.Way], begun: float) -> list[Sample]:
+def _passing(ways: Iterable[_stream.StreamWay], begun: float) -> list[Sample]:
     """Of the probes sent in each step since the event began, both ways together, how many arrived."""
     sent: dict[int, int] = {}
     arrived: dict[int, int] = {}

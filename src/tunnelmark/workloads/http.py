@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from tunnelmark.plan.fields import DurationText, MomentText, OfPath, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
-from tunnelmark.vpns.base import Command, Hand, Options
+from tunnelmark.vpns.base import Command, CopyFile, Options
 from tunnelmark.workloads import _nginx, _vegeta
 from tunnelmark.workloads.base import Endpoints, Feels, Metric, Reading, Sample, Traffic, Workload, check_warmup
 
@@ -101,14 +101,14 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     sizes = {name: size for name, size in ((_SHORT, chosen.short), (_LONG, chosen.long)) if name in chosen.cycle}
     # Noise, so that a VPN that compresses gains nothing from it.
     noise = " && ".join(f"head -c {int(size)} /dev/urandom >{name}" for name, size in sizes.items())
-    setup: list[Command | Hand] = [
+    setup: list[Command | CopyFile] = [
         Command(ends.target, ("sh", "-c", f'mkdir -p "$1" && cd "$1" && {noise}', "sh", str(root)))
     ]
     tls, roots = None, None
     if chosen.tls:
         tls, step = _nginx.certificate(ends.target, ends.target_address, ends.folder)
         roots = ends.folder / "roots.crt"
-        setup += [step, Hand(ends.target, ends.folder / "tls.crt", ends.source, roots)]
+        setup += [step, CopyFile(ends.target, ends.folder / "tls.crt", ends.source, roots)]
     configuration, server = _nginx.server(
         ends.target, ends.target_address, _PORT, root, ends.folder, tls=tls, http2=chosen.http2, log_buffer="64k"
     )

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from tunnelmark.errors import OutputUnreadable
 from tunnelmark.plan.fields import MomentText
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Command, File, Hand, Holds, Options, Says, TcpPort
+from tunnelmark.vpns.base import Command, CommandSucceeds, CopyFile, File, LogMatch, Options, TcpPort
 from tunnelmark.workloads import _nginx, _vegeta
 from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
 
@@ -125,8 +125,8 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     return Traffic(
         servers=(
             _etcd(ends),
-            Program(SERVER, here, _server(ends), ready=Holds(here, ready), stays=True, patience=_PATIENCE_S),
-            Program(PODS, here, make_pods, ready=Says(_SAID), stays=True, patience=_PATIENCE_S),
+            Program(SERVER, here, _server(ends), ready=CommandSucceeds(here, ready), stays=True, patience=_PATIENCE_S),
+            Program(PODS, here, make_pods, ready=LogMatch(_SAID), stays=True, patience=_PATIENCE_S),
         ),
         client=client,
         window=chosen.attack.window,
@@ -145,7 +145,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
             Command(here, ("rm", "-rf", str(folder / "etcd"))),
             certify,
             Command(here, (_nginx.OPENSSL, "genrsa", "-out", str(folder / "accounts.key"), "2048")),
-            Hand(here, folder / "tls.crt", ends.source, roots),
+            CopyFile(here, folder / "tls.crt", ends.source, roots),
             repeat_post,
             repeat_asked,
         ),

@@ -95,7 +95,7 @@ class _Capacity(_probe.Line):
     limit: Literal["sender", "receiver"] | None
 
 
-class _Load(_probe.Trial):
+class _Load(_probe.ProbeTrial):
     load: float
     asked: float
 
@@ -209,7 +209,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     if late > _LATE_MS:
         starved.append(f"one probe of a hundred left {late:.0f} ms late or more, which is part of its delay")
     samples.append(Sample("late_p99", late))
-    spent = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.Trial))
+    spent = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.ProbeTrial))
     window = len(chosen.load) * float(chosen.duration)
     return Reading(samples=tuple(samples), window=window, warmup=spent, starved="; ".join(starved))
 

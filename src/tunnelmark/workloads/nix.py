@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.plan.fields import DurationText, SizeText
 from tunnelmark.units import Duration, Size
-from tunnelmark.vpns.base import Command, File, Hand, Options
+from tunnelmark.vpns.base import Command, CopyFile, File, Options
 from tunnelmark.workloads import _nginx
 from tunnelmark.workloads.base import Asset, Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
 
@@ -181,12 +181,12 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     asset, port = ends.assets[_ASSET], _TLS_PORT if chosen.tls else _PORT
     settings, store, home = (ends.folder / name for name in ("nix", "store", "home"))
     # What a trial before this one has left on the same node must be neither had nor known.
-    setup: tuple[Command | Hand, ...] = (Command(ends.target, ("rm", "-rf", str(store), str(home))),)
+    setup: tuple[Command | CopyFile, ...] = (Command(ends.target, ("rm", "-rf", str(store), str(home))),)
     tls, env = None, {}
     if chosen.tls:
         tls, make = _nginx.certificate(ends.source, ends.source_address, ends.folder)
         known = ends.folder / "cache.crt"
-        setup += (make, Hand(ends.source, ends.folder / "tls.crt", ends.target, known))
+        setup += (make, CopyFile(ends.source, ends.folder / "tls.crt", ends.target, known))
         env = {"NIX_SSL_CERT_FILE": str(known)}
     configuration, server = _nginx.server(
         *(ends.source, ends.source_address, port, PurePath(asset / "cache"), ends.folder),

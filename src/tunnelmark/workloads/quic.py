@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options, Says
+from tunnelmark.vpns.base import LogMatch, Options
 from tunnelmark.workloads.base import (
     DRIFT,
     DRIFTS,
@@ -134,7 +134,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         name=SERVER,
         node=ends.source,
         argv=(PROGRAM, "server", "--listen", f"{address}:{_PORT}", *common),
-        ready=Says(r"^listening on "),
+        ready=LogMatch(r"^listening on "),
         stays=True,
     )
     client = Program(

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple, cast
 from pydantic import BaseModel, Field, model_validator
 
 from tunnelmark.errors import WorkloadFailed
-from tunnelmark.lab.congestion import CUBIC, FREE_PORTS
+from tunnelmark.linux.congestion import CUBIC, FREE_PORTS
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options

@@ -52,7 +52,7 @@ class _Found(_probe.Line):
     split: float | None  # the share of datagrams that left in fragments
     limit: Literal["sender", "receiver"] | None
     failed: float | None
-    confirmed: _probe.Trial | None
+    confirmed: _probe.ProbeTrial | None
 
 
 def _metrics(options: Options) -> tuple[Metric, ...]:
@@ -146,7 +146,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     chosen = cast(UdpSearchOptions, options)
     said = _probe.until_end(outputs)
     found = {(one.name, one.loss): one for one in _probe.of_kind(said, "found", _Found)}
-    tried = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.Trial))
+    tried = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.ProbeTrial))
     samples, confirming = [], 0.0
     for size in chosen.sizes:
         searches = [found.get((str(size), float(_probe.percent(loss)))) for loss in chosen.loss]

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.plan.fields import DurationText, OfPath, RateText, WholeSeconds
 from tunnelmark.units import Duration, Rate
-from tunnelmark.vpns.base import File, Options, Says, UdpPort
+from tunnelmark.vpns.base import File, LogMatch, Options, UdpPort
 from tunnelmark.workloads import _rist
 from tunnelmark.workloads._nginx import at
 from tunnelmark.workloads.base import Asset, Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
@@ -177,7 +177,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
             f"rist://{there}?{keep}&cname=tunnelmark",
             *said,
         ),
-        ready=Says(_rist.CONNECTED),
+        ready=LogMatch(_rist.CONNECTED),
         stays=True,
     )
     rate, rest = int(chosen.rate), chosen.buffer + _REST_S

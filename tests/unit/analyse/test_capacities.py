@@ -7,7 +7,7 @@ from dataclasses import replace
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import ProfileInfo, Results
-from tunnelmark.report import markdown, words
+from tunnelmark.report import formatting, markdown
 from unit.builders import PING, PROFILE, TCP, UDP, Study
 
 FREE = ProfileInfo("unshaped", "as fast as the machine", "", None, None)
@@ -95,9 +95,9 @@ def test_latencies_have_no_such_ceiling():
 
 def test_the_report_says_what_the_generators_reach():
     analysis = judge(study().results())
-    said = words.capacities(analysis.capacities)
+    said = formatting.capacities(analysis.capacities)
     assert said.startswith("On the bare link that is not shaped, generator and lab reach: tcp ")
     assert "unshaped" in said
     assert "generator and lab reach: tcp" in markdown.render(analysis)
     assert "limited by the generator or the lab" in markdown.render(analysis)
-    assert words.capacities(()) == ""
+    assert formatting.capacities(()) == ""

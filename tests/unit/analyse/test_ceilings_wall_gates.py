@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.analyse import gates, judge
-from tunnelmark.analyse.model import Setting
-from tunnelmark.analyse.wall import wall_time
+from tunnelmark.analyse.model import Scenario
+from tunnelmark.analyse.wall_time import wall_time
 from tunnelmark.record.results import ProfileInfo, Results, SampleRow, Session
 from unit.builders import PROFILE, TCP, UDP, Study
 
-TCP_SETTING = Setting("gigabit", "pair", "tcp")
+TCP_SETTING = Scenario("gigabit", "pair", "tcp")
 
 
 def with_direct_at(share: float, study: Study) -> Results:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tunnelmark import analyse
 from tunnelmark.analyse.drift import moved
-from tunnelmark.lab.yardsticks import Length
+from tunnelmark.host.yardsticks import Length
 from tunnelmark.record.results import Results, Session, YardstickRow
-from tunnelmark.report import json as as_json
-from tunnelmark.report import machine, markdown
+from tunnelmark.report import json_export as as_json
+from tunnelmark.report import machine_facts, markdown
 from tunnelmark.report.findings import cautions
 from unit.builders import TCP, Study
 
@@ -65,11 +65,11 @@ def test_reports_say_first_that_the_machine_changed_and_show_what_it_took():
 
 def test_an_interval_says_what_it_covers():
     found = Study(workloads=(TCP,)).results()
-    assert machine.covers(found) == "this run, on this machine, in this boot"
+    assert machine_facts.covers(found) == "this run, on this machine, in this boot"
     two = replace(found, sessions=(Session(1.0, 2.0, "one"), Session(3.0, 4.0, "two")))
-    assert machine.covers(two) == "this run, on this machine, in these 2 boots"
+    assert machine_facts.covers(two) == "this run, on this machine, in these 2 boots"
     emulated = replace(found, environment={"guest": {"emulated": True, "kernel": "6.1"}})
-    assert machine.covers(emulated) == "this run, in this emulated machine"
+    assert machine_facts.covers(emulated) == "this run, in this emulated machine"
     assert "An interval here covers this run" in markdown.render(analyse.judge(found))
 
 

@@ -10,15 +10,15 @@ import pytest
 from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.attempts import chosen, grade_of
 from tunnelmark.analyse.failures import grouped
-from tunnelmark.analyse.model import Analysis, Setting
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.record.results import ProfileInfo, Results, TrialRow
-from tunnelmark.report import json as as_json
+from tunnelmark.report import json_export as as_json
 from tunnelmark.report.findings import cautions
 from unit.builders import PING, TCP, Study
 
 LATE = "one in a hundred packets left the emulator 3.30 ms late or more (good up to 0.10 ms, void beyond 1.00 ms)"
-SETTING = Setting("gigabit", "pair", "tcp")
+SETTING = Scenario("gigabit", "pair", "tcp")
 
 
 def void(row: TrialRow, message: str = LATE, **more: Any) -> TrialRow:
@@ -97,7 +97,7 @@ def test_a_metric_that_cannot_be_used_is_left_out_and_the_others_are_not():
     worn = replace(row, grade="disturbed", grades={"tail": "void"}, causes=(LATE,))
     rows = tuple(worn if one is row else one for one in results.trials)
     analysis = judge(replace(results, plan=plan, trials=rows))
-    setting = Setting("gigabit", "pair", "ping")
+    setting = Scenario("gigabit", "pair", "ping")
     assert [value.block for value in analysis.cell("tinc", setting, "rtt_p99").values] == [1, 3, 4, 5]
     assert len(analysis.cell("tinc", setting, "rtt_p50").values) == 5
     assert [(found.trial, found.causes) for found in analysis.disturbed] == [(row.trial, (LATE,))]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tunnelmark.analyse import steady
-from tunnelmark.analyse.judge import judge
+from tunnelmark.analyse.analysis import judge
 from tunnelmark.analyse.steady import unsteady
 from tunnelmark.record.results import MetricInfo, SampleRow
-from tunnelmark.report import html, lengths, markdown
+from tunnelmark.report import html, markdown, trial_lengths
 from tunnelmark.report.findings import cautions, findings
 from tunnelmark.workloads.base import DRIFT
 from unit.builders import TCP, Study
@@ -67,7 +67,7 @@ def test_less_than_a_tenth_and_too_few_blocks_are_not_marked():
 def test_results_without_the_halves_are_not_marked():
     analysis = judge(Study(workloads=(TCP,)).results())
     assert moved(analysis, "tinc") is None
-    assert lengths.short(analysis) == []
+    assert trial_lengths.short(analysis) == []
 
 
 def test_a_stated_length_that_is_short_is_a_caution():

@@ -9,14 +9,14 @@ from statistics import median
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import Analysis, Setting
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.robust import far_off
 from tunnelmark.record.results import Results, SampleRow
-from tunnelmark.report import html, json, markdown, words
+from tunnelmark.report import formatting, html, json_export, markdown
 from tunnelmark.report.findings import cautions, findings
 from unit.builders import TCP, UDP, Study
 
-SETTING = Setting("gigabit", "pair", "tcp")
+SETTING = Scenario("gigabit", "pair", "tcp")
 ARMS = ("direct", "direct-again", "tinc", "nebula", "openvpn")
 STUDY = Study(
     arms=ARMS,
@@ -54,7 +54,7 @@ def test_an_arm_at_zero_in_three_of_eight_blocks_is_not_the_best_and_shows_it():
     assert pair.order == pytest.approx(-0.52, abs=0.05)  # the log of 0.95 * 5 / 8: zeros are in it
     assert cell.verdict == "undecided"
     assert places(analysis)["tinc"][1] > 1
-    assert words.doubts(pair, "direct") == "0 in 3 of 8 blocks"
+    assert formatting.doubts(pair, "direct") == "0 in 3 of 8 blocks"
     assert "tinc: 0 in 3 of 8 blocks." in findings(analysis)[0].text
 
 
@@ -75,7 +75,7 @@ def test_a_single_zero_keeps_an_arm_from_being_equal():
 
 def test_where_direct_is_at_zero_nothing_is_infinite_in_what_is_written():
     analysis = judge(with_zeros(STUDY, "direct", (1, 2, 3, 4, 5)))
-    for exporter in (json, markdown, html):
+    for exporter in (json_export, markdown, html):
         assert "nan" not in exporter.render(analysis).lower().split()
 
 
@@ -111,7 +111,7 @@ def test_losses_that_are_mostly_zero_have_the_median_told():
         else row
         for row in results.trials
     )
-    cell = judge(replace(results, trials=trials)).cell("tinc", Setting("gigabit", "pair", "udp"), "loss")
+    cell = judge(replace(results, trials=trials)).cell("tinc", Scenario("gigabit", "pair", "udp"), "loss")
     assert cell.against_direct is not None
     assert (cell.against_direct.doubt, cell.against_direct.estimate) == ("mostly zero", 0.0)
 
@@ -122,7 +122,7 @@ def test_below_nine_of_ten_an_arm_is_unreliable_and_its_rank_says_so():
     assert cell.unreliable
     (ranking,) = analysis.rankings
     assert {place.arm for place in ranking.places if place.unreliable} == {"tinc"}
-    assert "unreliable (6/8 ok)" in words.remarks(cell, "direct")
+    assert "unreliable (6/8 ok)" in formatting.remarks(cell, "direct")
     assert "tinc is unreliable: 6/8 succeeded" in findings(analysis)[0].text
 
 

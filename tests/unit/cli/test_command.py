@@ -141,15 +141,15 @@ def test_subcommands_and_choices_complete() -> None:
     ],
 )
 def test_names_complete(name: str, begin: str, expected: str) -> None:
-    from tunnelmark.cli import names
+    from tunnelmark.cli import param_types
 
-    command = click.Command("x", params=[click.Argument(["name"], type=getattr(names, name))])
+    command = click.Command("x", params=[click.Argument(["name"], type=getattr(param_types, name))])
     completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
     assert [item.value for item in completer.get_completions([], begin)] == [expected]
 
 
 def test_a_study_may_be_a_path() -> None:
-    from tunnelmark.cli.names import STUDY
+    from tunnelmark.cli.param_types import STUDY
 
     command = click.Command("x", params=[click.Argument(["name"], type=STUDY)])
     completer = ShellComplete(command, {}, "x", "_X_COMPLETE")
@@ -189,7 +189,7 @@ def test_the_completion_script_is_for_our_name(shell: str, capsys: pytest.Captur
 
 def test_a_broken_extra_file_does_not_break_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tunnelmark import registry
-    from tunnelmark.cli.names import VPN
+    from tunnelmark.cli.param_types import VPN
 
     (tmp_path / "vpns").mkdir()
     (tmp_path / "vpns" / "mine.py").write_text("DRIVER = oops")

@@ -10,13 +10,13 @@ import click
 import pytest
 
 from tunnelmark.cli import command as cli
-from tunnelmark.cli import hold, labnames
-from tunnelmark.cli.lab import logs
+from tunnelmark.cli import lab_completion, lab_daemon
+from tunnelmark.cli.lab_commands import logs
 
 
 @pytest.fixture(autouse=True)
 def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(hold, "STATES", tmp_path)
+    monkeypatch.setattr(lab_daemon, "STATES", tmp_path)
     return tmp_path
 
 
@@ -34,7 +34,7 @@ def completed(kind: click.ParamType[str], incomplete: str = "", **params: str) -
 
 def test_logs_are_found_by_node_and_daemon(states: Path) -> None:
     failed(states)
-    found = hold.logs_in(states / "lab.failed")
+    found = lab_daemon.logs_in(states / "lab.failed")
     assert {node: list(daemons) for node, daemons in found.items()} == {"a": ["tincd"], "b": ["tinc-up.sh", "tincd"]}
 
 
@@ -66,8 +66,8 @@ def test_names_complete(states: Path) -> None:
     failed(states)
     failed(states, "other")
     (states / "up.json").write_text(json.dumps({"nodes": {"left": {}, "right": {}}}))
-    assert completed(labnames.LAB) == ["lab", "other", "up"]
-    assert completed(labnames.NODE) == ["a", "b"]
-    assert completed(labnames.NODE, "r", name="up") == ["right"]
-    assert completed(labnames.PROGRAM, name="other", node="b") == ["tinc-up.sh", "tincd"]
-    assert completed(labnames.PROGRAM, node="nobody") == []
+    assert completed(lab_completion.LAB) == ["lab", "other", "up"]
+    assert completed(lab_completion.NODE) == ["a", "b"]
+    assert completed(lab_completion.NODE, "r", name="up") == ["right"]
+    assert completed(lab_completion.PROGRAM, name="other", node="b") == ["tinc-up.sh", "tincd"]
+    assert completed(lab_completion.PROGRAM, node="nobody") == []

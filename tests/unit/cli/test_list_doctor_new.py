@@ -11,7 +11,7 @@ import pytest
 import tunnelmark
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
-from tunnelmark.lab.doctor import Check
+from tunnelmark.doctor.checks import Check
 from tunnelmark.plan.files import PATH_VARIABLE
 
 
@@ -44,7 +44,7 @@ def test_a_list_has_the_same_names_as_table_and_as_json(
 def test_a_missing_vpn_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tunnelmark.lab.programs.search_path", lambda: "/nowhere")
+    monkeypatch.setattr("tunnelmark.host.programs.search_path", lambda: "/nowhere")
     tinc = next(row for row in run_json(["list", "vpns"], capsys) if row["name"] == "tinc")
     assert tinc["version"] is None
     assert tinc["install"].startswith("apt-get install tinc")
@@ -81,7 +81,7 @@ def test_doctor_is_exit_2_only_when_something_essential_is_missing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: checks)
+    monkeypatch.setattr("tunnelmark.cli.doctor_command.examine", lambda parts: checks)
     assert cli.main(["doctor"]) == code
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == verdict
@@ -91,9 +91,9 @@ def test_doctor_is_exit_2_only_when_something_essential_is_missing(
 def test_doctor_takes_vpns_that_are_not_installed_for_no_fault_of_the_machine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: (OK, WARN, ABSENT))
-    monkeypatch.setattr("tunnelmark.cli.doctor.registry.vpns", dict)
-    monkeypatch.setattr("tunnelmark.cli.doctor._advised", lambda check, parts: check)
+    monkeypatch.setattr("tunnelmark.cli.doctor_command.examine", lambda parts: (OK, WARN, ABSENT))
+    monkeypatch.setattr("tunnelmark.cli.doctor_command.registry.vpns", dict)
+    monkeypatch.setattr("tunnelmark.cli.doctor_command._advised", lambda check, parts: check)
     assert cli.main(["doctor"]) == 0
     ready, rest = capsys.readouterr().out.splitlines()[-2:]
     assert ready == "ready, with reservations: load"
@@ -101,7 +101,7 @@ def test_doctor_takes_vpns_that_are_not_installed_for_no_fault_of_the_machine(
 
 
 def test_doctor_json_keeps_its_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: (OK, MISSING))
+    monkeypatch.setattr("tunnelmark.cli.doctor_command.examine", lambda parts: (OK, MISSING))
     assert cli.main(["doctor", "--json"]) == 2
     assert json.loads(capsys.readouterr().out) == {
         "ready": False,

@@ -14,8 +14,8 @@ from support.command import command, environment
 from tunnelmark.analyse import judge
 from tunnelmark.cli import command as cli
 from tunnelmark.cli import output
-from tunnelmark.cli.prove import show
-from tunnelmark.lab.doctor import Check
+from tunnelmark.cli.link_command import show
+from tunnelmark.doctor.checks import Check
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.record.results import LinkLine, LinkProof
@@ -101,7 +101,7 @@ def test_a_proof_and_the_doctor_have_no_padding(
         Check("machine", "system", "ok", "Linux"),
         Check("vpns", "tinc", "warn", "the program tincd is not installed", f"apt-get install {LONG.rstrip()}"),
     ]
-    monkeypatch.setattr("tunnelmark.cli.doctor.examine", lambda parts: checks)
+    monkeypatch.setattr("tunnelmark.cli.doctor_command.examine", lambda parts: checks)
     assert cli.main(["doctor"]) == 0
     lines = (
         LinkLine("a>b", "delay_mean", "ms", "20 ms", 20.0, 19.8, 20.2, 20.05, ok=True),

@@ -8,21 +8,21 @@ from typing import Any
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli.progress import Live
+from tunnelmark.cli.progress import RunProgress
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
-from tunnelmark.run.loop import Kit
-from tunnelmark.run.outcome import Attempt, Failure
+from tunnelmark.run.attempt import Attempt, Failure
+from tunnelmark.run.runner import RunContext
 
 PLAN = order(load_study("quick", Files.standard(), registry.catalogue(), blocks=2))
 REASON = "the link wifi was not what it says (before the trials): delay, 99th percentile a>b: {:.3f} ms, not 9.542 ms to 10.542 ms"
 
 
-def live() -> tuple[Live, io.StringIO]:
+def live() -> tuple[RunProgress, io.StringIO]:
     said = io.StringIO()
-    kit = Kit(registry.vpns(), registry.workloads(), 212992)
-    return Live(Console(file=said, width=300), PLAN, kit, ()), said
+    kit = RunContext(registry.vpns(), registry.workloads(), 212992)
+    return RunProgress(Console(file=said, width=300), PLAN, kit, ()), said
 
 
 def ended(place: int, outcome: Any = "void", number: int = 1) -> Attempt:

@@ -80,7 +80,7 @@ def test_a_resumed_run_takes_no_backend(
 def test_a_machine_without_qemu_is_refused_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tunnelmark.lab.programs.search_path", lambda: str(tmp_path))
+    monkeypatch.setattr("tunnelmark.host.programs.search_path", lambda: str(tmp_path))
     assert cli.main(["compare", "wireguard", "--backend", "vm", "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "qemu-system-x86_64 is not installed" in said

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tunnelmark.lab.addressing import wires_of
 from tunnelmark.lab.backends import backend_of, describe
-from tunnelmark.lab.links import wires_of
 from tunnelmark.lab.netem import arguments
-from tunnelmark.lab.underlay import Shaper, Wire
+from tunnelmark.lab.server.veth import LinkSpec, Shaper
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.impairments import (
-    Chance,
-    Codel,
-    Direction,
-    FourState,
-    GilbertElliott,
-    Jitter,
-    Pattern,
-    Reordering,
-)
+from tunnelmark.plan.impairments import Chance, Codel, Direction, FourState, GilbertElliott, Jitter, Pattern, Reordering
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Share, Size
@@ -61,7 +52,7 @@ def test_shapers_stand_before_the_node_they_shape_for():
     (link,) = wires_of(PAIR, Profile("p", "T", "S", RATE, Direction()))
     assert link.shapers == {"b": Shaper(10**8, 65536)}
     assert not link.emulated
-    assert Wire.read(link.plain()) == link
+    assert LinkSpec.read(link.plain()) == link
 
 
 @pytest.mark.parametrize(

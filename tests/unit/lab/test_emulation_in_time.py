@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunnelmark.lab.backends import describe
-from tunnelmark.lab.emulation import configuration
+from tunnelmark.lab.emulator_config import configuration
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction, Jitter
 from tunnelmark.plan.load import load_profile

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tunnelmark.lab.links import wires_of
-from tunnelmark.lab.underlay import CHECKSUMS, Shaper, Wire, offloads
+from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.server.veth import CHECKSUMS, LinkSpec, Shaper, offloads
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Topology
@@ -13,9 +13,9 @@ PAIR = Topology("pair", "T", ("a", "b"), (Link("ab", ("a", "b")),))
 UDP, TCP = "tx-udp-segmentation", "tx-tcp-segmentation"
 
 
-def wire(*, emulated: bool, super_packets: bool = False) -> Wire:
+def wire(*, emulated: bool, super_packets: bool = False) -> LinkSpec:
     addresses = {"a": "10.50.0.1/24", "b": "10.50.0.2/24"}
-    return Wire("wire", addresses, emulated=emulated, super_packets=super_packets)
+    return LinkSpec("wire", addresses, emulated=emulated, super_packets=super_packets)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tunnelmark import registry
-from tunnelmark.cli.peers import _short
+from tunnelmark.cli.packages_command import _short
 from tunnelmark.errors import PlanError, UnknownName
-from tunnelmark.peers.recipe import Recipe, load, recipe, recipes
-from tunnelmark.peers.standing import recipe_for
+from tunnelmark.packages.recipe import Recipe, load, recipe, recipes
+from tunnelmark.packages.status import recipe_for
 from tunnelmark.plan.files import PACKAGED
 from tunnelmark.units import clock
 

@@ -8,7 +8,7 @@ from tunnelmark.errors import PlanError
 from tunnelmark.plan import lengths
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
-from tunnelmark.plan.model import Profile, Use
+from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.vpns.base import Options
@@ -22,10 +22,10 @@ def link(trip: float = 0.0, rate: float | None = None, queue: int | None = None,
     return Profile("p", "T", "S", way, Direction(delay=each))
 
 
-def use(workload: str = "tcp", **options: str) -> Use:
+def use(workload: str = "tcp", **options: str) -> WorkloadUse:
     kinds: dict[str, type[Options]] = {"tcp": TcpOptions, "ping": PingOptions}
     kind = kinds[workload]
-    return Use(workload, workload, options, {}, lengths.open_lengths(kind.model_validate(options)))
+    return WorkloadUse(workload, workload, options, {}, lengths.open_lengths(kind.model_validate(options)))
 
 
 def test_on_a_short_path_nothing_is_longer_than_the_default():

@@ -8,7 +8,7 @@ import pytest
 from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, save_inputs
-from tunnelmark.plan.model import Arm, Use
+from tunnelmark.plan.model import Arm, WorkloadUse
 from tunnelmark.units import Duration, Rate
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
@@ -47,7 +47,7 @@ class TestAGoodStudy:
     def test_a_workload_may_be_used_twice_under_two_names(self, tmp_path):
         more = '[[workload]]\nname = "long-ping"\nworkload = "ping"\noptions = {duration = "9 s"}\n'
         study = load_study(write(tmp_path, STUDY + ARMS + WORKLOADS + more), FILES, CATALOGUE)
-        assert study.workloads == (Use("ping", "ping"), Use("long-ping", "ping", {"duration": "9 s"}))
+        assert study.workloads == (WorkloadUse("ping", "ping"), WorkloadUse("long-ping", "ping", {"duration": "9 s"}))
 
     def test_blocks_and_seed_may_be_given_instead_of_those_in_the_file(self, tmp_path):
         study = load_study(write(tmp_path, STUDY + ARMS + WORKLOADS), FILES, CATALOGUE, blocks=9, seed=4)

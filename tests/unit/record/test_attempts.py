@@ -9,7 +9,7 @@ from typing import Any
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import TrialRow
-from tunnelmark.run.healing import Tries
+from tunnelmark.run.retries import Retries
 from unit.builders import TCP, Study
 
 STUDY = Study(workloads=(TCP,), blocks=1, arms=("direct", "direct-again", "tinc"))
@@ -41,9 +41,9 @@ def test_attempts_are_counted_and_their_raw_output_is_kept(tmp_path: Path):
     )
     (folder / "raw" / f"{two.trial}~2").mkdir()  # was cut off
     assert store.discard_unfinished(folder) == {
-        one.trial: Tries(2, True),
-        two.trial: Tries(1, False),
-        three.trial: Tries(1, False),
+        one.trial: Retries(2, True),
+        two.trial: Retries(1, False),
+        three.trial: Retries(1, False),
     }
     assert {path.name for path in (folder / "raw").iterdir()} == {one.trial, f"{one.trial}~2", two.trial, three.trial}
 
@@ -57,7 +57,7 @@ def test_a_journal_from_before_there_were_attempts_still_opens(tmp_path: Path):
         for key in ("attempt", "grade", "causes", "grades", "wanting"):
             del row[key]
     found = store.discard_unfinished(written(tmp_path / "r", *old))
-    assert [found[row.trial] for row in (one, two, three)] == [Tries(1, True), Tries(1, False), Tries(1, True)]
+    assert [found[row.trial] for row in (one, two, three)] == [Retries(1, True), Retries(1, False), Retries(1, True)]
 
 
 def test_tables_hold_every_attempt_with_its_grade():

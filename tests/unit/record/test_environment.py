@@ -9,11 +9,11 @@ import pytest
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab.programs import Part, sha256
+from tunnelmark.host.programs import Requirement, sha256
 from tunnelmark.record import environment
 
-SHELL = Part("shell", ("sh",), ("dash",), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)")
-GONE = Part("gone", ("no-such-daemon",), ("gone",))
+SHELL = Requirement("shell", ("sh",), ("dash",), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)")
+GONE = Requirement("gone", ("no-such-daemon",), ("gone",))
 
 
 def test_it_holds_machine_programs_settings_and_load() -> None:
@@ -46,7 +46,7 @@ def test_a_vpn_that_a_recipe_built_has_the_recipe_s_record(tmp_path: Path, monke
     monkeypatch.setenv("TUNNELMARK_PEERS", str(tmp_path))
     (tmp_path / "shell").mkdir()
     (tmp_path / "shell" / "peer.json").write_text('{"recipe": "abc", "toolchain": "go 1.26"}')
-    built = Part("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", peer="shell")
+    built = Requirement("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", peer="shell")
     assert environment.capture([built], tools=[])["vpns"]["shell"]["peer"]["toolchain"] == "go 1.26"
     assert "peer" not in environment.capture([SHELL], tools=[])["vpns"]["shell"]
 

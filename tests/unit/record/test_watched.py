@@ -11,10 +11,10 @@ from tunnelmark.plan.order import order
 from tunnelmark.record import store
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.record.results import Results
-from tunnelmark.run.loop import Kit
-from tunnelmark.run.outcome import PHASES, Attempt
-from tunnelmark.run.watch import watchers
-from tunnelmark.run.watching import COST
+from tunnelmark.run.attempt import PHASES, Attempt
+from tunnelmark.run.collection import COST
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.runner import RunContext
 from tunnelmark.workloads.base import Sample
 
 WATCHING = (watchers()["cpu"], watchers()["wire"])
@@ -44,7 +44,7 @@ def test_a_workload_that_declares_a_watchers_metric_keeps_its_own_words():
 def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
     study = load_study("quick", Files.standard(), registry.catalogue(), blocks=1, watch=("cpu",))
     plan = order(study)
-    kit = Kit(registry.vpns(), registry.workloads(), socket_buffer_limit())
+    kit = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
     info = store.describe(plan, kit.drivers, kit.workloads, lambda w: kit.watching(study.watch, w))
     assert info.watch == ("cpu",)
     assert all(any(metric.watcher == "cpu" for metric in use.metrics) for use in info.workloads)
@@ -67,7 +67,7 @@ def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
 
 
 def test_the_trials_of_idle_have_its_watchers_whatever_was_chosen():
-    kit = Kit(registry.vpns(), registry.workloads(), 212992)
+    kit = RunContext(registry.vpns(), registry.workloads(), 212992)
     assert [one.name for one in kit.watching((), registry.workload("idle"))] == ["cpu", "wire"]
     assert [one.name for one in kit.watching(("wire", "tcp"), registry.workload("idle"))] == ["wire", "tcp", "cpu"]
     assert kit.watching((), replace(registry.workload("idle"), watch=())) == ()

@@ -12,7 +12,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import MetricInfo, SampleRow, WorkloadInfo
 from tunnelmark.report import costs, html, markdown, terminal
-from tunnelmark.report import json as as_json
+from tunnelmark.report import json_export as as_json
 from unit.builders import PING, TCP, Study
 
 SEEN = (

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tunnelmark.analyse import judge
-from tunnelmark.report import beside, html, json, markdown, terminal
+from tunnelmark.report import html, json_export, markdown, side_by_side, terminal
 from tunnelmark.report.findings import cautions, findings
 from unit.builders import ARMS, PROFILE, Study
 
@@ -45,14 +45,14 @@ def on_terminal(study: Study, width: int = 100) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_exporter_copes_with_every_kind_of_run(kind):
     analysis = judge(KINDS[kind].results())
-    for exporter in (markdown, html, json):
+    for exporter in (markdown, html, json_export):
         text = exporter.render(analysis)
         assert KINDS[kind].results().plan.title in text
     assert "direct" in on_terminal(KINDS[kind])
 
 
 def test_the_same_results_give_the_same_bytes():
-    for exporter in (markdown, html, json):
+    for exporter in (markdown, html, json_export):
         assert exporter.render(judge(LOST.results())) == exporter.render(judge(LOST.results()))
 
 
@@ -129,7 +129,7 @@ def test_results_beside_each_other_have_a_column_each_and_no_verdict_across():
     columns = {"Linux 6.1": judge(LOST.results()), "Linux 6.12": judge(replace(LOST, tcp={"nebula": 0.9}).results())}
     console = Console(width=160, record=True, force_terminal=False, color_system=None)
     with console.capture() as captured:
-        console.print(beside.render(columns))
+        console.print(side_by_side.render(columns))
     text = captured.get().replace("\N{NO-BREAK SPACE}", " ")
     row = next(line for line in text.splitlines() if "nebula" in line and "Mbit/s" in line)
     assert "Linux 6.1 " in text and "Linux 6.12" in text
@@ -165,7 +165,7 @@ def test_markdown_tables_are_sound_and_logs_are_not_markup():
 
 
 def test_json_holds_every_judgement():
-    document = stdlib_json.loads(json.render(judge(LOST.results())))
+    document = stdlib_json.loads(json_export.render(judge(LOST.results())))
     assert document["schema"] == 3
     assert document["same"]["standing"] == "agrees"
     cell = next(c for c in document["cells"] if (c["arm"], c["metric"]) == ("nebula", "goodput"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.lab.placement import Whole, place
+from tunnelmark.host.placement import Whole, place
 from tunnelmark.report import html, markdown, placed
 from tunnelmark.report.findings import cautions
 from unit.builders import Study

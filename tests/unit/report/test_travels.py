@@ -11,8 +11,8 @@ from rich.console import Console
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.report import html, markdown, terminal, travels
-from tunnelmark.report import json as as_json
-from unit.analyse.test_anchor import BUSY, DELAY, analysed, study
+from tunnelmark.report import json_export as as_json
+from unit.analyse.test_anchor_multiples import BUSY, DELAY, analysed, study
 from unit.builders import TCP, Study
 
 FULL = {"wire_source": 1e9}

@@ -11,7 +11,7 @@ from rich.console import Console
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import SampleRow
-from tunnelmark.report import html, json, markdown, terminal, words
+from tunnelmark.report import formatting, html, json_export, markdown, terminal
 from unit.builders import PING, TCP, Study
 
 ADDED = replace(PING, metrics=tuple(replace(m, compare="difference", feels="delay") for m in PING.metrics))
@@ -76,11 +76,11 @@ def test_words_stand_beside_signs_where_there_is_room(analysis: Analysis):
 def test_a_delay_is_told_as_what_is_added(analysis: Analysis):
     setting = analysis.settings()[0]
     cell = analysis.cell("openvpn", setting, "rtt_p50")
-    assert words.judged(cell).startswith("▼ +6") and "µs" in words.judged(cell)
+    assert formatting.judged(cell).startswith("▼ +6") and "µs" in formatting.judged(cell)
 
 
 def test_json_has_sign_margin_zeros_and_what_could_be_found(analysis: Analysis):
-    document = stdlib_json.loads(json.render(analysis))
+    document = stdlib_json.loads(json_export.render(analysis))
     cells = {(cell["arm"], cell["metric"]): cell for cell in document["cells"]}
     tinc, openvpn = cells["tinc", "goodput"], cells["openvpn", "goodput"]
     assert (tinc["sign"], tinc["verdict"], tinc["zeros"], tinc["equal_within"]) == ("?", "undecided", 3, 1.05)

@@ -13,8 +13,8 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
+from tunnelmark.run.collectors import watchers
 from tunnelmark.run.grades import QUIET, Met, bounds, grade_of, graded, met, outside
-from tunnelmark.run.watch import watchers
 from tunnelmark.units import Duration, Share
 from tunnelmark.workloads.base import Feels, Metric
 

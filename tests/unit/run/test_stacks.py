@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tunnelmark.cli import collector_options
 from tunnelmark.cli import run as command
-from tunnelmark.cli import watch
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import programs
+from tunnelmark.host import programs
 from tunnelmark.plan.load import STACKS, parse_study
-from tunnelmark.run.watch import light, stacks, watchers
+from tunnelmark.run.collectors import light, stacks, watchers
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
 
 KNOWN = dataclasses.replace(CATALOGUE, watchers={"cpu": True, STACKS: False})
@@ -39,9 +39,11 @@ def test_a_study_or_the_command_asks_for_it():
     assert plain.watch == ("cpu",)
     asked = parse_study(STUDY + "profile_stacks = true\n" + ARMS + WORKLOADS, "mine.toml", FILES, KNOWN)
     assert asked.watch == ("cpu", STACKS)
-    assert watch.with_stacks(plain, True) == dataclasses.replace(asked, text=plain.text, inputs=plain.inputs)
-    assert watch.with_stacks(plain, False) == plain
-    assert watch.with_stacks(asked, True) == asked
+    assert collector_options.with_stacks(plain, True) == dataclasses.replace(
+        asked, text=plain.text, inputs=plain.inputs
+    )
+    assert collector_options.with_stacks(plain, False) == plain
+    assert collector_options.with_stacks(asked, True) == asked
     for name in ("run", "compare"):
         assert "--profile-stacks" in {option for param in getattr(command, name).params for option in param.opts}
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from tunnelmark.vpns import easytier, nebula, openvpn, tinc, vpncloud, yggdrasil
-from tunnelmark.vpns.base import Daemon, Deployment, Mesh, Settled, TcpPort, UdpPort
+from tunnelmark.vpns.base import Converged, Daemon, Deployment, Mesh, TcpPort, UdpPort
 from unit.vpns.test_drivers import build, deployed, mesh
 from unit.vpns.test_each import file, order
 
@@ -90,7 +90,7 @@ def test_tinc_indirect_is_connected_with_the_relay_only() -> None:
         assert [line for line in lines if line.startswith("ConnectTo")] == ["ConnectTo = node1"]
     assert "ConnectTo" not in file(deployment, RELAY, "tinc.conf")
     assert all("IndirectData = yes\n" in file(deployment, node, f"node{n}") for node in NODES for n in range(3))
-    assert [one.count for one in deployment.settled if isinstance(one, Settled)] == [1, 2, 1]
+    assert [one.count for one in deployment.settled if isinstance(one, Converged)] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("arm", ["tinc", "tinc-tcp", "tinc-indirect"])
@@ -184,7 +184,7 @@ def test_easytier_listens_and_dials_by_the_transport_of_the_arm(arm: str, url: s
     assert config["node-1"]["listeners"] == [url]
     assert config["node-3"]["peer"] == [{"uri": url}]
     assert all("disable_p2p" not in str(one["flags"]) for one in config.values())
-    assert [one.count for one in deployed(arm).settled if isinstance(one, Settled)] == [2, 2, 2]
+    assert [one.count for one in deployed(arm).settled if isinstance(one, Converged)] == [2, 2, 2]
 
 
 def test_easytier_is_relayed_by_the_relay_and_may_not_go_directly() -> None:

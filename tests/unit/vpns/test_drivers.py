@@ -16,17 +16,17 @@ from tunnelmark.vpns.base import (
     OVERLAY,
     Build,
     Command,
+    Converged,
+    CopyFile,
     Daemon,
     Deployment,
     Driver,
     Fact,
     File,
-    Hand,
-    Host,
     Interface,
+    LogMatch,
     Mesh,
-    Says,
-    Settled,
+    MeshNode,
     Step,
     TcpPort,
     UdpPort,
@@ -46,7 +46,7 @@ every_size = pytest.mark.parametrize("size", [2, 3, 4, 9])
 def mesh(size: int, folder: str = "/run/lab") -> Mesh:
     """A mesh whose nodes have names and folders that are unlike each other."""
     hosts = tuple(
-        Host(
+        MeshNode(
             name=f"node-{place}",
             underlay=IPv4Address(f"10.50.0.{place}"),
             dir=PurePosixPath(folder, f"host {place}"),
@@ -114,7 +114,7 @@ def test_files_are_small_and_secrets_are_private(arm: str) -> None:
 def test_no_secret_stands_in_a_command_line_or_in_what_is_printed(arm: str) -> None:
     deployment = deployed(arm, 4)
     lines = [" ".join(argv) for argv in deployment.desk]
-    lines += [" ".join(step.argv) for step in steps(deployment) if not isinstance(step, Hand)]
+    lines += [" ".join(step.argv) for step in steps(deployment) if not isinstance(step, CopyFile)]
     lines += [
         f"{key}={value}" for step in steps(deployment) if isinstance(step, Daemon) for key, value in step.env.items()
     ]
@@ -135,12 +135,12 @@ def test_two_deployments_share_no_secret(arm: str) -> None:
 def test_programs_and_conditions_are_stated(arm: str) -> None:
     deployment = deployed(arm)
     used = {argv[0] for argv in deployment.desk} | {
-        step.argv[0] for step in steps(deployment) if not isinstance(step, Hand)
+        step.argv[0] for step in steps(deployment) if not isinstance(step, CopyFile)
     }
     assert used <= set(build(arm).programs), "every program that a step starts is listed, so that it can be looked for"
     for step in steps(deployment):
         if isinstance(step, Daemon) and step.ready is not None:
-            assert isinstance(step.ready, UdpPort | TcpPort | Interface | UnixSocket | Says)
+            assert isinstance(step.ready, UdpPort | TcpPort | Interface | UnixSocket | LogMatch)
     for step in steps(deployment):
         assert not (isinstance(step, Command) and step.argv[0] == "sleep"), "wait for a condition, never for a time"
 
@@ -152,7 +152,7 @@ def test_a_vpn_that_settles_says_how_and_how_long(arm: str) -> None:
     assert driver.settling or not deployment.settled
     assert deployment.settled or deployment.relayed or not driver.settling, "how is it seen?"
     daemons = {(step.node, step.name) for phase in deployment.phases for step in phase if isinstance(step, Daemon)}
-    assert {(one.node, one.daemon) for one in deployment.settled if isinstance(one, Settled)} <= daemons
+    assert {(one.node, one.daemon) for one in deployment.settled if isinstance(one, Converged)} <= daemons
 
 
 @every_arm

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from tunnelmark.vpns.base import Hand
+from tunnelmark.vpns.base import CopyFile
 from unit.vpns.test_drivers import deployed, mesh, steps
 
 
@@ -17,7 +17,7 @@ def test_every_spoke_is_invited_with_its_address_and_gets_its_own_invitation(siz
     lines = [shlex.split(line) for line in setup.content.splitlines()]
     invited = {line[line.index("--name") + 1]: line for line in lines if "add-peer" in line}
     assert set(invited) == {spoke.name for spoke in mesh(size).spokes}
-    handed = {step.node: step for step in steps(deployment) if isinstance(step, Hand)}
+    handed = {step.node: step for step in steps(deployment) if isinstance(step, CopyFile)}
     for spoke in mesh(size).spokes:
         line = invited[spoke.name]
         assert line[line.index("--ip") + 1] == str(deployment.overlays[spoke.name].address)

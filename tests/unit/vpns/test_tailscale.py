@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from tunnelmark.vpns.base import Daemon, Deployment, Holds
+from tunnelmark.vpns.base import CommandSucceeds, Daemon, Deployment
 from unit.vpns.test_drivers import deployed, mesh, steps
 
 
@@ -54,6 +54,8 @@ def test_the_relay_is_forced_in_its_own_arm_only(arm: str, forced: bool) -> None
 
 def test_it_has_settled_when_every_node_reaches_every_other_directly() -> None:
     hosts = [host.name for host in mesh(4).hosts]
-    asked = {(one.node, one.argv[-1]) for one in deployed("tailscale", 4).settled if isinstance(one, Holds)}
+    asked = {(one.node, one.argv[-1]) for one in deployed("tailscale", 4).settled if isinstance(one, CommandSucceeds)}
     assert asked == set(permutations(hosts, 2))
-    assert all("--until-direct" in one.argv for one in deployed("tailscale").settled if isinstance(one, Holds))
+    assert all(
+        "--until-direct" in one.argv for one in deployed("tailscale").settled if isinstance(one, CommandSucceeds)
+    )

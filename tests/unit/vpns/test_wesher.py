@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
-from tunnelmark.vpns.base import Daemon, Holds
+from tunnelmark.vpns.base import CommandSucceeds, Daemon
 from unit.vpns.test_drivers import deployed, mesh
 
 
@@ -25,5 +25,5 @@ def test_each_joins_all_that_were_there_before_it() -> None:
 
 
 def test_spokes_wait_until_they_know_everybody() -> None:
-    waits = {step.node: step.argv[-1] for step in deployed("wesher", 4).phases[-1] if isinstance(step, Holds)}
+    waits = {step.node: step.argv[-1] for step in deployed("wesher", 4).phases[-1] if isinstance(step, CommandSucceeds)}
     assert waits == {spoke.name: "3" for spoke in mesh(4).spokes}

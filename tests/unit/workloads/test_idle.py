@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark import registry
-from tunnelmark.run.watch import watchers
+from tunnelmark.run.collectors import watchers
 from tunnelmark.workloads.idle import WORKLOAD, IdleOptions
 from unit.workloads.recorded import ends
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import Command, Hand
+from tunnelmark.vpns.base import Command, CopyFile
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic
 from tunnelmark.workloads.nix import WORKLOAD, NixOptions
 from unit.workloads.recorded import recorded, whole
@@ -62,7 +62,7 @@ class TestWhatItStarts:
         assert isinstance(make, Command)
         assert (make.node, make.argv[0]) == ("a", "openssl")
         assert "subjectAltName=IP:10.0.0.1" in make.argv
-        assert isinstance(hand, Hand)
+        assert isinstance(hand, CopyFile)
         assert (hand.source, hand.node) == ("a", "b")
         assert started.client.env["NIX_SSL_CERT_FILE"] == str(hand.to)
         assert "https://10.0.0.1:8443" in started.client.argv

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import Says
+from tunnelmark.vpns.base import LogMatch
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.quic import WORKLOAD, QuicOptions
 from unit.workloads.recorded import ends, recorded, series, whole
@@ -36,7 +36,7 @@ class TestWhatItStarts:
             *("tunnelmark-quic", "server", "--listen", "10.0.0.1:4433"),
             *("--receive-buffer", "4194304", "--gso", "true"),
         )
-        assert server.ready == Says(r"^listening on ")
+        assert server.ready == LogMatch(r"^listening on ")
         assert server.stays
         assert traffic.client.node == "b"
         assert traffic.client.argv == (

@@ -5,7 +5,7 @@ software emulation where there is no KVM. Nothing is installed on the host. `mac
 fetches the kernel, `modules`, `initramfs` and `qemu` are pure: what to load, the first file system, the command line.
 """
 
-from tunnelmark.lab.vm.machine import Machine
+from tunnelmark.lab.vm.guest import Guest
 from tunnelmark.lab.vm.qemu import Hardware
 
-__all__ = ["Hardware", "Machine"]
+__all__ = ["Guest", "Hardware"]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.lab import folders
-from tunnelmark.lab.programs import find
+from tunnelmark.host import paths
+from tunnelmark.host.programs import find
 from tunnelmark.lab.vm import modules
 
 _META = "linux-image-amd64"  # depends on the distribution's current kernel
@@ -46,7 +46,7 @@ class Kernel:
 
 def cache_folder() -> Path:
     """Where kernels are kept: `tunnelmark/kernels` in the user's cache (XDG_CACHE_HOME)."""
-    return folders.cache("kernels")
+    return paths.cache("kernels")
 
 
 def cached(cache: Path | None = None) -> tuple[str, ...]:

@@ -6,19 +6,19 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from tunnelmark.analyse.model import Analysis, Cell, Setting
+from tunnelmark.analyse.aa_test import noise
+from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.analyse.pairing import effect as effect_of
-from tunnelmark.analyse.same import noise
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import formatting, queries
 from tunnelmark.report.figures import svg
 
 _ROW, _TOP, _LEFT, _RIGHT, _RANK = 34.0, 30.0, 164.0, 500.0, 752.0
 
 
-def effects(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
     """Empty when no arm can be compared with direct."""
-    cells = [cell for cell in view.cells(analysis, setting, metric) if cell.arm != analysis.reference]
+    cells = [cell for cell in queries.cells(analysis, setting, metric) if cell.arm != analysis.reference]
     shown = [value for cell in cells for value in _shown(cell)]
     if not shown:
         return Markup("")
@@ -43,8 +43,8 @@ def effects(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
     return svg.picture(bottom + 30, title, parts)
 
 
-def _row(analysis: Analysis, cell: Cell, axis: svg.Axis, y: float) -> list[str]:
-    twin = view.twin_of(analysis, cell.arm)
+def _row(analysis: Analysis, cell: MetricCell, axis: svg.Axis, y: float) -> list[str]:
+    twin = queries.twin_of(analysis, cell.arm)
     parts: list[str] = [svg.line(_LEFT, y, _RIGHT, y, "guide")]
     parts.append(svg.text(_LEFT - 12, y + 4.5, cell.arm, "arm", "end"))
     found = cell.against_direct
@@ -53,22 +53,22 @@ def _row(analysis: Analysis, cell: Cell, axis: svg.Axis, y: float) -> list[str]:
             if not isfinite(value):
                 continue
             place = y + 3.0 * ((block - 1) % 5 - 2)
-            ring = svg.element("title", f"block {block}: {words.number(value)}")
+            ring = svg.element("title", f"block {block}: {formatting.number(value)}")
             parts.append(svg.element("circle", ring, cx=axis(value), cy=place, r=2.4, class_="block"))
         if found.interval is not None:
             parts.append(svg.line(axis(found.interval.low), y, axis(found.interval.high), y, "interval"))
         solid = cell.verdict in ("better", "worse")
         parts.append(svg.element("circle", cx=axis(found.estimate), cy=y, r=5.2, class_="dot" if solid else "dot tie"))
     parts.append(svg.text(_RIGHT + 18, y + 4.5, _said(cell), "value" if cell.spread else "value bad"))
-    rank = view.place(analysis, cell.setting, cell.metric, cell.arm)
+    rank = queries.place(analysis, cell.setting, cell.metric, cell.arm)
     if rank is not None:
-        parts.append(svg.text(_RANK, y + 4.5, words.rank(rank.first, rank.last), "value", "end"))
+        parts.append(svg.text(_RANK, y + 4.5, formatting.rank(rank.first, rank.last), "value", "end"))
     elif twin is not None:
         parts.append(svg.text(_RANK, y + 4.5, "A/A", "note", "end"))
     return parts
 
 
-def _shown(cell: Cell) -> list[float]:
+def _shown(cell: MetricCell) -> list[float]:
     found = cell.against_direct
     if found is None:
         return []
@@ -78,11 +78,11 @@ def _shown(cell: Cell) -> list[float]:
     return [value for value in (*found.effects, *ends) if isfinite(value) and not (ratio and value <= 0)]
 
 
-def _said(cell: Cell) -> str:
+def _said(cell: MetricCell) -> str:
     if cell.against_direct is None or cell.against_direct.estimate is None:
-        return words.VERDICTS[cell.verdict]
+        return formatting.VERDICTS[cell.verdict]
     zeros = f", 0 in {cell.zeros} of {len(cell.values)} blocks" if cell.zeros else ""
-    return words.judged(cell) + zeros + (", unreliable" if cell.unreliable else "")
+    return formatting.judged(cell) + zeros + (", unreliable" if cell.unreliable else "")
 
 
 def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:
@@ -94,7 +94,7 @@ def _band(axis: svg.Axis, band: tuple[float, float], bottom: float) -> Markup:
 
 def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float) -> list[str]:
     parts: list[str] = []
-    scale = words.scale(metric.unit, shown)
+    scale = formatting.scale(metric.unit, shown)
     ticks = axis.ticks()
     for tick in ticks:
         parts.append(svg.line(axis(tick), bottom, axis(tick), bottom + 4, "tick"))
@@ -104,9 +104,9 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
     return parts
 
 
-def _tick(metric: MetricInfo, tick: float, scale: words.Scale, *, last: bool) -> str:
+def _tick(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
     if metric.compare == "ratio":
-        return f"{tick:.5g}×" if metric.better == "lower" else words.with_unit(f"{100 * tick:.5g}", "%")
+        return f"{tick:.5g}×" if metric.better == "lower" else formatting.with_unit(f"{100 * tick:.5g}", "%")
     unit = "points" if scale.unit == "%" else scale.unit
     text = f"{tick / scale.factor:.5g}".replace("-", "−")
-    return words.with_unit(text, unit) if last else text
+    return formatting.with_unit(text, unit) if last else text

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from tunnelmark.analyse.model import Analysis, WallTime
 from tunnelmark.record.results import ProfileInfo, TopologyInfo
-from tunnelmark.report import words
+from tunnelmark.report import formatting
 from tunnelmark.report.figures import svg
 from tunnelmark.units import Rate, Size, clock
 
@@ -81,12 +81,12 @@ def time(wall: WallTime) -> Markup:
         told = svg.element("title", f"{name}: {clock(seconds)}")
         kind = "part measure" if name == "measure" else "part"
         parts.append(svg.element("rect", told, x=x, y=6.0, width=width, height=26.0, class_=kind))
-        label = f"{name} {words.percent(seconds / wall.wall)}" if wall.wall > 0 else name
+        label = f"{name} {formatting.percent(seconds / wall.wall)}" if wall.wall > 0 else name
         if width > 6.6 * len(label) and x >= labels_until:
             parts.append(svg.text(x + 1, 50, label, "note"))
             labels_until = x + 6.6 * len(label)
         x += width
-    return svg.picture(58, f"Wall time by phase; {words.percent(wall.measuring)} is measuring", parts)
+    return svg.picture(58, f"Wall time by phase; {formatting.percent(wall.measuring)} is measuring", parts)
 
 
 def _box(x: float, y: float, width: float, first: str, second: str) -> list[Markup]:

@@ -6,9 +6,9 @@ from statistics import median
 
 from markupsafe import Markup
 
-from tunnelmark.analyse.model import Analysis, Setting
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import view, words
+from tunnelmark.report import formatting, queries
 from tunnelmark.report.figures import svg
 
 PERCENTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -21,20 +21,21 @@ def is_spread(metric: MetricInfo) -> bool:
     return metric.unit in ("s", "ms", "us", "µs")
 
 
-def over_time(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
     """A panel an arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero."""
-    found = view.series(analysis, setting, metric)
+    found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
     if not any(values):
         return Markup("")
     medians = {arm: _median_line(blocks) for arm, blocks in found.items()}
     # A receiver that stalls reports what came meanwhile in one burst; such peaks must not flatten all the rest.
     top_value = (
-        1.1 * max(view.quantile(values, 0.95), *(value for line in medians.values() for _, value in line)) or values[-1]
+        1.1 * max(queries.quantile(values, 0.95), *(value for line in medians.values() for _, value in line))
+        or values[-1]
     )
     until = max(time for blocks in found.values() for points in blocks.values() for time, _ in points) or 1.0
     columns, width, height, top = 3, 240.0, 104.0, 22.0
-    scale = words.scale(metric.unit, [top_value])
+    scale = formatting.scale(metric.unit, [top_value])
     parts: list[str] = []
     for index, (arm, blocks) in enumerate(found.items()):
         x0 = 44.0 + (index % columns) * width
@@ -61,11 +62,13 @@ def over_time(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Marku
     return svg.picture(top + rows * (height + 46.0), title, parts)
 
 
-def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
+def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
     """A row an arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
     found = {
-        arm: [view.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES]
-        for arm, blocks in view.series(analysis, setting, metric).items()
+        arm: [
+            queries.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES
+        ]
+        for arm, blocks in queries.series(analysis, setting, metric).items()
     }
     if not found:
         return Markup("")
@@ -73,14 +76,14 @@ def spread(analysis: Analysis, setting: Setting, metric: MetricInfo) -> Markup:
     shown = [value for quantiles in found.values() for value in quantiles]
     axis = svg.axis(shown, left, right, zero=True, may_be_log=True)
     bottom = top + row * len(found)
-    scale = words.scale(metric.unit, [median(shown)])
+    scale = formatting.scale(metric.unit, [median(shown)])
     parts: list[str] = [
         svg.text(right + 96, top - 9, "median", "note", "end"),
         svg.text(svg.WIDTH - 8, top - 9, "99th percentile", "note", "end"),
     ]
     for tick in axis.ticks():
         parts.append(svg.line(axis(tick), top, axis(tick), bottom + 4, "guide"))
-        label = words.with_unit(f"{tick / scale.factor:.4g}", scale.unit)
+        label = formatting.with_unit(f"{tick / scale.factor:.4g}", scale.unit)
         parts.append(svg.text(axis(tick), bottom + 19, label, "note", "middle"))
     for index, (arm, (low, quarter, middle, three_quarters, high)) in enumerate(found.items()):
         y = top + row * (index + 0.5)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tunnelmark.lab.taps import Counted
-from tunnelmark.run.watch._counts import Traffic, interface_counts, ip_counts, memory, switches
-from tunnelmark.run.watch.syscalls import counted
-from tunnelmark.run.watch.tcp import connections
-from tunnelmark.run.watch.wire import CLASSES, classes, overhead, split
+from tunnelmark.linux.packet_sizes import SizeCounts
+from tunnelmark.run.collectors._counts import TrafficCounts, interface_counts, ip_counts, memory, switches
+from tunnelmark.run.collectors.syscall_counts import counted
+from tunnelmark.run.collectors.tcp_state import connections
+from tunnelmark.run.collectors.wire_bytes import CLASSES, classes, overhead, split
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -86,14 +86,14 @@ def test_a_process_that_has_ended_holds_and_counts_nothing():
     assert switches([gone]).voluntary == 0
 
 
-def passed(inner_bytes: int, inner_packets: int, sent_bytes: int, sent_packets: int) -> Traffic:
-    return Traffic(0, inner_bytes, inner_packets, 0, 0, sent_bytes, sent_packets, 0, 0)
+def passed(inner_bytes: int, inner_packets: int, sent_bytes: int, sent_packets: int) -> TrafficCounts:
+    return TrafficCounts(0, inner_bytes, inner_packets, 0, 0, sent_bytes, sent_packets, 0, 0)
 
 
 def test_super_packets_inside_count_as_what_they_become():
     # One super-packet of 10 x 1,368 bytes and one header of 52 becomes ten of 1,420, each with 60 bytes around it.
     sender, receiver = passed(13_732, 1, 14_800, 10), passed(520, 10, 1_120, 10)
-    ten = Counted({1_420: 10}, 13_732, 9, 9 * 52)
+    ten = SizeCounts({1_420: 10}, 13_732, 9, 9 * 52)
     notes: dict[str, str] = {}
     found = {s.metric: s.value for s in overhead({"a": sender, "b": receiver}, [ten], 1.0, notes)}
     assert found["wire_bytes_per_byte"] == pytest.approx((14_800 + 1_120) / (14_200 + 520))
@@ -110,18 +110,18 @@ def test_a_few_packets_tell_no_overhead():
 def test_what_a_card_splits_counts_as_the_packets_on_the_wire():
     # Two super-packets of 10 x 1,448 bytes behind one header of 52, and one bare acknowledgement; all of it was looked at.
     sent = passed(700, 7, 29_116, 3)
-    seen = Counted({1_514: 20, 66: 1}, 29_116 + 3 * 14, 18, 18 * 52)
+    seen = SizeCounts({1_514: 20, 66: 1}, 29_116 + 3 * 14, 18, 18 * 52)
     found = split(sent, [seen], bare=False)
     assert (found.sent_packets, found.sent_bytes) == (21, 29_116 + 18 * 52)
     assert (found.inner_sent_packets, found.inner_sent_bytes) == (7, 700)
 
 
 def test_without_a_tunnel_inside_is_what_is_outside():
-    found = split(passed(29_064, 2, 29_064, 2), [Counted({1_514: 20}, 29_092, 18, 18 * 52)], bare=True)
+    found = split(passed(29_064, 2, 29_064, 2), [SizeCounts({1_514: 20}, 29_092, 18, 18 * 52)], bare=True)
     assert (found.inner_sent_packets, found.inner_sent_bytes) == (found.sent_packets, found.sent_bytes) == (20, 30_000)
 
 
 def test_what_was_looked_at_now_and_then_stands_for_all():
-    found = split(passed(0, 0, 145_320, 10), [Counted({1_514: 10}, 14_546, 9, 9 * 52)], bare=False)
+    found = split(passed(0, 0, 145_320, 10), [SizeCounts({1_514: 10}, 14_546, 9, 9 * 52)], bare=False)
     assert (found.sent_packets, found.sent_bytes) == (100, 150_000)
     assert split(passed(0, 0, 900, 6), [], bare=False).sent_packets == 6

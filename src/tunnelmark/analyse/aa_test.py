@@ -1,0 +1,95 @@
+"""The A/A judgement: an arm measured twice under two names must not differ from itself.
+
+Usual methods call identical systems different all too often (Abedi and Brecht, "Conducting Repeatable Experiments in
+Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %); so it is tried in every study, before anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from tunnelmark.analyse.margins import negligible
+from tunnelmark.analyse.model import AAPair, AAResult, Comparison, Scenario, Standing
+from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect
+from tunnelmark.record.results import MetricInfo, PlanInfo
+
+
+def judge_twins(
+    plan: PlanInfo,
+    settings: Sequence[Scenario],
+    metrics: Mapping[str, MetricInfo],
+    values: Values,
+    *,
+    finished: bool = True,
+) -> AAResult:
+    """Every `same_as` arm against its twin by every primary metric, corrected together as one family.
+
+    Twins differ when the corrected test says so and the difference is more than negligible (see `margins.negligible`).
+    """
+    family = [
+        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed)
+        for arm in plan.arms
+        if arm.same_as is not None
+        for setting in settings
+        for key, metric in metrics.items()
+        if metric.primary and key == f"{setting.workload}/{metric.name}"
+    ]
+    twins = tuple(_twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics))
+    standing = _overall([pair.standing for pair in twins])
+    return AAResult(standing, twins, _explained(standing, twins, finished))
+
+
+def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
+    """The smallest effect that counts in this setting: more than negligible, and beyond what any pair of twins showed.
+
+    The largest over twins, of a VPN as well as of direct: the bare link is held by the link and so hardly scatters, a VPN
+    by the processor, and what one shows by chance says nothing of the other.
+    """
+    seen = [
+        pair.noise
+        for pair in same.twins
+        if pair.noise is not None and (pair.comparison.setting, pair.comparison.metric) == (setting, metric.name)
+    ]
+    return max([negligible(metric), *seen])
+
+
+def _twins(pair: Comparison, metric: MetricInfo) -> AAPair:
+    if pair.p is None or pair.estimate is None:
+        return AAPair(pair, "not judged", None)
+    standing: Standing = "differs" if pair.differs else "agrees"
+    if pair.interval is None or pair.doubt == "zeros":
+        return AAPair(pair, standing, None)
+    half = (additive(metric, pair.interval.high) - additive(metric, pair.interval.low)) / 2
+    seen = max(abs(additive(metric, pair.estimate)), half)
+    return AAPair(pair, standing, effect(metric, seen))
+
+
+def _overall(standings: Sequence[Standing]) -> Standing:
+    if "differs" in standings:
+        return "differs"
+    return "agrees" if standings and "not judged" not in standings else "not judged"
+
+
+def _explained(standing: Standing, twins: Sequence[AAPair], finished: bool) -> str:
+    match standing:
+        case "agrees":
+            names = dict.fromkeys(f"{pair.comparison.arm} and {pair.comparison.against}" for pair in twins)
+            return f"{', '.join(names)} are the same thing under two names, and no primary metric tells them apart"
+        case "differs":
+            wrong = [pair.comparison for pair in twins if pair.standing == "differs"]
+            return "the same thing under two names came out different: " + ", ".join(
+                f"{pair.arm} against {pair.against} by {pair.setting.workload} {pair.metric}"
+                f" ({pair.setting.profile}, {pair.setting.topology})"
+                for pair in wrong
+            )
+        case "not judged":
+            if not twins:
+                return (
+                    "the study has no A/A pair (an arm with `same_as`), so nobody can say what it sees by mere chance"
+                )
+            short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
+            yet = "" if finished else " yet"
+            return f"the A/A pair has too few blocks with a result of both{yet} for {', '.join(short)}"
+        case _:
+            assert_never(standing)

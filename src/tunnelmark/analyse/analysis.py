@@ -1,0 +1,227 @@
+"""From results to judgements: the one way through the analysis, A/A first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from tunnelmark.analyse.aa_test import judge_twins, noise
+from tunnelmark.analyse.arms import spread, summaries
+from tunnelmark.analyse.attempts import chosen, good, usable
+from tunnelmark.analyse.bottleneck import bound_by
+from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
+from tunnelmark.analyse.good_trials import with_good_alone
+from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.link_gate import voided
+from tunnelmark.analyse.missing import bounds
+from tunnelmark.analyse.model import (
+    RELIABLE,
+    AAResult,
+    Analysis,
+    Capacity,
+    Comparison,
+    LinkShare,
+    MetricCell,
+    Scenario,
+    Verdict,
+)
+from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
+from tunnelmark.analyse.ranks import rank
+from tunnelmark.analyse.voids import void_rates
+from tunnelmark.analyse.wall_time import disturbances, wall_time
+from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
+
+DIRECT = "direct"
+"""The VPN that is none; the first arm with it is the reference of every ratio."""
+
+ANCHOR = "anchor"
+"""The VPN that is our own yardstick: compared with direct, and neither ranked nor compared with the others (see `anchor`)."""
+
+
+def judge(results: Results) -> Analysis:
+    """Everything that can be said about these results, finished or not; the same results give the same analysis."""
+    results = voided(results)
+    plan = results.plan
+    reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+    metrics = {f"{use.name}/{metric.name}": metric for use in plan.workloads for metric in use.metrics}
+    settings = [
+        Scenario(profile.name, topology.name, use.name)
+        for profile in plan.profiles
+        for topology in plan.topologies
+        for use in plan.workloads
+    ]
+    trials = chosen(results.trials)
+    values = values_by_block(trials, _may(plan, usable))
+    same = judge_twins(plan, settings, metrics, values, finished=results.finished)
+    pairs = _pairs(plan, reference, settings, metrics, values, same)
+    cells = _cells(plan, trials, reference, settings, pairs, values, same)
+    shares = link_shares(plan, cells, reference)
+    free = capacities(plan, cells, reference)
+    cells = _with_ceilings(plan, cells, shares, free)
+    disturbed = disturbances(trials)
+    if disturbed:
+        cells = with_good_alone(plan, cells, values_by_block(trials, _may(plan, good)), reference)
+    counted = {id(row) for row in trials}
+    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
+    ran = {row.trial for row in results.trials}
+    return Analysis(
+        results=results,
+        reference=reference,
+        same=same,
+        arms=summaries((arm.name for arm in plan.arms), trials),
+        cells=cells,
+        pairs=pairs,
+        rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
+        link_shares=shares,
+        failures=tuple(row for row in trials if row.outcome != "ok"),
+        missing=tuple(trial for trial in plan.trials if trial not in ran),
+        wall=wall_time(results.sessions, results.trials),
+        disturbed=disturbed,
+        capacities=free,
+        trials=trials,
+        repeated=tuple(row for row in results.trials if id(row) not in counted),
+        whole=_whole(settings, trials, len(plan.arms)),
+        void_rates=void_rates((arm.name for arm in plan.arms), results.trials),
+        bound_by=bound_by(plan, trials),
+    )
+
+
+def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callable[[TrialRow, str], bool]:
+    """A rule on trials and metrics, by the metric's name; what no workload declares is as it is."""
+    metrics = {(use.name, metric.name): metric for use in plan.workloads for metric in use.metrics}
+
+    def may(row: TrialRow, name: str) -> bool:
+        metric = metrics.get((row.workload, name))
+        return metric is None or rule(row, metric)
+
+    return may
+
+
+def _whole(settings: Sequence[Scenario], trials: Sequence[TrialRow], arms: int) -> Mapping[Scenario, int]:
+    """The blocks of each setting in which every arm has an attempt that the laboratory has not spoilt."""
+    found: dict[tuple[Scenario, int], int] = {}
+    for row in trials:
+        if row.outcome != "void":
+            key = setting_of(row), row.block
+            found[key] = found.get(key, 0) + 1
+    return {setting: sum(of == setting and count == arms for (of, _), count in found.items()) for setting in settings}
+
+
+def _pairs(
+    plan: PlanInfo,
+    reference: str | None,
+    settings: list[Scenario],
+    metrics: Mapping[str, MetricInfo],
+    values: Values,
+    same: AAResult,
+) -> tuple[Comparison, ...]:
+    """Primary metrics: every two arms; others: every arm with direct.
+
+    All primary questions of the study are one family, so that any false difference among them is rare. The other metrics
+    explain, and are a family each.
+    """
+    families: dict[str, list[Comparison]] = {"": []}
+    for key, metric in metrics.items():
+        families.setdefault("" if metric.primary else key, []).extend(
+            compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed)
+            for setting in settings
+            if key == f"{setting.workload}/{metric.name}"
+            for arm, against in _asked(plan, reference, primary=metric.primary)
+        )
+    return tuple(pair for family in families.values() for pair in decide(family, metrics))
+
+
+def _asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
+    """Which arms are compared; by a primary metric, the A/A judgement alone compares direct with its twins."""
+    others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
+    to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
+    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
+    return [*to_direct, *(combinations(unique, 2) if primary else [])]
+
+
+def _cells(
+    plan: PlanInfo,
+    trials: Sequence[TrialRow],
+    reference: str | None,
+    settings: list[Scenario],
+    pairs: tuple[Comparison, ...],
+    values: Values,
+    same: AAResult,
+) -> tuple[MetricCell, ...]:
+    # A twin of direct is judged by the A/A judgement alone, wherever there is one.
+    known = [*pairs, *(twins.comparison for twins in same.twins)]
+    to_direct = {(pair.arm, pair.setting, pair.metric): pair for pair in known if pair.against == reference}
+    attempts: dict[tuple[str, Scenario], list[TrialRow]] = {}
+    for row in trials:
+        attempts.setdefault((row.arm, setting_of(row)), []).append(row)
+    workloads = {use.name: use for use in plan.workloads}
+    cells = []
+    for setting in settings:
+        for metric in workloads[setting.workload].metrics:
+            for arm in plan.arms:
+                tried = attempts.get((arm.name, setting), [])
+                outcomes = ["void" if _spoilt(row, metric) else row.outcome for row in tried]
+                void = outcomes.count("void")
+                found = values.get((arm.name, setting, metric.name), ())
+                comparison = to_direct.get((arm.name, setting, metric.name))
+                success = share(outcomes.count("ok"), len(outcomes) - void)
+                cells.append(
+                    MetricCell(
+                        arm=arm.name,
+                        setting=setting,
+                        metric=metric,
+                        planned=plan.blocks,
+                        success=success,
+                        values=found,
+                        spread=spread([value.value for value in found]),
+                        against_direct=comparison,
+                        verdict=_verdict(arm.name == reference, outcomes, comparison, metric),
+                        void=void,
+                        bounds=bounds(comparison.effects, tried, plan.blocks) if comparison is not None else None,
+                        unreliable=success.total > 0 and success.count < RELIABLE * success.total,
+                    )
+                )
+    return tuple(cells)
+
+
+def _spoilt(row: TrialRow, metric: MetricInfo) -> bool:
+    return row.outcome == "void" or (row.outcome == "ok" and not usable(row, metric))
+
+
+def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison | None, metric: MetricInfo) -> Verdict:
+    if not outcomes:
+        return "not run"
+    if "ok" not in outcomes:
+        return "failed" if "failed" in outcomes else "void"
+    if is_reference:
+        return "reference"
+    if comparison is None or comparison.q is None:
+        return "too few blocks"
+    if not comparison.differs:
+        return "equal" if comparison.equal else "undecided"
+    return "better" if favours(metric, comparison) else "worse"
+
+
+def _with_ceilings(
+    plan: PlanInfo, cells: tuple[MetricCell, ...], shares: tuple[LinkShare, ...], free: tuple[Capacity, ...]
+) -> tuple[MetricCell, ...]:
+    uses = {use.name: use for use in plan.workloads}
+    filled = {(found.setting, found.metric): found for found in shares}
+    medians = {
+        (cell.arm, cell.setting, cell.metric.name): cell.spread.median for cell in cells if cell.spread is not None
+    }
+    most = {(found.setting.topology, found.setting.workload, found.metric.name): found for found in free}
+    return tuple(
+        replace(
+            cell,
+            ceiling=ceiling_of(
+                cell,
+                filled.get((cell.setting, cell.metric.name)),
+                uses[cell.setting.workload].offers(cell.setting.profile),
+                most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
+                ended_by_lab=medians.get((cell.arm, cell.setting, cell.metric.limited_by), 0.0) > 0,
+            ),
+        )
+        for cell in cells
+    )

@@ -1,0 +1,188 @@
+"""What is said first of a cell: a multiple of the anchor, a share of direct, or added time; with an interval for other machines.
+
+A ratio of two things that one thing limits travels from machine to machine, a ratio of two that are limited by different things
+does not: against direct, which its link holds, VPNs that their processor held were 2.3 to 2.6 times as slow on one machine as on another
+of the same kind, while their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is given as a multiple of the
+anchor, our own tunnel that does the least a user-space VPN must, within the block; one that the link, the load or a window bounds
+as a share of direct; and a delay as what it adds to direct's, for delays add and have no multiple.
+
+**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between machines:
+the variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) and twice this run's own,
+one for each run, as the other is taken to be as long; its factor is Student's t at the degrees of freedom of that sum
+(Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946, pp. 110-114).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import fmean, variance
+from typing import Literal
+
+from tunnelmark.analyse import intervals
+from tunnelmark.analyse.analysis import ANCHOR
+from tunnelmark.analyse.bottleneck import apart, apart_from_direct, bound_of
+from tunnelmark.analyse.machines import BETWEEN, MachineComparison
+from tunnelmark.analyse.model import Analysis, Bottleneck, Interval, MetricCell, Scenario
+from tunnelmark.record.results import ArmInfo, MetricInfo
+
+First = Literal["anchor", "direct", "added", "plain"]
+"""`anchor`: a multiple of it. `direct`: a share of direct. `added`: time beyond direct's. `plain`: only the value itself."""
+
+DELAYS = frozenset({"s", "ms", "us"})
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """An arm as a multiple of another within the blocks: geometric mean, this run's interval, and where another machine's would be.
+
+    `zeros` counts blocks in which either was zero; there is no multiple of or by zero, so then there is no estimate.
+    `apart` says in words that the two sides are bound by different things.
+    """
+
+    arm: str
+    against: str
+    effects: tuple[float, ...]
+    estimate: float | None
+    interval: Interval | None
+    prediction: tuple[float, float] | None
+    zeros: int = 0
+    apart: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What an arm's delay is beyond direct's, in microseconds: the mean over blocks, and this run's interval."""
+
+    effects: tuple[float, ...]
+    estimate: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What is said first of a cell, what bound it and direct, and beside it CPU seconds per gigabyte of sender and receiver.
+
+    `apart` says that the arm and direct are bound by different things, so that their ratio measures the machine.
+    """
+
+    arm: str
+    setting: Scenario
+    metric: MetricInfo
+    first: First
+    bound: Bottleneck | None
+    apart: str
+    multiple: Multiple | None
+    added: Added | None
+    cpu: tuple[float | None, float | None]
+
+
+def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
+    """The arm that others are multiples of: the anchor that encrypts, as nearly all VPNs do, else the one there is."""
+    found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
+    ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
+    return next((arm.name for arm in [*ciphered, *found]), None)
+
+
+def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple[Headline, ...]:
+    """One for each arm, setting and primary metric that has values; none where the study has neither anchor nor watchers."""
+    anchor = anchor_of(analysis.results.plan.arms)
+    if anchor is None and not analysis.bound_by:
+        return ()
+    return tuple(
+        _headline(analysis, cell, anchor, between)
+        for cell in analysis.cells
+        if cell.metric.primary and cell.spread is not None
+    )
+
+
+def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between: MachineComparison) -> Headline:
+    direct, metric, setting = analysis.reference, cell.metric, cell.setting
+    own = bound_of(analysis, cell.arm, setting, metric)
+    multiple = added = None
+    if metric.feels == "transfer" and metric.compare == "ratio" and anchor is not None and anchor != cell.arm:
+        said = apart(own, bound_of(analysis, anchor, setting, metric)).format(anchor)
+        multiple = against(cell, analysis.cell(anchor, setting, metric.name), between, said)
+    if is_delay(metric) and direct is not None and direct != cell.arm:
+        added = beyond(cell, analysis.cell(direct, setting, metric.name))
+    first: First = "plain"
+    if added is not None:
+        first = "added"
+    elif (
+        own is not None
+        and own.processor
+        and multiple is not None
+        and multiple.estimate is not None
+        and not multiple.apart
+    ):
+        first = (
+            "anchor"  # where the anchor itself is bound by something else, their ratio is no better than that to direct
+        )
+    elif cell.against_direct is not None and cell.against_direct.estimate is not None:
+        first = "direct"
+    cpu = _cpu(analysis, cell, "source"), _cpu(analysis, cell, "target")
+    return Headline(cell.arm, setting, metric, first, own, apart_from_direct(analysis, cell), multiple, added, cpu)
+
+
+def is_delay(metric: MetricInfo) -> bool:
+    """Whether a metric is a time that a packet or an answer takes; the duration of a transfer is none."""
+    return metric.unit in DELAYS and metric.feels in ("delay", "tail", "longest") and metric.better == "lower"
+
+
+def against(cell: MetricCell, other: MetricCell, between: MachineComparison = BETWEEN, said: str = "") -> Multiple:
+    """A cell as a multiple of another by the same metric, in the blocks that have both."""
+    mine = {value.block: value.value for value in cell.values}
+    theirs = {value.block: value.value for value in other.values}
+    both = sorted(mine.keys() & theirs.keys())
+    zeros = sum(mine[block] <= 0 or theirs[block] <= 0 for block in both)
+    if zeros or not both:
+        return Multiple(cell.arm, other.arm, (), None, None, None, zeros, said)
+    logs = [log(mine[block] / theirs[block]) for block in both]
+    # No draws: the interval of few blocks is exact, and of many the seed decides the last digit.
+    found = intervals.interval(logs, (len(logs),))
+    return Multiple(
+        cell.arm,
+        other.arm,
+        tuple(exp(value) for value in logs),
+        exp(fmean(logs)),
+        found and Interval(exp(found.low), exp(found.high), found.method),
+        prediction(logs, between),
+        0,
+        said,
+    )
+
+
+def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> tuple[float, float] | None:
+    """Where 95 % of runs as long on another machine would find the multiple, as ratios; None with too few blocks."""
+    if len(logs) < intervals.MIN_BLOCKS:
+        return None
+    from scipy.special import stdtrit
+
+    own = 2 * variance(logs) / len(logs)
+    machines = between.deviation**2
+    whole = own + machines
+    if whole == 0:
+        return exp(fmean(logs)), exp(fmean(logs))
+    freedom = whole**2 / (own**2 / (len(logs) - 1) + machines**2 / between.freedom)
+    half = float(stdtrit(freedom, 1 - intervals.LEVEL / 2)) * sqrt(whole)
+    return exp(fmean(logs) - half), exp(fmean(logs) + half)
+
+
+def beyond(cell: MetricCell, direct: MetricCell) -> Added | None:
+    """What a delay is beyond direct's, block by block, in microseconds; None without a block that has both."""
+    factor = {"s": 1e6, "ms": 1e3, "us": 1.0}[cell.metric.unit]
+    theirs = {value.block: value.value for value in direct.values}
+    added = [factor * (value.value - theirs[value.block]) for value in cell.values if value.block in theirs]
+    if not added:
+        return None
+    return Added(tuple(added), fmean(added), intervals.interval(added, (len(added),)))
+
+
+def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:
+    """CPU seconds per gigabyte of one end, the median over blocks; None where nobody watched it."""
+    try:
+        cost = analysis.cell(cell.arm, cell.setting, f"cpu_per_gb_{end}")
+    except KeyError:
+        return None
+    return cost.spread.median if cost.spread else None

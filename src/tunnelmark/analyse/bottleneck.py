@@ -1,0 +1,195 @@
+"""What bound each trial and each cell: a core, loss in a named place, a window, the link, the load, the generator, the emulator.
+
+A ratio whose two sides are bound by different things measures the machine: direct at the link's rate against a VPN at the
+rate of its processor is another number on every machine (`apart`). So what bound either side is said beside it.
+
+The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
+that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full; the
+emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
+program had nothing to send. Cores stand before windows and losses, for a program that gets no processor leaves its window
+closed and its buffers full: then those are the consequence. Without such evidence it is `unknown`, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
+from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario
+from tunnelmark.analyse.pairing import setting_of
+from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
+from tunnelmark.run.grades import others
+
+CORE = 0.95
+"""A core, or a thread of a daemon, that had work for so much of the time had no rest to speak of."""
+
+MOSTLY = 0.85
+"""Or it had no rest, and so much of its time was the node's own: what others take beside the lab's weight is what the node leaves, and softirq
+work that interrupts them is billed to them."""
+
+FULL = 0.97
+"""From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
+
+WINDOW = 0.5
+"""TCP waited for a window or a buffer in at least this share of the time in which it had something to send."""
+
+STARVED = 0.9
+"""Below this share of the time with something to send, the program was the limit."""
+
+IDLE = 0.1
+"""Below this share losses bind nobody: TCP has something to send as long as one of its segments waits to be sent again or answered,
+so one that is held by its window has it all the time, but for turns that its program did not get."""
+
+LOST, FEW = 1e-4, 5
+"""A place lost packets if it was at least this share of those sent, and so many: CUBIC's window at that share
+(RFC 9438, section 5) carries a gigabit over some milliseconds, so that less of it binds nobody here."""
+
+LOST_INSIDE = 1e-3
+"""The same of packets that nobody counted as lost: some are still on their way when they are counted."""
+
+WHOLE = 1.5
+"""Packets outside for one inside up to which counts inside are those of packets; beyond, of super-packets or fragments."""
+
+
+def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck | None:
+    """What bound a trial over a link of that rate (bit/s; None: not shaped); None where nobody watched, or it has no result."""
+    limits = row.limits
+    if row.outcome != "ok" or not limits:
+        return None
+    values = {sample.metric: sample.value for sample in row.samples if sample.time is None}
+    found = _arrived(use, row.profile, values)
+    if found is not None:
+        return found
+    sender, receiver = _ways(limits)
+    if rate is not None and limits.get(f"wire_{sender}", 0.0) >= FULL * rate:
+        return Bottleneck("link", why=f"{100 * limits[f'wire_{sender}'] / rate:.0f} % of its rate left the sender")
+    if limits.get("emulator", 0.0) >= CORE:
+        return Bottleneck("emulator", why=f"the links' programs used {limits['emulator']:.2f} cores")
+    cores = _cores(limits, sender, receiver, others(row.host))
+    if cores is not None:
+        return cores
+    window, buffer = (limits.get(f"tcp_{name}_{sender}", 0.0) for name in ("window", "buffer"))
+    if window + buffer >= WINDOW:  # where both are small, TCP waits for one or the other
+        words = "the receiver's window" if window >= buffer else "its send buffer"
+        return Bottleneck("window", why=f"TCP waited for {words} in {100 * max(window, buffer):.0f} % of the time")
+    busy = limits.get(f"tcp_busy_{sender}", 1.0)
+    lost = _lost(limits, sender, receiver)
+    if lost is not None and busy >= IDLE:
+        return lost
+    if busy < STARVED:
+        return Bottleneck("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")
+    return Bottleneck("unknown")
+
+
+def _arrived(use: WorkloadInfo, profile: str, values: Mapping[str, float]) -> Bottleneck | None:
+    """The load, if all of it arrived; the generator, if it says that it was at its own end."""
+    offered = use.offers(profile)
+    for metric in (metric for metric in use.metrics if metric.primary and metric.name in values):
+        if offered is not None and is_throughput(metric) and values[metric.name] >= AT_LOAD * offered:
+            return Bottleneck("load", why=f"{100 * values[metric.name] / offered:.1f} % of what was offered arrived")
+        if metric.limited_by and values.get(metric.limited_by, 0.0) > 0:
+            return Bottleneck("generator", why="it says that it was at its own limit")
+    return None
+
+
+def _ways(limits: Mapping[str, float]) -> tuple[str, str]:
+    """The end that sent the data, and the one that got it: a download goes the other way."""
+    back = limits.get("wire_target", 0.0) > 2 * limits.get("wire_source", 0.0)
+    return ("target", "source") if back else ("source", "target")
+
+
+def _cores(limits: Mapping[str, float], sender: str, receiver: str, other: float) -> Bottleneck | None:
+    """The busier of both ends, if it had no rest. Cores that `other` work took may have been these, and bind no arm."""
+    shares = []
+    for end, what in ((sender, "sender's core"), (receiver, "receiver's core")):
+        own, core = limits.get(f"used_{end}", 0.0), limits.get(f"core_{end}", 0.0)
+        core = core if own >= MOSTLY else max(own, core - other)
+        thread = limits.get(f"thread_{end}", 0.0)
+        words = "its core had work" if core >= thread else "a thread of its daemon ran"
+        shares.append((max(core, thread), what, f"{words} in {100 * max(core, thread):.0f} % of the time"))
+    share, name, why = max(shares, key=lambda found: found[0])
+    if share < CORE:
+        return None
+    return Bottleneck("sender's core" if name == "sender's core" else "receiver's core", why=why)
+
+
+def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck | None:
+    """The place that lost most of the packets on the way of the data, if that was enough."""
+    out = limits.get(f"out_{sender}", 0.0)
+    if out <= 0:
+        return None
+    named = {
+        "the sender's tunnel interface": limits.get(f"drop_tun_{sender}", 0.0),
+        "a send buffer of the sender": limits.get(f"drop_sndbuf_{sender}", 0.0),
+        "the sender's network interface": limits.get(f"drop_card_{sender}", 0.0),
+        "the link's queue": limits.get(f"drop_link_{sender}", 0.0),
+        "the link, as its profile says": limits.get(f"drop_lossy_{sender}", 0.0),
+        "the receiver's network interface": limits.get(f"drop_card_{receiver}", 0.0),
+        "the receive queue of the receiver's core": limits.get(f"drop_softnet_{receiver}", 0.0),
+        "the receive buffer of the VPN's socket, receiver": limits.get(f"drop_rcvbuf_{receiver}", 0.0),
+        "the receive buffer of the workload's socket": limits.get(f"drop_rcvbuf_app_{receiver}", 0.0),
+    }
+    place, count = max(named.items(), key=lambda found: found[1])
+    if count >= max(LOST * out, FEW):
+        return Bottleneck("loss", place, f"{count:.0f} packets, {100 * count / out:.2g} % of those sent")
+    sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
+    if got is not None and 0 < out <= WHOLE * sent and sent - got >= max(LOST_INSIDE * sent, FEW):
+        return Bottleneck("loss", "inside the VPN", f"{sent - got:.0f} packets that no counter has")
+    return None
+
+
+def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
+    """What bound more than half of the trials; `unknown` where they differ, None where nobody watched any."""
+    seen = [bound for bound in bounds if bound is not None]
+    if not seen:
+        return None
+    names = Counter((bound.what, bound.place) for bound in seen)
+    (what, place), count = names.most_common(1)[0]
+    whole = Counter(bound.what for bound in seen)
+    cores = Counter(bound.what for bound in seen if bound.what in PROCESSOR)
+    if 2 * count <= len(seen) < 2 * cores.total():  # now the one end's core, now the other's
+        what, place, count = cores.most_common(1)[0][0], "", cores.total()
+    if 2 * count <= len(seen):
+        said = ", ".join(f"{name} {times}" for name, times in sorted(whole.items()))
+        return Bottleneck("unknown", "", f"it differs from trial to trial: {said}", count, len(seen))
+    why = next(bound.why for bound in seen if bound.what == what and bound.place == place)
+    return Bottleneck(what, place, why, count, len(seen))
+
+
+def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:
+    """What bound each arm in each setting, of those whose trials were watched."""
+    rates = {profile.name: profile.rate for profile in plan.profiles}
+    uses = {use.name: use for use in plan.workloads}
+    found: dict[tuple[str, Scenario], list[Bottleneck | None]] = {}
+    for row in trials:
+        bound = of_trial(row, uses[row.workload], rates[row.profile])
+        found.setdefault((row.arm, setting_of(row)), []).append(bound)
+    told = {key: of_cell(each) for key, each in found.items()}
+    return {key: bound for key, bound in told.items() if bound is not None}
+
+
+def bound_of(analysis: Analysis, arm: str | None, setting: Scenario, metric: MetricInfo) -> Bottleneck | None:
+    """What bound an arm by a metric that feels it: how much passed, or how long it took; None for others, or if nobody watched."""
+    if arm is None or metric.feels != "transfer" or metric.compare != "ratio":
+        return None
+    return analysis.bound_by.get((arm, setting))
+
+
+def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
+    """In words, that two sides of a ratio are bound by different things; empty where they are not, or nobody knows.
+
+    Either end's core, and a buffer that a program came to too late, are one thing here: the processor.
+    """
+    if one is None or other is None or "unknown" in (one.what, other.what):
+        return ""
+    if (one.what, one.place) == (other.what, other.place) or (one.processor and other.processor):
+        return ""
+    return f"bound by {one.text}, and {{}} by {other.text}"
+
+
+def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
+    """The same of a cell and direct, whose ratio then measures the machine."""
+    own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
+    theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
+    return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""

@@ -1,0 +1,153 @@
+"""Holds what the emulator counted in a run's own traffic against the profile: a look's few thousand probes meet no rare loss. Pure.
+
+All arms of a block meet the same decisions, packet by packet, so of each block only the attempt with most packets counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t
+
+from tunnelmark.analyse.link.expected import SPREADS
+from tunnelmark.plan.struck import CORRELATED
+from tunnelmark.record.results import LinkPart, PartVerdict, Results
+from tunnelmark.run.attempt import LinkCounts
+
+_MISSED = 1.645
+"""Standard deviations below the mean that 5 % of counts lie: a wrong link must be beyond the bound by as much (power 95 %)."""
+
+_GRAIN = 2.0  # packets more or fewer that are always chance
+
+TOGETHER = (1 + CORRELATED) / (1 - CORRELATED)
+"""By how much more than a binomial's the variance of packets that skip the delay is at most, by their correlation."""
+
+_LEVEL = 1e-4
+"""The share of true jitters that may be refused: a t test over few blocks has no deviations beyond `SPREADS` to speak of."""
+
+_SMALLER = 0.7  # times the jitter: the wrong link that its figures are to tell
+_LEAST = 3  # blocks without which nothing is said of a spread between them
+_HELD = 0.05  # of the squares: what packets add that wait for those before them
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count of struck packets among those offered one way, beside what the profile makes of it.
+
+    `spread` is by how much more than a binomial's the count's variance is (runs of losses come together).
+    """
+
+    part: str
+    offered: int
+    struck: int
+    share: float
+    spread: float
+
+    def deviation(self, share: float) -> float:
+        """The standard deviation of the count, in packets, on a link that strikes this share."""
+        return math.sqrt(self.offered * share * (1 - share) * self.spread)
+
+    @property
+    def room(self) -> float:
+        """Packets by which the count may be off on a link that is as its profile says."""
+        return SPREADS * self.deviation(self.share) + _GRAIN
+
+    @property
+    def inside(self) -> bool:
+        """Whether the count is what the profile's own chance makes."""
+        return abs(self.struck - self.offered * self.share) <= self.room
+
+    @property
+    def tells(self) -> bool:
+        """Whether neither a link that strikes nothing nor one that strikes twice as often would pass."""
+        twice = min(2 * self.share, 1.0)
+        beyond = self.offered * (twice - self.share) - self.room - _MISSED * self.deviation(twice)
+        return beyond > 0 and self.offered * self.share > self.room
+
+
+@dataclass(frozen=True, slots=True)
+class Wander:
+    """How far from the profile's mean delays were, block by block: the mean of their squares, as a multiple of the profile's variance."""
+
+    squares: tuple[float, ...]
+
+    @classmethod
+    def of(cls, ones: Sequence[LinkCounts], delay: float, deviation: float) -> Wander:
+        """That of blocks, where the profile has this mean delay and this deviation, in seconds."""
+        return cls(tuple((one.deviation**2 + (one.delay - delay) ** 2) / deviation**2 for one in ones))
+
+    @property
+    def mean(self) -> float:
+        """Over the blocks: 1 follows from the profile."""
+        return float(np.mean(self.squares))
+
+    @property
+    def room(self) -> float:
+        """By how much the mean may be off on a link that is as its profile says."""
+        return float(t.isf(_LEVEL / 2, len(self.squares) - 1)) * self._error + _HELD
+
+    @property
+    def _error(self) -> float:
+        # Squares of a jitter that is too large spread as much more, and a true link's would not.
+        return float(np.std(self.squares, ddof=1)) / math.sqrt(len(self.squares)) / max(self.mean, 1.0)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the delays vary as the profile's own chance makes them."""
+        return abs(self.mean - 1) <= self.room
+
+    @property
+    def tells(self) -> bool:
+        """Whether a jitter of 0.7 times the size, whose squares spread that much less, would not pass."""
+        relative = (self.room - _HELD + _MISSED * self._error) / self.mean if self.mean else 0.0
+        return _SMALLER**2 * (1 + relative) + _HELD < 1
+
+
+def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
+    """What the counts of all trials show of each profile on each topology: both names, and the part."""
+    largest: dict[tuple[str, str, str, int], tuple[LinkCounts, bool]] = {}
+    for row in results.trials:
+        for one in row.counted:
+            key = row.profile, row.topology, one.way, row.block
+            if key not in largest or one.offered > largest[key][0].offered:
+                largest[key] = one, row.link.partition(">")[0] == one.way.partition(">")[0]
+    profiles = {profile.name: profile for profile in results.plan.profiles}
+    summed: dict[tuple[str, str, str, bool], list[LinkCounts]] = {}
+    for (profile, topology, way, _), (one, forward) in largest.items():
+        summed.setdefault((profile, topology, way, forward), []).append(one)
+    for (profile, topology, way, forward), ones in summed.items():
+        place = 0 if forward else 1
+        for count in counts(profiles[profile].strikes[place], ones):
+            follows = f"{count.offered * count.share:,.0f} +- {count.room:,.0f} follow from the profile"
+            said = f"the emulator counted {count.struck:,} of {count.offered:,} packets of the trials, {follows}"
+            verdict: PartVerdict = "outside" if not count.inside else "shown" if count.tells else "not tested"
+            yield profile, topology, LinkPart(way, count.part, verdict, said)
+        known = profiles[profile].wanders[place]
+        if known is not None and len(delayed := [one for one in ones if one.delayed]) >= _LEAST:
+            yield profile, topology, _jitter(way, Wander.of(delayed, *known), known[1])
+
+
+def _jitter(way: str, wander: Wander, deviation: float) -> LinkPart:
+    verdict: PartVerdict = "outside" if not wander.inside else "shown" if wander.tells else "not tested"
+    low, high = (1e6 * deviation * math.sqrt(max(1 + side * wander.room, 0.0)) for side in (-1, 1))
+    met = 1e6 * deviation * math.sqrt(wander.mean)
+    said = f"the trials' packets had delays that deviate by {met:.0f} us, {low:.0f} to {high:.0f} us follow from the profile"
+    return LinkPart(way, "jitter", verdict, said)
+
+
+def counts(strikes: Mapping[str, float], ones: Sequence[LinkCounts]) -> Iterator[Count]:
+    """The counts of which a direction's profile says what share they should be."""
+    offered, lost = sum(one.offered for one in ones), sum(one.lost for one in ones)
+    runs = sum(one.loss_runs for one in ones)
+    for part, share in strikes.items():
+        if part == "loss":
+            # Runs of geometric lengths with mean L: the variance of their sum is 2 L - 1 times that of as many single losses.
+            yield Count(part, offered, lost, share, max(2 * lost / runs - 1, 1.0) if runs else 1.0)
+        elif part == "skips":
+            yield Count(part, sum(one.delayed for one in ones), sum(one.skipped for one in ones), share, TOGETHER)
+        else:
+            struck = sum(one.duplicated if part == "duplication" else one.corrupted for one in ones)
+            yield Count(part, offered - lost, struck, share, 1.0)

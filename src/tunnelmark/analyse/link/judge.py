@@ -1,0 +1,196 @@
+"""Judges a link: what probes met is held against what follows from the profile (`expected`), line by line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tunnelmark.analyse.link import lateness, test_power, text, train
+from tunnelmark.analyse.link.expected import Expected, expect, floor_of, serial_of
+from tunnelmark.analyse.link.path import LinkPath
+from tunnelmark.analyse.link.processes import in_time
+from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
+from tunnelmark.lab import emulator_health
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof, When
+from tunnelmark.run.link_observation import Flow, Observation
+from tunnelmark.run.probe_plan import PROBES
+
+_POINTS = 60  # of a series over time
+
+
+def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkProof:
+    """What a look at a link says about it; in a run lateness is left to the trials, which are graded by their own."""
+    lines: list[LinkLine] = []
+    series: dict[str, tuple[LinkPoint, ...]] = {}
+    for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
+        way = f"{flow.source}>{flow.target}"
+        if flow.pace is not None:
+            row = replace(row_of(flow, seen.zero if seen.begun is None else seen.begun), floor=floor_of(direction))
+            lines += _probes(way, profile, direction, row, _path(seen, flow, direction), apart=when != "alone")
+            series[way] = _series(row)
+        lines += train.judge(way, profile, direction, flow, seen.final)
+    lines += emulator_lines(profile, seen.reports)
+    if when != "alone":
+        lines = [lateness.told_apart(line, seen.reports) for line in lines]
+    outside = [line for line in lines if line.ok is False]
+    parts = [
+        part
+        for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back))
+        for part in test_power.parts(
+            f"{flow.source}>{flow.target}", profile, direction, flow.pace, lines, _path(seen, flow, direction)
+        )
+    ]
+    return LinkProof(
+        profile=seen.profile,
+        topology=seen.topology,
+        when=when,
+        started=seen.started,
+        seconds=seen.seconds,
+        verdict="outside" if outside else "proved",
+        reason="; ".join(text.outside(line) for line in outside),
+        lines=tuple(lines),
+        parts=tuple(parts),
+        series=series,
+        raw=raw,
+    )
+
+
+def _path(seen: Observation, flow: Flow, direction: Direction) -> LinkPath | None:
+    """What the link's processes in time did, where it has such and its emulator said when they began."""
+    place = seen.place(flow.target)
+    return None if seen.begun is None or place is None or not in_time(direction) else LinkPath(seen.seed, 0, place)
+
+
+def row_of(flow: Flow, zero: int) -> ProbeRow:
+    """The probes of a flow in the order in which they were sent; the first arrival of each counts, the rest are copies."""
+    assert flow.pace is not None
+    count = flow.pace.count
+    records = flow.phase(PROBES)
+    records = records[np.argsort(records["received"], kind="stable")]
+    numbers, first, copies = np.unique(records["number"], return_index=True, return_counts=True)
+    kept = numbers < count  # a number that a corrupted bit has changed belongs to no probe
+    numbers, first, copies = numbers[kept], first[kept], copies[kept]
+    due = flow.start + np.arange(count) * round(flow.pace.interval * 1e9)
+    sent = (due - zero) / 1e9
+    delay = np.full(count, np.nan)
+    lost = np.ones(count, dtype=bool)
+    duplicated, corrupted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    whole = records["flags"][first] == 0
+    sent[numbers[whole]] = (records["sent"][first][whole] - zero) / 1e9
+    sent = np.maximum.accumulate(sent)  # a lost probe was not sent before an earlier one, however late that was
+    # The moment of sending stands in the probe; in a corrupted one it may be what was corrupted.
+    delay[numbers[whole]] = (records["received"][first][whole] - zero) / 1e9 - sent[numbers[whole]]
+    lost[numbers] = False
+    duplicated[numbers] = copies > 1
+    corrupted[numbers] = ~whole
+    return ProbeRow(sent, lost, duplicated, corrupted, delay)
+
+
+def _probes(
+    way: str, profile: Profile, direction: Direction, row: ProbeRow, path: LinkPath | None, *, apart: bool
+) -> Sequence[LinkLine]:
+    """The lines on probes; `apart`: what is later than the profile can make any packet is told apart (`lateness`)."""
+    expected = expect(profile.model, direction, row.sent, serial=serial_of(profile, direction), path=path)
+    row = replace(row, ceiling=expected.ceiling)
+    lines = tuple(_lines(way, direction, row, expected))
+    if not apart or all(line.ok is not False for line in lines):
+        return lines
+    share, rest = lateness.without_late(row)
+    if rest is None:
+        return lines
+    return lateness.mended(lines, tuple(_lines(way, direction, rest, expected, apart=True)), share)
+
+
+def _lines(
+    way: str, direction: Direction, row: ProbeRow, expected: Expected, *, apart: bool = False
+) -> Iterator[LinkLine]:
+    figures = statistics(row)
+    judged = direction.rate_trace is None  # the wait for an opportunity depends on when the trace began
+    for each in PROPERTIES:
+        if _worth(each, direction, figures[each.name]):
+            yield _line(way, each, text.stated(direction, each.name), expected, figures[each.name], judged)
+    shift = lateness.shift(float(np.nanmean(row.delay))) if apart and not np.isnan(row.delay).all() else 0.0
+    yield _shape(way, direction, row, expected, shift)
+    if (known := expected.misplaced) is not None:
+        found = expected.elsewhere(row.lost)
+        yield LinkLine(way, "misplaced", "packets", "", known.middle, 0.0, known.high, found, known.holds(found))
+
+
+def _worth(each: Property, direction: Direction, found: float) -> bool:
+    """Whether there is something to say: correlated noise of the instrument, or bursts of no losses, say nothing."""
+    if each.name == "skipped" and not floor_of(direction):
+        return False
+    return not np.isnan(found) and (each.name != "delay_lag1" or direction.jitter is not None)
+
+
+def _line(way: str, each: Property, stated: str, expected: Expected, achieved: float, judged: bool) -> LinkLine:
+    known = expected.limits.get(each.name)
+    if known is None or not judged:
+        note = "not judged: the profile says nothing of it" if judged else "not judged: it depends on the trace"
+        return LinkLine(way, each.name, each.unit, stated, None, None, None, achieved, None, note)
+    return LinkLine(
+        way,
+        each.name,
+        each.unit,
+        stated,
+        known.middle,
+        known.low,
+        known.high,
+        achieved,
+        known.low <= achieved <= known.high,
+    )
+
+
+def _shape(way: str, direction: Direction, row: ProbeRow, expected: Expected, shift: float) -> LinkLine:
+    """The largest difference between the distribution functions of delays, met (all earlier by up to `shift` s) and simulated."""
+    name, stated = "distribution", text.stated(direction, "distribution")
+    met = row.delay[~np.isnan(row.delay)]
+    if not len(met) or expected.shape is None:
+        note = "not judged: the delay does not vary"
+        return LinkLine(way, name, "", stated, None, None, None, None, None, note)
+    known = expected.shape
+    found = min(distance(met - by, expected.pooled) for by in np.linspace(0, shift, 7 if shift else 1))
+    return LinkLine(
+        way,
+        name,
+        "",
+        stated,
+        known.middle,
+        0.0,
+        known.high,
+        found,
+        found <= known.high,
+        "largest difference of distribution functions",
+    )
+
+
+def _series(row: ProbeRow) -> tuple[LinkPoint, ...]:
+    begin = float(row.sent[0]) if len(row.sent) else 0.0
+    points = []
+    for chosen in np.array_split(np.arange(len(row.sent)), min(_POINTS, len(row.sent)) or 1):
+        if not len(chosen):
+            continue
+        delay = 1e3 * row.delay[chosen][~np.isnan(row.delay[chosen])]
+        middle, least, largest = np.quantile(delay, (0.5, 0, 1)) if len(delay) else (None, None, None)
+        loss = 100 * float(row.lost[chosen].mean())
+        points.append(LinkPoint(float(row.sent[chosen[0]]) - begin, middle, least, largest, loss))
+    return tuple(points)
+
+
+def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> Iterator[LinkLine]:
+    """What the emulator says of itself: how late packets left, and what was dropped that no profile asked for."""
+    for report in reports:
+        for each in report["directions"]:
+            late, bound = float(each["lateness_us"]["p99"]), emulator_health.bound(profile)
+            note = (
+                f"99 % of departures; at worst {each['lateness_us']['max'] / 1e3:.2f} ms{emulator_health.whose(each)}"
+            )
+            way = each["name"].replace(" to ", ">")
+            yield LinkLine(way, "late", "us", "", 0.0, 0.0, bound, late, late <= bound, note)
+        if lost := emulator_health.unplanned(report):
+            yield LinkLine("all", "unplanned", "packets", "", 0.0, 0.0, 0.0, float(lost), False)

@@ -1,0 +1,132 @@
+"""The very path of processes in time: how a jitter wanders and when bursts and cuts are, from seed, link and place alone. Pure.
+
+What the emulator does at each moment follows from these and from nothing else (docs/wire.md, "Random numbers"), so a look need
+not be content with what chance might have done. Written from that definition, it shares no code with the emulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from tunnelmark.analyse.link.processes import GRID, Flags, Floats, in_time
+from tunnelmark.lab.emulator_config import begun_at
+from tunnelmark.plan.impairments import Blackout, Bursts, Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.run.probe_plan import Pace
+
+Words = npt.NDArray[np.uint64]
+
+_START = 2**64 - 1
+"""The number of no packet and no stretch: what a process begins with is drawn from it."""
+
+_WANDER, _BURST = 6, 7
+"""What a number is for."""
+
+_MET, _TRIED = 12, 3000
+"""Probes that bursts, and cuts, are to strike in a look, and seeds that are looked at for that."""
+
+MARGIN = 0.02
+"""Seconds from the link's zero to the first probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPath:
+    """One direction of one link under a seed: `place` counts the link's directions, of which that to its first node is 0."""
+
+    seed: int
+    link: int
+    place: int
+
+    def wandering(self, times: Floats, correlation_time: float) -> Floats:
+        """The standard normal process behind a jitter at `times` (seconds since the link's zero)."""
+        place = times / (correlation_time * GRID) + self._share(_WANDER)
+        cell = place.astype(np.int64)
+        angle = (place - cell) * (np.pi / 2)
+        begin, end = (ndtri(_open_unit(self._draw(_WANDER, cell + after))) for after in (0, 1))
+        return np.asarray(np.cos(angle) * begin + np.sin(angle) * end)
+
+    def in_burst(self, loss: Bursts, times: Floats) -> Flags:
+        """Whether a burst is on at each of `times`."""
+        begins = self._share(_BURST) < loss.share
+        means = np.array([loss.burst, loss.every - loss.burst] if begins else [loss.every - loss.burst, loss.burst])
+        ends, number, last = np.zeros(0), 0, float(times.max(initial=0.0))
+        while not len(ends) or ends[-1] <= last:
+            stretches = np.arange(number, number + 4 * int(last / loss.every) + 64)
+            lengths = -means[stretches % 2] * np.log(_open_unit(self._draw(_BURST, stretches)))
+            ends = np.concatenate((ends, (ends[-1] if len(ends) else 0.0) + np.cumsum(lengths)))
+            number = len(ends)
+        passed = np.searchsorted(ends, times, side="right")
+        return np.asarray((passed % 2 == 0) == begins)
+
+    def black(self, blackouts: tuple[Blackout, ...], times: Floats) -> Flags:
+        """Whether the link is cut at each of `times`."""
+        found = np.zeros(times.shape, dtype=bool)
+        for number, each in enumerate(blackouts):
+            since = times - begun_at(each, self.seed, self.link, number)
+            if each.every is not None:
+                since = np.where((since >= 0) | (each.start is None), since % each.every, since)
+            found |= (since >= 0) & (since < each.length)
+        return found
+
+    def _share(self, purpose: int) -> float:
+        """A number from 0 up to 1 that a process begins with."""
+        return float(self._draw(purpose, np.array([_START], dtype=np.uint64))[0, 0]) / 2**32
+
+    def _draw(self, purpose: int, numbers: npt.NDArray[np.integer]) -> Words:
+        wide = numbers.astype(np.uint64)
+        what = self.place << 16 | purpose
+        counter = np.stack([wide & _LOW, wide >> _HALF, np.full_like(wide, what), np.full_like(wide, self.link)])
+        return philox(counter, (self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF))
+
+
+def telling_seed(profile: Profile, pace: Pace | None, nodes: int, seed: int) -> int:
+    """The first seed from this one on under which probes at that pace meet some of every burst and cut that the profile has.
+
+    `nodes` are those on the link. A look of two seconds would miss a cut every 40 s most of the time, and say nothing of it. What a link
+    does under one seed is no better or worse than under another. This very seed where none of the next `_TRIED` is better.
+    """
+    ways = [(profile.forward, nodes - 1), (profile.back, 0)]
+    if pace is None or not any(in_time(way) for way, _ in ways):
+        return seed
+    times: Floats = MARGIN + pace.interval * np.arange(pace.count, dtype=np.float64)
+    tried = range(seed, seed + _TRIED)
+    return next(
+        (each for each in tried if all(_tells(LinkPath(each, 0, place), way, times) for way, place in ways)), seed
+    )
+
+
+def _tells(path: LinkPath, way: Direction, times: Floats) -> bool:
+    cut = path.black(way.blackouts, times)
+    if way.blackouts and not _MET <= cut.sum() <= len(times) / 2:
+        return False
+    if not isinstance(way.loss, Bursts):
+        return True
+    return float(way.loss.probability) * int((path.in_burst(way.loss, times) & ~cut).sum()) >= _MET
+
+
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def philox(counter: Words, key: tuple[int, int]) -> Words:
+    """Philox4x32-10 of Random123 (Salmon et al., SC 2011): four words of 32 bits for each column of four."""
+    one, two, three, four = counter
+    for turn in range(10):
+        keys = [np.uint64((key[n] + turn * weyl) & 0xFFFFFFFF) for n, weyl in enumerate((0x9E3779B9, 0xBB67AE85))]
+        left, right = one * np.uint64(0xD2511F53), three * np.uint64(0xCD9E8D57)
+        one, two, three, four = (
+            (right >> _HALF) ^ two ^ keys[0],
+            right & _LOW,
+            (left >> _HALF) ^ four ^ keys[1],
+            left & _LOW,
+        )
+    return np.stack([one, two, three, four])
+
+
+def _open_unit(words: Words) -> Floats:
+    """52 bits as a number strictly between 0 and 1."""
+    bits = (words[0] << np.uint64(20)) | (words[1] >> np.uint64(12))
+    return np.asarray((bits.astype(np.float64) + 0.5) / 2**52)

@@ -1,0 +1,320 @@
+"""What a profile means for a row of packets, in plain code: many simulated runs of it, against which one look is held.
+
+The stated model delivers exactly what is stated: a Markov chain for what strikes with a correlation, a Gaussian
+copula for a correlated jitter. netem's model follows its arithmetic (net/sched/sch_netem.c), whose correlation is an
+autoregressive mean of uniform numbers that is not uniform any more. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from tunnelmark.analyse.link import processes
+from tunnelmark.analyse.link.path import LinkPath
+from tunnelmark.plan.impairments import (
+    Bursts,
+    Chance,
+    Direction,
+    Distribution,
+    FourState,
+    GilbertElliott,
+    Jitter,
+    Loss,
+    Pattern,
+    Reordering,
+)
+from tunnelmark.plan.link_checks import after
+
+Model = Literal["stated", "netem"]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_PARETO = 3.0  # shape of netem's pareto distribution
+_PARETO_END = 10.0  # the stated model's pareto ends at ten times its least value, or no sample's deviation would settle
+
+
+_ON_THE_WAY = 300e-6
+"""Seconds that a packet may take from its stamp to the link: tens of microseconds, and some hundreds on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """A known path, and how late each run's packets come to it (seconds, runs × 1)."""
+
+    path: LinkPath
+    late: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """What became of each packet of each run, as arrays of runs × packets; `delay` in seconds, where not lost."""
+
+    lost: Flags
+    duplicated: Flags
+    corrupted: Flags
+    delay: Floats
+
+
+def simulate(
+    way: Direction,
+    model: Model,
+    times: Floats,
+    *,
+    runs: int,
+    seed: int,
+    serial: float = 0.0,
+    base: float = 0.0,
+    path: LinkPath | None = None,
+) -> Fates:
+    """Runs of a direction on packets that enter at `times` (seconds since the link's zero).
+
+    `serial` are the seconds that a packet takes at the direction's rate; `base` what any packet takes anyway. Processes in time
+    take `path`, the same in all runs but for the packets' time on their way to the link, or each run has its own.
+    """
+    random = np.random.default_rng(seed)
+    along = None if path is None else _Along(path, random.uniform(0.0, _ON_THE_WAY, (runs, 1)))
+    parts = [
+        _segment(stages, model, times[chosen], random, runs, serial, down, along)
+        for stages, chosen, down in _segments(way, times)
+    ]
+    lost, duplicated, corrupted, delay = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    lost |= (
+        processes.black(way.blackouts, times, runs, random)
+        if along is None
+        else along.path.black(way.blackouts, times + along.late)
+    )
+    return Fates(lost, duplicated, corrupted, delay + base)
+
+
+def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice, bool]]:
+    """The direction as it is in each stretch of its schedule that has packets, those packets, and whether it is cut."""
+    if way.schedule is None or not len(times):
+        yield way, slice(0, len(times)), False
+        return
+    own = replace(way, schedule=None)
+    changes: list[tuple[float, Direction, bool]] = []
+    begin, end = 0.0, float(times[-1])
+    while begin <= end:
+        now, down = own, False
+        changes.append((begin, now, down))
+        for step in way.schedule.steps:
+            now, down = after(now, step), down if step.down is None else step.down
+            changes.append((begin + step.at, now, down))
+        if way.schedule.repeat is None:
+            break
+        begin += way.schedule.repeat
+    starts = np.searchsorted(times, [at for at, _, _ in changes])
+    ends = [*starts[1:], len(times)]
+    starts[0] = 0
+    for (_, stages, down), first, last in zip(changes, starts, ends, strict=True):
+        if last > first:
+            yield stages, slice(int(first), int(last)), down
+
+
+def _segment(
+    way: Direction,
+    model: Model,
+    times: Floats,
+    random: np.random.Generator,
+    runs: int,
+    serial: float,
+    down: bool,
+    along: _Along | None,
+) -> tuple[Flags, Flags, Flags, Floats]:
+    shape = (runs, len(times))
+    none = np.zeros(shape, dtype=bool)
+    lost = _lost(way.loss, model, times, shape, random, along) if way.loss else none.copy()
+    duplicated = _strikes(way.duplication, model, shape, random) if way.duplication else none.copy()
+    if model == "netem":  # lost and duplicated together: one copy passes
+        lost, duplicated = lost & ~duplicated, duplicated & ~lost
+    if down:
+        lost[:] = True
+    corrupted = _strikes(way.corruption, model, shape, random) if way.corruption else none.copy()
+    skipped = _skipped(way.reordering, model, shape, random) if way.reordering else none.copy()
+    own = np.full(shape, float(way.delay or 0.0))
+    if way.jitter is not None:
+        entered = times + serial  # a jitter in time is that of the moment at which the delay begins
+        own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random, along), 0.0)
+    own += serial
+    own[skipped] = 0.0
+    # netem's own rate keeps the order too: a packet begins after the one before it.
+    own_rate = model == "netem" and way.rate is not None and way.queue is None
+    keeps = way.jitter is not None and (way.jitter.keep_order or own_rate)
+    if keeps:
+        leaves = np.where(skipped | lost, -np.inf, times + own)
+        held = np.maximum.accumulate(leaves, axis=1) - times
+        own = np.where(skipped, own, np.where(lost, own, held))
+    return lost, duplicated, corrupted, own
+
+
+def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+    p, c = float(chance.probability), float(chance.correlation)
+    uniform = random.random(shape)
+    if c == 0:
+        return uniform < p
+    if model == "netem":
+        return _following((1 - c) * uniform, c, random.random(shape[0])) <= p
+    struck = np.empty(shape, dtype=bool)
+    now = uniform[:, 0] < p
+    for place in range(shape[1]):
+        if place:
+            now = uniform[:, place] < np.where(now, p + c * (1 - p), p * (1 - c))
+        struck[:, place] = now
+    return struck
+
+
+def _lost(
+    loss: Loss, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator, along: _Along | None
+) -> Flags:
+    match loss:
+        case Chance():
+            return _strikes(loss, model, shape, random)
+        case GilbertElliott():
+            return _gilbert_elliott(loss, shape, random)
+        case Bursts():
+            on = (
+                processes.in_burst(loss, times, shape[0], random)
+                if along is None
+                else along.path.in_burst(loss, times + along.late)
+            )
+            return random.random(shape) < np.where(on, loss.probability, loss.outside)
+        case FourState():
+            return _four_state(loss, shape, random)
+        case Pattern(pattern, repeat):
+            return _pattern(pattern, repeat, shape)
+
+
+def _gilbert_elliott(loss: GilbertElliott, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+    """Loss is drawn in the state before the transition, and the link begins in the good state, as in netem."""
+    lost = np.empty(shape, dtype=bool)
+    bad = np.zeros(shape[0], dtype=bool)
+    draws, moves = random.random(shape), random.random(shape)
+    for place in range(shape[1]):
+        lost[:, place] = draws[:, place] < np.where(bad, 1 - loss.h, 1 - loss.k)
+        bad ^= moves[:, place] < np.where(bad, loss.r, loss.p)
+    return lost
+
+
+def _four_state(loss: FourState, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+    """The state after the transition decides: 3 and 4 lose."""
+    lost = np.empty(shape, dtype=bool)
+    state = np.ones(shape[0], dtype=int)
+    draws = random.random(shape)
+    for place in range(shape[1]):
+        draw = draws[:, place]
+        one = np.where(draw < loss.p14, 4, np.where(draw < loss.p14 + loss.p13, 3, 1))
+        two = np.where(draw < loss.p23, 3, 2)
+        three = np.where(draw < loss.p32, 2, np.where(draw < loss.p32 + loss.p31, 1, 3))
+        state = np.choose(state - 1, [one, two, three, np.ones_like(state)])
+        lost[:, place] = state >= 3
+    return lost
+
+
+def _pattern(pattern: str, repeat: bool, shape: tuple[int, int]) -> Flags:
+    marks = np.array([mark == "1" for mark in pattern])
+    places = np.arange(shape[1])
+    row = marks[places % len(marks)] & (repeat | (places < len(marks)))
+    return np.broadcast_to(row, shape).copy()
+
+
+def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+    strikes = _strikes(reordering, model, shape, random)
+    if reordering.gap == 1:
+        return strikes
+    since = np.zeros(shape[0], dtype=int)
+    for place in range(shape[1]):
+        strikes[:, place] &= since >= reordering.gap - 1
+        since = np.where(strikes[:, place], 0, since + 1)
+    return strikes
+
+
+def _jitter(
+    jitter: Jitter,
+    model: Model,
+    times: Floats,
+    shape: tuple[int, int],
+    random: np.random.Generator,
+    along: _Along | None,
+) -> Floats:
+    """The jitter in multiples of its size."""
+    if jitter.correlation_time is not None and along is not None:
+        return quantile(jitter.distribution, along.path.wandering(times + along.late, float(jitter.correlation_time)))
+    if jitter.correlation_time is not None:
+        return quantile(jitter.distribution, processes.wandering(times / jitter.correlation_time, shape[0], random))
+    if model == "netem":  # its modulo leaves nothing of a correlation
+        return _netem_jitter(jitter.distribution, random.random(shape))
+    fresh = random.standard_normal(shape)
+    r = latent_correlation(jitter.distribution, float(jitter.correlation))
+    if r == 0:
+        return quantile(jitter.distribution, fresh)
+    latent = _following(np.sqrt(1 - r * r) * fresh, r, random.standard_normal(shape[0]))
+    return quantile(jitter.distribution, latent)
+
+
+def _following(fresh: Floats, share: float, before: Floats) -> Floats:
+    """Each value of a row plus a share of the one before it; `before` is what comes before the first of each row."""
+    values = np.empty_like(fresh)
+    for place in range(fresh.shape[1]):
+        before = values[:, place] = fresh[:, place] + share * before
+    return values
+
+
+def quantile(distribution: Distribution, z: Floats) -> Floats:
+    """The stated jitter where a standard normal variable has the value z: mean 0, deviation 1 (uniform: -1 to 1)."""
+    if distribution == "uniform":
+        return np.asarray(2 * ndtr(z) - 1)
+    if distribution == "normal":
+        return z
+    mean, deviation = _moments(distribution)
+    return (_raw(distribution, z) - mean) / deviation
+
+
+def _raw(distribution: Distribution, z: Floats) -> Floats:
+    kept = 1 - _PARETO_END**-_PARETO
+    pareto = (1 - ndtr(z) * kept) ** (-1 / _PARETO)
+    return np.asarray(pareto if distribution == "pareto" else 0.25 * z + pareto - 1.5)
+
+
+@cache
+def _moments(distribution: Distribution) -> tuple[float, float]:
+    z = np.linspace(-8, 8, 16001)
+    weights = np.exp(-z * z / 2)
+    weights /= weights.sum()
+    values = _raw(distribution, z)
+    mean = float(weights @ values)
+    return mean, float(np.sqrt(weights @ (values - mean) ** 2))
+
+
+@cache
+def latent_correlation(distribution: Distribution, asked: float) -> float:
+    """The correlation of normal variables whose images under `quantile` have the correlation asked for."""
+    if asked == 0 or distribution == "normal":
+        return asked
+    if distribution == "uniform":
+        return float(2 * np.sin(np.pi * asked / 6))  # Pearson 1907
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    here = quantile(distribution, nodes)
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        r = (low + high) / 2
+        there = quantile(distribution, r * nodes[:, None] + np.sqrt(1 - r * r) * nodes[None, :]) @ weights
+        low, high = (r, high) if float(weights @ (here * there)) < asked else (low, r)
+    return (low + high) / 2
+
+
+def _netem_jitter(distribution: Distribution, u: Floats) -> Floats:
+    """netem's own tables from their formulas: in multiples of sigma, cut at four of them."""
+    if distribution == "uniform":
+        return 2 * u - 1
+    normal = np.clip(ndtri(np.clip(u, 1e-5, 1 - 1e-4)), -4, 3.5)
+    pareto = np.minimum(((1 - u) ** (-1 / _PARETO) - 1.5) * 4 / 3, 32767 / 8192)
+    tables = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}
+    return np.asarray(tables[distribution])

@@ -1,0 +1,166 @@
+"""Statistics of one row of packets through a link: delay and its variation, loss and its bursts, order, copies. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A statistic of a link: its unit, and how far a true link may read from it in that unit (besides chance).
+
+    The allowances are for what the instrument adds: stamps in user space when sending, the path through the nodes.
+    They are `slack`, or `share` of the expected value where that is more; `below`, where given, is the slack on the lower side.
+    """
+
+    name: str
+    title: str
+    unit: str
+    slack: float = 0.0
+    share: float = 0.0
+    below: float | None = None
+
+
+STEPS = (1, 20)
+"""Over how many probes the delay's variation is taken (RFC 3393), for a jitter that is drawn anew and for one that wanders."""
+
+PROPERTIES = (
+    Property("delay_mean", "delay, mean", "ms", 0.15, 0.01),
+    Property("delay_p50", "delay, median", "ms", 0.1, 0.01),
+    Property("delay_p05", "delay, 5th percentile", "ms", 0.1, 0.01, below=0.02),
+    Property("delay_p99", "delay, 99th percentile", "ms", 0.5, 0.02),
+    Property("delay_sd", "jitter, deviation", "ms", 0.15, 0.03),
+    *(Property(f"ipdv_{step}", f"delay variation over {step} (RFC 3393)", "ms", 0.05, 0.03) for step in STEPS),
+    Property("delay_lag1", "jitter, lag-1 correlation", "", 0.02),
+    Property("loss", "loss", "%"),
+    Property("burst", "loss, mean burst", "packets"),
+    Property("duplicated", "duplicated", "%"),
+    Property("corrupted", "corrupted", "%"),
+    Property("skipped", "skipped the delay", "%"),
+    Property("reordered", "reordered (RFC 4737)", "%"),
+    Property("early", "overtaking (RFC 5236)", "%"),
+    Property("displaced", "displaced (RFC 5236)", "%"),
+)
+"""What one look at probes gives.
+
+*5th percentile*: what disturbs a look makes packets late and never early, so a link whose delay is missing shows here first.
+*variation*: half of the differences between two probes' delays (IPDV) are below this, so a few late probes do not move it.
+*skipped*: the share of those that arrive below the row's `floor`: netem's reordering, packets that skip the delay.
+Deviation and correlation are of the others; the correlation leaves out those above the row's `ceiling` too: when a
+machine stands still, all that waits is late together, which mean, deviation and distribution tell and is no jitter's. *reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
+*displaced*: the share whose place among those that arrived is not the place of its number, 1 - RD[0] of the reorder
+density of RFC 5236, 3.2 (lost packets have no place, copies are left out); *early* is the part of it with D < 0,
+which overtakes.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRow:
+    """Packets in the order in which they were sent: lost or not, copied, corrupted; delay in seconds (NaN: not known)."""
+
+    sent: Floats  # seconds
+    lost: Flags
+    duplicated: Flags
+    corrupted: Flags
+    delay: Floats
+    floor: float = 0.0  # seconds: a delay below it is that of a packet that skipped the delay
+    ceiling: float = float("inf")  # seconds: a delay above it is none that the link's profile makes
+
+
+def statistics(row: ProbeRow) -> dict[str, float]:
+    """Every property of a row, in its unit; NaN where there is nothing to tell it from."""
+    arrived = ~np.isnan(row.delay)
+    delay = 1e3 * row.delay[arrived]
+    found = dict.fromkeys((each.name for each in PROPERTIES), float("nan"))
+    if len(row.lost):
+        found |= {
+            "loss": 100 * float(row.lost.mean()),
+            "duplicated": 100 * float(row.duplicated.mean()),
+            "burst": mean_burst(row.lost),
+            "corrupted": 100 * float(row.corrupted.mean()),
+        }
+    if len(delay):
+        order = np.argsort(row.sent[arrived] + row.delay[arrived], kind="stable")
+        displacement = displacements(order)
+        found |= {
+            "delay_mean": float(delay.mean()),
+            "delay_p50": float(np.quantile(delay, 0.5)),
+            "delay_p05": float(np.quantile(delay, 0.05)),
+            "delay_p99": float(np.quantile(delay, 0.99)),
+            "delay_sd": float(delay[delay >= 1e3 * row.floor].std()) if (delay >= 1e3 * row.floor).any() else 0.0,
+            "delay_lag1": lag1(np.where((row.delay < row.floor) | (row.delay > row.ceiling), np.nan, row.delay)),
+            **{f"ipdv_{step}": variation(1e3 * row.delay, step) for step in STEPS},
+            "skipped": 100 * float((delay < 1e3 * row.floor).mean()),
+            "reordered": 100 * reordered(order),
+            "early": 100 * float((displacement < 0).mean()),
+            "displaced": 100 * float((displacement != 0).mean()),
+        }
+    return found
+
+
+def bursts(lost: Flags) -> Numbers:
+    """The lengths of runs of consecutive losses, in order."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], lost, [False])).astype(np.int8)))
+    return np.asarray(edges[1::2] - edges[::2], dtype=np.int64)
+
+
+def mean_burst(lost: Flags) -> float:
+    """The mean length of runs of losses; NaN without any."""
+    lengths = bursts(lost)
+    return float(lengths.mean()) if len(lengths) else float("nan")
+
+
+def lag1(values: Floats) -> float:
+    """The correlation of each value with the one sent before it, over pairs that both arrived; NaN without variation."""
+    both = ~np.isnan(values[:-1]) & ~np.isnan(values[1:])
+    first, second = values[:-1][both], values[1:][both]
+    if len(first) < 3 or first.std() == 0 or second.std() == 0:
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def variation(delay: Floats, step: int) -> float:
+    """The median of the absolute differences of delays `step` probes apart, over pairs that both arrived; NaN without any."""
+    differences = np.abs(delay[step:] - delay[:-step])
+    known = differences[~np.isnan(differences)]
+    return float(np.median(known)) if len(known) else float("nan")
+
+
+def reordered(numbers: Numbers) -> float:
+    """The share of packets, by their numbers in order of arrival, that come after one with a larger number (RFC 4737)."""
+    largest = np.maximum.accumulate(numbers)
+    return float((numbers < largest).mean()) if len(numbers) else float("nan")
+
+
+def displacements(numbers: Numbers) -> Numbers:
+    """How many places late (above 0) or early (below 0) each packet arrives, in order of arrival (RFC 5236).
+
+    The receive index leaves out numbers that are lost, so that a loss displaces nothing.
+    """
+    place = np.arange(len(numbers))
+    index = np.empty(len(numbers), dtype=np.int64)
+    index[np.argsort(numbers, kind="stable")] = place
+    return np.asarray(place - index, dtype=np.int64)
+
+
+def reorder_density(numbers: Numbers, most: int = 8) -> dict[int, float]:
+    """RFC 5236's reorder density: the share of packets by displacement; what is beyond `most` places counts as `most`."""
+    found, counts = np.unique(np.clip(displacements(numbers), -most, most), return_counts=True)
+    return {int(place): float(count / len(numbers)) for place, count in zip(found, counts, strict=True)}
+
+
+def distance(one: Floats, other: Floats) -> float:
+    """The largest difference of two samples' distribution functions (Kolmogorov and Smirnov); NaN if one is empty."""
+    if not len(one) or not len(other):
+        return float("nan")
+    both = np.concatenate([one, other])
+    first = np.searchsorted(np.sort(one), both, side="right") / len(one)
+    second = np.searchsorted(np.sort(other), both, side="right") / len(other)
+    return float(np.abs(first - second).max())

@@ -1,0 +1,139 @@
+"""Says what a profile states about a property of a link, and what is wrong with a line, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tunnelmark.analyse.link.statistics import PROPERTIES
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Pattern
+from tunnelmark.record.results import LinkLine, LinkPart, LinkProof, PartVerdict
+from tunnelmark.units import Rate, Size
+
+TITLES = {each.name: each.title for each in PROPERTIES} | {
+    "distribution": "delay, distribution",
+    "misplaced": "losses at other moments than the bursts and cuts",
+    "rate": "rate",
+    "queue": "queue",
+    "late": "emulator, lateness",
+    "unplanned": "emulator, unplanned drops",
+}
+"""What each line of a proof is called."""
+
+
+def stated(direction: Direction, name: str) -> str:
+    """What the profile states about a property, or nothing."""
+    jitter, reordering = direction.jitter, direction.reordering
+    match name:
+        case "delay_mean":
+            return str(direction.delay) if direction.delay else ""
+        case "delay_sd":
+            return f"{jitter.size} {jitter.distribution}" if jitter else ""
+        case "delay_lag1":
+            if jitter is None:
+                return ""
+            return (
+                str(jitter.correlation) if jitter.correlation_time is None else f"1/e after {jitter.correlation_time}"
+            )
+        case "distribution":
+            return jitter.distribution if jitter else ""
+        case "loss":
+            return _loss(direction)
+        case "duplicated":
+            return _chance(direction.duplication)
+        case "corrupted":
+            return _chance(direction.corruption)
+        case "skipped":
+            return str(reordering.probability) if reordering else ""
+    return ""
+
+
+def _loss(direction: Direction) -> str:
+    match direction.loss:
+        case Chance():
+            return _chance(direction.loss)
+        case GilbertElliott(p, r):
+            return f"bursts, p {p}, r {r}"
+        case Bursts(burst, every):
+            return f"bursts of {burst} every {every}"
+        case FourState():
+            return "bursts, four states"
+        case Pattern(pattern):
+            return f"pattern of {len(pattern)}"
+    return ""
+
+
+def _chance(chance: Chance | None) -> str:
+    if chance is None:
+        return ""
+    return f"{chance.probability}, correlated {chance.correlation}" if chance.correlation else str(chance.probability)
+
+
+def value(line: LinkLine, number: float | None) -> str:
+    """A figure of a line with its unit."""
+    if number is None:
+        return ""
+    if line.unit == "bit/s":
+        return str(Rate(round(number)))
+    if line.unit == "B":
+        return str(Size(round(number)))
+    if line.unit in ("ms", "%"):
+        return f"{number:.3f} {line.unit}"
+    return f"{number:.3f} {line.unit}".strip() if line.unit != "us" else f"{number:.0f} us"
+
+
+def outside(line: LinkLine) -> str:
+    """What is wrong with a line that is outside of its tolerance."""
+    title = TITLES[line.name]
+    if line.achieved is None:
+        return f"{title} {line.way}: {line.note}"
+    return f"{title} {line.way}: {value(line, line.achieved)}, not {value(line, line.low)} to {value(line, line.high)}"
+
+
+def verdict(line: LinkLine) -> PartVerdict:
+    """What a line by itself says of the part that it speaks of."""
+    return "not tested" if line.ok is None else "shown" if line.ok else "outside"
+
+
+Place = tuple[str, str, str, str]
+"""A part of a profile on a topology, one way: the names of all four, `profile, topology, way, part`."""
+
+
+def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
+    """The parts of profiles that no look at their links and no count has tested, with the last reason; nothing if all are shown.
+
+    Looks of earlier versions know no parts: there it is what is stated on lines that none could judge.
+    """
+    tested: set[Place] = set()
+    reasons: dict[Place, str] = {}
+    told = [
+        ((proof.profile, proof.topology, part.way, part.name), part.verdict == "not tested", part.why)
+        for proof in proofs
+        for part in proof.parts or _old(proof)
+    ]
+    told += [
+        ((profile, topology, part.way, part.name), part.verdict == "not tested", part.why)
+        for profile, topology, part in counted
+    ]
+    for place, open_, why in told:
+        if open_:
+            reasons[place] = why.removeprefix("not judged: ")
+        else:
+            tested.add(place)
+    said: dict[tuple[str, str], list[str]] = {}
+    for place, reason in reasons.items():
+        if place not in tested:
+            profile, _, way, name = place
+            said.setdefault((profile, reason), []).append(f"{name} {way}")
+    return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())
+
+
+def _old(proof: LinkProof) -> Iterator[LinkPart]:
+    for line in proof.lines:
+        if line.ok is not None or line.stated:
+            yield LinkPart(line.way, TITLES[line.name], verdict(line), line.note)
+
+
+def shown(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
+    """How many parts of profiles looks at their links, or counts, have shown, each way by itself."""
+    told = [(proof.profile, proof.topology, part) for proof in proofs for part in proof.parts]
+    return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

@@ -1,0 +1,174 @@
+"""Judges a train: the rate at which it arrived and the queue that it met, and whether the lab could have shown them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tunnelmark.lab import emulator_health
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.record.results import LinkLine
+from tunnelmark.run.link_observation import Flow
+from tunnelmark.run.probe_plan import HEADERS, TRAIN
+
+RATE_SHARE = 0.02
+"""A rate may be off by this share: what a bucket lets through at once is that much of a short train."""
+
+QUEUE_SHARE = 0.12
+"""A queue may be off by this share, besides the packets that are in transmission and in a batch."""
+
+FILLS = 1.1
+"""A train must have been sent this much faster than the rate, or its queue did not fill and the rate may be the sender's."""
+
+NETEM_LIMIT = 1000
+"""netem's bound on delayed packets where a profile states none (tc-netem(8))."""
+
+_SLOTS = 10  # parts of a train
+_FEW = 20  # packets: with fewer there is no rate to tell
+_BEHIND = 0.01  # seconds that the emulator must be behind a sender; the look at it is exact to some milliseconds
+_PAUSE = 1e-3  # seconds beyond its plan after which a sender is said to have paused
+_UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
+
+
+def judge(
+    way: str, profile: Profile, direction: Direction, flow: Flow, reports: Sequence[Mapping[str, Any]]
+) -> Iterator[LinkLine]:
+    """The lines on rate and queue; `reports` are the emulator's, made after the trains."""
+    if flow.train is None or direction.rate is None:
+        return
+    frame = 8 * (flow.train.size + HEADERS)
+    wire = frame + 8 * direction.overhead
+    records = flow.phase(TRAIN)
+    arrived = np.sort(records["received"]) / 1e9
+    skipped = len(arrived) // 5  # the bucket's burst, and what came while the queue filled
+    arrived = arrived[skipped:]
+    rate, stated = float(direction.rate), str(direction.rate)
+    room = RATE_SHARE * rate
+    ok: bool | None
+    if len(arrived) < _FEW:
+        ok, note = False, f"only {len(records)} of {flow.train.count} packets arrived"
+        if flow.train.count < 2 * _FEW:
+            ok, note = None, f"not judged: the sender sent {flow.train.count} packets in the time of the train"
+        yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, None, ok, note)
+        return
+    found = wire * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
+    span = float(arrived[-1] - arrived[0])
+    if direction.jitter is not None:  # the first and the last packet have each their own
+        room += rate * min(6 * direction.jitter.size / span, 0.5)
+    ok, note = abs(found - rate) <= room, ""
+    why = _not_the_rate(profile, direction, flow, records[skipped:], reports) if found < rate - room else None
+    still = None if ok else _stood_still(flow, reports, span * abs(found - rate) / rate)
+    if ok and flow.train_rate < FILLS * rate:
+        why = f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s, and would have met about that rate without a shaper"
+    if why := why or still:
+        ok, note = None, f"not judged: {why}"
+    yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
+    for line in _queue(way, direction, flow, records, found * frame / wire):
+        behind = (_fell_behind(profile, flow, reports) or still) if line.ok is False else None
+        yield replace(line, ok=None, note=f"not judged: {behind}") if behind else line
+
+
+def _not_the_rate(
+    profile: Profile,
+    direction: Direction,
+    flow: Flow,
+    records: npt.NDArray[Any],
+    reports: Sequence[Mapping[str, Any]],
+) -> str | None:
+    """Why a train may have been slower than the rate though the link has it; None: the link has another rate."""
+    assert flow.train is not None
+    assert direction.rate is not None
+    frame, rate = 8 * (flow.train.size + HEADERS), float(direction.rate)
+    losing = 1 - len(flow.phase(TRAIN)) / flow.train.count
+    if flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
+        return f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
+    if _ran_empty(direction, records, (frame + 8 * direction.overhead) / rate):
+        return "the queue ran empty, so the sender paused and the link had nothing to send"
+    if profile.model == "netem" and direction.delay:
+        limit = direction.limit or NETEM_LIMIT
+        most = limit * frame * (flow.train.batch if profile.unit == "gso" else 1) / float(direction.delay)
+        if most < FILLS * rate:
+            return f"netem's limit of {limit} delayed packets lets at most {most / 1e6:.0f} Mbit/s of these through"
+    return _fell_behind(profile, flow, reports)
+
+
+def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, Any]]) -> str | None:
+    """What the emulator says if it could not carry what the trains asked: more than the rate, at once.
+
+    Packets then wait in front of it, or leave it late. A trial in which they leave late is void by itself.
+    """
+    asked = "which asked more than it can carry here"
+    if lost := sum(emulator_health.unplanned(report) for report in reports):
+        return f"the emulator lost {lost} packets of the trains, {asked}"
+    if flow.behind > _BEHIND:
+        return f"the emulator was {1e3 * flow.behind:.0f} ms behind the train, {asked}"
+    if (late := _late(flow, reports, "p99")) > emulator_health.bound(profile):
+        return f"packets of the train left the emulator {late / 1e3:.0f} ms late, {asked}"
+    return None
+
+
+def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: float) -> str | None:
+    """What the emulator says if its latest packet alone was late enough to make a train that much longer or shorter."""
+    late = _late(flow, reports, "max")
+    return (
+        f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
+    )
+
+
+def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float:
+    """Microseconds by which packets to the flow's target left the emulator late: the 99th percentile, or at worst."""
+    ways = (way for report in reports for way in report["directions"] if way["name"].endswith(f" to {flow.target}"))
+    return max((float(way["lateness_us"][which]) for way in ways), default=0.0)
+
+
+def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:
+    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire."""
+    waited = (records["received"] - records["sent"]) / 1e9 - float(direction.delay or 0.0)
+    return bool(np.min(waited) < 2 * serial + _UNQUEUED)
+
+
+def _full(records: npt.NDArray[Any]) -> float:
+    """Seconds that a packet of the train takes when the queue is full: the median over slots of their 98th percentiles.
+
+    A high percentile, because a sender that pauses lets the queue shrink. One for each slot, because a machine that stands
+    still for a millisecond makes everybody in the queue that much later: some 3 % of a train, which are all in one slot or two.
+    """
+    delays = (records["received"] - records["sent"])[np.argsort(records["sent"])] / 1e9
+    filled = delays[len(delays) // 5 :]
+    slots = np.array_split(filled, max(1, min(_SLOTS, len(filled) // _FEW)))
+    return float(np.median([np.quantile(slot, 0.98) for slot in slots]))
+
+
+def _paused(flow: Flow, records: npt.NDArray[Any]) -> float:
+    """Seconds in which the sender of a train sent nothing though packets were due, by the stamps of those that arrived."""
+    assert flow.train is not None
+    ordered = records[np.argsort(records["number"])]
+    sent, number = ordered["sent"].astype(np.int64), ordered["number"].astype(np.int64)
+    beyond = np.diff(sent) / 1e9 - np.diff(number) * flow.train.interval
+    return float(np.sum(beyond[beyond > _PAUSE]))
+
+
+def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any], rate: float) -> Iterator[LinkLine]:
+    if direction.queue is None or flow.train is None:
+        return
+    size, stated = float(direction.queue), str(direction.queue)
+    found = (_full(records) - float(direction.delay or 0.0)) * rate / 8
+    frame = flow.train.size + HEADERS
+    jitter = 3 * direction.jitter.size * rate / 8 if direction.jitter else 0.0
+    room = QUEUE_SHARE * size + (2 + flow.train.batch) * frame + jitter
+    ok: bool | None = abs(found - size) <= room
+    note = ""
+    if flow.train_rate < FILLS * rate:
+        ok, note = None, f"not judged: the sender reached {flow.train_rate / 1e6:.0f} Mbit/s and filled no queue"
+    elif jitter > QUEUE_SHARE * size:
+        ok, note = None, "not judged: the jitter holds packets longer than the queue"
+    elif direction.codel is not None or direction.reordering is not None:
+        ok, note = None, "not judged: packets leave it early"
+    elif found < size - room and (paused := _paused(flow, records)) > 8 * (size - room - found) / rate:
+        ok, note = None, f"not judged: the sender paused for {1e3 * paused:.0f} ms, in which the queue shrank"
+    yield LinkLine(way, "queue", "B", stated, size, size - room, size + room, found, ok, note)

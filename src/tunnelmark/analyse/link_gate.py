@@ -1,0 +1,99 @@
+"""What the proofs of the links mean for a study: trials on a link that was not what it says are void. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tunnelmark.analyse.link import counts, text
+from tunnelmark.analyse.model import Gate
+from tunnelmark.errors import TrialVoid
+from tunnelmark.record.results import LinkProof, Results, TrialRow
+from tunnelmark.run.attempt import UNPROVED
+from tunnelmark.run.retries import Retries
+
+Place = tuple[int, str, str, str]
+"""A session by number, a link by profile and topology, and when it was looked at."""
+
+
+def reason(looks: Sequence[LinkProof]) -> str:
+    """Why trials on a link that these looks have not proved are void."""
+    return f"the link {looks[-1].profile} was not what it says ({looks[-1].when} the trials): {standing(looks)}"
+
+
+def standing(looks: Sequence[LinkProof]) -> str | None:
+    """What is outside of its tolerance in every one of some looks at a link, in words; None: nothing is, so it is proved.
+
+    A look is an instrument that the machine disturbs. Every look meets the same draws of the same seed, so what is wrong
+    with a link is wrong in each; a property that is inside once is what it says, and the other look was disturbed.
+    """
+    outside = [_outside(look) for look in looks]
+    always = [words for key, words in outside[-1].items() if all(key in each for each in outside)]
+    return looks[-1].reason if always and len(always) == len(outside[-1]) else "; ".join(always) or None
+
+
+def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
+    """What a look found outside, by way and name."""
+    found = {(line.way, line.name): text.outside(line) for line in look.lines if line.ok is False}
+    return found or ({("", ""): look.reason} if look.verdict == "outside" else {})
+
+
+def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
+    """The looks at each link before and after the trials of each session, in order."""
+    starts = sorted(session.started for session in results.sessions)
+    found: dict[Place, list[LinkProof]] = {}
+    for one in results.proofs:
+        found.setdefault((bisect_right(starts, one.started), one.profile, one.topology, one.when), []).append(one)
+    return found
+
+
+def voided(results: Results) -> Results:
+    """The results with those trials void whose link was outside of its tolerance, before or after, in their session."""
+    starts = sorted(session.started for session in results.sessions)
+    bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
+
+    def judged(row: TrialRow) -> TrialRow:
+        found = bad.get((bisect_right(starts, row.started), row.profile, row.topology))
+        if found is None or row.outcome != "ok":
+            return row
+        kind = TrialVoid("", hint="").kind
+        return replace(row, outcome="void", reason=kind, message=found, hint=UNPROVED)
+
+    return replace(results, trials=tuple(judged(row) for row in results.trials)) if bad else results
+
+
+def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
+    """The attempts at trials, those not settled that a look after them has voided: a run that goes on may try them again."""
+    held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
+    void = {row.trial for row in voided(results).trials if row.outcome == "void" and (row.trial, row.attempt) in held}
+    return {name: Retries(one.count, settled=one.settled and name not in void) for name, one in tries.items()}
+
+
+def gate(results: Results) -> Gate | None:
+    """Whether every part of every profile was shown on its links, if need be by looking again; None where nobody looked.
+
+    It has neither passed nor failed (`?`) where a part was not tested: inside of its tolerance, by a look that would have
+    found nothing else if the link were wrong (`test_power`).
+    """
+    if not results.proofs:
+        return None
+    series = list(_looks(results).values())
+    outside = [f"{looks[-1].profile} ({looks[-1].when}): {found}" for looks in series if (found := standing(looks))]
+    counted = list(counts.parts(results))
+    outside += [
+        f"{name} ({part.name} {part.way}): {part.why}" for name, _, part in counted if part.verdict == "outside"
+    ]
+    said = []
+    if count := text.shown(results.proofs, counted):
+        said.append(f"{count} properties are shown by {len(results.proofs)} looks and the trials' own traffic")
+    elif lines := sum(line.ok is not None for looks in series for line in looks[-1].lines):
+        said.append(f"{lines} lines of {len(series)} looks are inside of their tolerance")
+    if untested := text.untested(results.proofs, counted):
+        said.append(f"not tested: {untested}")
+    again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
+    if again:
+        said.append(f"{len(again)} of the links only when looked at again (at first: {again[0].reason})")
+    said = said or ["its profiles state nothing that probes could meet: the link is as fast as the machine"]
+    passed = False if outside else None if untested else True
+    return Gate("the link is what it says", passed, "; ".join(outside or said))

@@ -1,0 +1,272 @@
+"""Joins several runs: which of their comparisons mean the same, what each says over sessions and machines, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from statistics import fmean, stdev
+
+from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.model import Analysis, Comparison, Scenario, SuccessShare
+from tunnelmark.analyse.pairing import additive
+from tunnelmark.analyse.session_effects import Combined, SessionEffect, combine
+from tunnelmark.errors import UsageError
+from tunnelmark.record import fingerprint_diff, plan_pieces
+from tunnelmark.record.plan_pieces import Piece
+from tunnelmark.record.results import MetricInfo
+
+_LEAST_BLOCKS = 2
+"""A session with fewer blocks has no standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """One run of those that were joined. `machine` is a letter, the same for runs on machines that nothing tells apart.
+
+    `started` in seconds since the Unix epoch, None where it is not recorded; `boot` is empty where it is not known; `plan` is
+    the hash of all that was asked.
+    """
+
+    name: str
+    machine: str
+    described: str
+    boot: str
+    started: float | None
+    blocks: int
+    seed: int
+    plan: str
+    finished: bool
+    standing: str
+    failed_gates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRow:
+    """One comparison over the sessions that have it: what each says, all together, and why others are not in it."""
+
+    arm: str
+    against: str
+    setting: Scenario
+    metric: MetricInfo
+    effects: tuple[SessionEffect, ...]
+    combined: Combined
+    success: SuccessShare
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Several runs as one: `rows` against direct, `pairs` of other arms by primary metrics. `covers` is what intervals are of."""
+
+    title: str
+    study: str
+    reference: str | None
+    sessions: tuple[Joined, ...]
+    rows: tuple[MergedRow, ...]
+    pairs: tuple[MergedRow, ...]
+    not_joined: tuple[str, ...]
+    cautions: tuple[str, ...]
+    covers: str
+
+
+def merge(analyses: Mapping[str, Analysis]) -> Merged:
+    """Join analyses, by the name of each session. UsageError if no two of them compared the same.
+
+    A comparison is joined over the sessions in which its two arms, its link, topology and workload are what they are in the
+    first session that has it.
+    """
+    machines = _machines(analyses)
+    sessions = tuple(_joined(name, analysis, machines[name]) for name, analysis in analyses.items())
+    pieces = {name: plan_pieces.pieces(analysis.results) for name, analysis in analyses.items()}
+    found = tuple(_found(analyses, machines, pieces))
+    if len(analyses) > 1 and not any(each.alike > 1 for each in found):
+        raise UsageError(
+            "no two of these results compared the same thing: " + "; ".join(_differences(pieces)),
+            hint="a link with rate 'auto' may stand for another rate on each machine: state the rate in the profile",
+        )
+    rows = [row for each in found if (row := _row(each, analyses)) is not None]
+    first = next(iter(analyses.values()))
+    primary = [row for row in rows if row.metric.primary]
+    return Merged(
+        title=first.results.plan.title,
+        study=first.results.plan.study,
+        reference=first.reference,
+        sessions=sessions,
+        rows=tuple(row for row in rows if row.against == first.reference),
+        pairs=tuple(row for row in primary if row.against != first.reference),
+        not_joined=(*_differences(pieces), *_left_out(found)),
+        cautions=tuple(_cautions(sessions)),
+        covers=covers(sessions),
+    )
+
+
+def covers(sessions: Sequence[Joined]) -> str:
+    """Of what the intervals over these sessions are, in words that complete "an interval covers ..."."""
+    machines = list(dict.fromkeys(each.machine for each in sessions))
+    if len(machines) > 2:
+        return f"machines like the {len(machines)} measured"
+    if len(machines) == 2:
+        return "two machines, which are too few to say what a third would do"
+    boots = len({each.boot for each in sessions if each.boot})
+    if len(sessions) < 3:
+        return "this machine in so few runs that there is no interval over them"
+    in_boots = {0: "", 1: " in this boot"}.get(boots, f" in boots like the {boots} measured")
+    return f"further runs like the {len(sessions)} measured, on this machine{in_boots}"
+
+
+def _machines(analyses: Mapping[str, Analysis]) -> dict[str, str]:
+    """A letter for each machine, by session."""
+    known: list[Mapping[str, object]] = []
+    found = {}
+    for name, analysis in analyses.items():
+        environment = analysis.results.environment
+        alike = (number for number, other in enumerate(known) if _same_machine(other, environment))
+        number = next(alike, len(known))
+        if number == len(known):
+            known.append(environment)
+        found[name] = _letters(number)
+    return found
+
+
+def _same_machine(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    kin = fingerprint_diff.kinship(one, other)
+    return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
+
+
+def _letters(number: int) -> str:
+    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
+
+
+def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
+    results = analysis.results
+    found = results.environment.get(fingerprint_diff.KEY) or {}
+    return Joined(
+        name=name,
+        machine=machine,
+        described=fingerprint_diff.name(results.environment),
+        boot=found.get("boot", ""),
+        started=min((each.started for each in results.sessions), default=None),
+        blocks=results.plan.blocks,
+        seed=results.plan.seed,
+        plan=plan_pieces.plan_hash(results),
+        finished=results.finished,
+        standing=analysis.same.standing,
+        failed_gates=tuple(gate.name for gate in gates(analysis) if gate.passed is False),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One comparison in all runs that have it; in `alike` of them it is the same, and `effects` are of those with values."""
+
+    arm: str
+    against: str
+    setting: Scenario
+    metric: MetricInfo
+    alike: int
+    effects: tuple[SessionEffect, ...]
+    left_out: Mapping[str, str]
+
+
+def _found(
+    analyses: Mapping[str, Analysis],
+    machines: Mapping[str, str],
+    pieces: Mapping[str, Mapping[Piece, Mapping[str, object]]],
+) -> Iterable[_Found]:
+    found: dict[tuple[str, str, Scenario, str], dict[str, Comparison]] = {}
+    for name, analysis in analyses.items():
+        # By a primary metric a run's A/A judgement alone compares an arm with its twin; over sessions it is a row like others.
+        for pair in (*analysis.pairs, *(twins.comparison for twins in analysis.same.twins)):
+            found.setdefault((pair.arm, pair.against, pair.setting, pair.metric), {})[name] = pair
+    for (arm, against, setting, metric_name), pairs in found.items():
+        needed: tuple[Piece, ...] = (
+            ("arm", arm),
+            ("arm", against),
+            ("link", setting.profile),
+            ("topology", setting.topology),
+            ("workload", setting.workload),
+        )
+        first = next(iter(pairs))
+        metric = _metric(analyses[first], setting, metric_name)
+        effects, left_out, alike = [], {}, 0
+        for name, pair in pairs.items():
+            others = [f"{kind} {of}" for kind, of in needed if pieces[name][kind, of] != pieces[first][kind, of]]
+            alike += not others
+            if others:
+                left_out[name] = f"another {' and '.join(dict.fromkeys(others))}"
+            elif isinstance(effect := _effect(name, machines[name], pair, metric), str):
+                left_out[name] = effect
+            else:
+                effects.append(effect)
+        yield _Found(arm, against, setting, metric, alike, tuple(effects), left_out)
+
+
+def _row(found: _Found, analyses: Mapping[str, Analysis]) -> MergedRow | None:
+    """What the sessions say together; None where none of them has values."""
+    combined = combine(found.effects)
+    if combined is None:
+        return None
+    cells = [analyses[each.session].cell(found.arm, found.setting, found.metric.name) for each in found.effects]
+    success = share(sum(cell.success.count for cell in cells), sum(cell.success.total for cell in cells))
+    return MergedRow(
+        found.arm, found.against, found.setting, found.metric, found.effects, combined, success, found.left_out
+    )
+
+
+def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> SessionEffect | str:
+    """What a session says, or why it says nothing."""
+    if metric.compare == "ratio" and any(each <= 0 or not isfinite(each) for each in pair.effects):
+        return "a block with zero, of which a ratio has no logarithm"
+    values = [additive(metric, each) for each in pair.effects]
+    if len(values) < _LEAST_BLOCKS:
+        return "fewer than two blocks with both"
+    return SessionEffect(name, machine, fmean(values), stdev(values) / sqrt(len(values)), len(values))
+
+
+def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
+    use = next(use for use in analysis.results.plan.workloads if use.name == setting.workload)
+    return next(metric for metric in use.metrics if metric.name == name)
+
+
+def _differences(pieces: Mapping[str, Mapping[Piece, Mapping[str, object]]]) -> list[str]:
+    """What each later session was asked otherwise than the first."""
+    (first, mine), *others = pieces.items()
+    said: dict[str, list[str]] = {}
+    for name, theirs in others:
+        for (kind, of), how in plan_pieces.contrast(mine, theirs).items():
+            said.setdefault(f"{kind} {of} {how}", []).append(name)
+    return [f"{', '.join(names)} against {first}: {what}" for what, names in said.items()]
+
+
+def _left_out(found: Sequence[_Found]) -> list[str]:
+    """Sessions whose values could not be used, for another reason than what was asked."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in found:
+        for name, why in row.left_out.items():
+            if not why.startswith("another ") and row.metric.primary:
+                said.setdefault((name, why), []).append(f"{row.arm} by {row.metric.title}")
+    return [f"{name}: {', '.join(dict.fromkeys(what))}: {why}" for (name, why), what in said.items()]
+
+
+def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
+    for each in sessions:
+        if each.standing == "differs":
+            yield f"In {each.name} the A/A pair differs: nothing of it may be ranked."
+        if not each.finished:
+            yield f"{each.name} is unfinished."
+        failed = [gate for gate in each.failed_gates if gate != "A/A agrees"]
+        if failed:
+            yield f"In {each.name} a gate has not passed: {', '.join(failed)}."
+    seeds: dict[int, list[str]] = {}
+    for each in sessions:
+        seeds.setdefault(each.seed, []).append(each.name)
+    alike = [" and ".join(names) for names in seeds.values() if len(names) > 1]
+    if alike:
+        yield (
+            f"{'; '.join(alike)} have the same seed, so their emulated links made the same decisions: what those do to a"
+            " result is not among the differences between sessions."
+        )
+    if any(each.described == "not recorded" for each in sessions):
+        yield "Where no machine is recorded, sessions are taken to be of one."

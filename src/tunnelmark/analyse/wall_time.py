@@ -1,0 +1,50 @@
+"""Where the wall time of a study went, and which trials the machine disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunnelmark.analyse.attempts import causes_of, grade_of
+from tunnelmark.analyse.model import Disturbance, WallTime
+from tunnelmark.record.results import Session, TrialRow
+from tunnelmark.run.attempt import PHASES
+from tunnelmark.run.grades import others
+
+
+def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTime:
+    """The sessions' wall time by phase; a session without a recorded end counts until its last trial ended."""
+    spans = sorted((trial.started, trial.started + sum(trial.phases.values())) for trial in trials)
+    phases = {phase: sum(trial.phases.get(phase, 0.0) for trial in trials) for phase in PHASES}
+    for name in dict.fromkeys(name for trial in trials for name in trial.phases if name not in phases):
+        phases[name] = sum(trial.phases.get(name, 0.0) for trial in trials)
+    ordered = sorted(sessions, key=lambda session: session.started)
+    wall = 0.0
+    for session, following in zip(ordered, [*ordered[1:], None], strict=True):
+        if session.wall is not None:
+            wall += session.wall
+        else:
+            until = float("inf") if following is None else following.started
+            ends = [end for start, end in spans if session.started <= start < until]
+            wall += max(ends, default=session.started) - session.started
+    covered = _covered(spans)
+    return WallTime(
+        wall=wall,
+        phases=phases,
+        outside=max(0.0, wall - covered),
+        overlap=max(0.0, sum(phases.values()) - covered),
+        complete=all(session.wall is not None for session in sessions),
+    )
+
+
+def disturbances(trials: Sequence[TrialRow]) -> tuple[Disturbance, ...]:
+    """The trials whose result is disturbed, in the order in which they ran."""
+    disturbed = [trial for trial in trials if grade_of(trial) == "disturbed"]
+    return tuple(Disturbance(trial.trial, others(trial.host), causes_of(trial)) for trial in disturbed)
+
+
+def _covered(spans: Sequence[tuple[float, float]]) -> float:
+    covered, reached = 0.0, float("-inf")
+    for start, end in spans:
+        covered += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return covered

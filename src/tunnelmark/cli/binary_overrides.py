@@ -1,0 +1,109 @@
+"""The option `--bin NAME=PATH`: programs that stand before all others for the length of one command.
+
+They are links in a folder of this command alone, which every node sees; a janitor removes it when the command, and a lab
+that it left standing, have ended in whatever way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tunnelmark.errors import UsageError
+from tunnelmark.host import paths
+from tunnelmark.host.programs import NAMED_VARIABLE
+from tunnelmark.linux import cgroup_cleanup
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_held: list[int] = []
+
+
+def held() -> tuple[int, ...]:
+    """Open files that a process which outlives this command must keep open for as long as it needs the programs."""
+    return tuple(_held)
+
+
+def option(command: _F) -> _F:
+    """Give a command the option `--bin`."""
+    return click.option(
+        "--bin",
+        "bins",
+        multiple=True,
+        metavar="NAME=PATH",
+        expose_value=False,
+        callback=_name,
+        help="Use the program at PATH as NAME, before any other; repeatable.",
+    )(command)
+
+
+def _name(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> None:
+    if not values:
+        return
+    named = dict(map(_checked, values))
+    folder = _folder()
+    for name, path in named.items():
+        (folder / name).symlink_to(path)
+    known = os.environ.get(NAMED_VARIABLE)
+    os.environ[NAMED_VARIABLE] = os.pathsep.join([str(folder), *([known] if known else [])])
+
+
+def _checked(value: str) -> tuple[str, Path]:
+    name, equals, text = value.partition("=")
+    if not (name and equals and text) or "/" in name:
+        raise UsageError(
+            f"--bin {value} is not NAME=PATH", hint="for example --bin zerotier-one=/opt/zerotier/zerotier-one"
+        )
+    path = Path(text).expanduser().absolute()
+    if not path.is_file():
+        raise UsageError(f"--bin {name}: there is no file {path}", hint="give the program's own path")
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"--bin {name}: {path} cannot be executed", hint=f"chmod +x {path}")
+    return name, path.resolve()
+
+
+def _folder() -> Path:
+    """A new folder, for as long as somebody holds the pipe that its janitor listens to."""
+    base = paths.cache("bin").resolve()
+    base.mkdir(parents=True, exist_ok=True)
+    _sweep(base)
+    folder = base / f"{os.getpid()}-{os.urandom(3).hex()}"
+    folder.mkdir()
+    life, ours = os.pipe2(os.O_CLOEXEC)
+    subprocess.Popen(
+        [sys.executable, "-I", "-S", cgroup_cleanup.__file__, str(life), "0", "--", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[life],
+        start_new_session=True,
+    )
+    os.close(life)
+    _held.append(ours)
+    return folder
+
+
+def _sweep(base: Path) -> None:
+    """Remove folders whose janitor was killed together with its command."""
+    for folder in base.iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if not _in_use(folder):
+                shutil.rmtree(folder)
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether its command runs, or its janitor, which has the folder in its command line."""
+    if Path("/proc", folder.name.partition("-")[0]).exists():
+        return True
+    sign = os.fsencode(folder)
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if sign in entry.read_bytes().split(b"\0"):
+                return True
+    return False

@@ -1,0 +1,33 @@
+"""The options of the commands that make a lab on the machine's cores: `--let-cores-sleep`, `--node-cores`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tunnelmark.host.keep_awake import VARIABLE
+
+OPTION = "--let-cores-sleep"
+
+
+def _choose(_: click.Context, __: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ[VARIABLE] = "1"  # also for `lab up`, whose lab stands in a process of its own
+
+
+option = click.option(
+    OPTION,
+    is_flag=True,
+    expose_value=False,
+    callback=_choose,
+    help="Do not keep the machine's cores awake while the lab stands.",
+)
+
+nodes = click.option(
+    "--node-cores",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Cores of each node, the same on every machine.",
+)

@@ -1,0 +1,56 @@
+"""What the shell completes of labs that stand or have failed: their names, their nodes, their daemons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+
+class _Found(click.ParamType[str]):
+    """A name that is looked for when the shell asks, given what stands on the command line before it."""
+
+    def __init__(self, name: str, known: Callable[[str, str], Iterable[str]]) -> None:
+        self.name = name
+        self._known = known
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        lab, node = ctx.params.get("name") or _usual(), ctx.params.get("node") or ""
+        return [CompletionItem(name) for name in sorted(self._known(lab, node)) if name.startswith(incomplete)]
+
+
+def _usual() -> str:
+    from tunnelmark.cli.lab_daemon import USUAL
+
+    return USUAL
+
+
+def _labs(_: str, __: str) -> Iterable[str]:
+    from tunnelmark.cli.lab_daemon import STATES
+
+    return (path.stem for kind in ("json", "failed") for path in STATES.glob(f"*.{kind}"))
+
+
+def _nodes(lab: str, _: str) -> Iterable[str]:
+    from tunnelmark.cli.lab_daemon import kept_logs, logs_in, state_file
+
+    try:
+        return list(json.loads(state_file(lab).read_text())["nodes"])
+    except (OSError, ValueError):
+        return logs_in(kept_logs(lab))
+
+
+def _programs(lab: str, node: str) -> Iterable[str]:
+    from tunnelmark.cli.lab_daemon import kept_logs, logs_in, logs_of
+
+    return logs_in(logs_of(lab)).get(node) or logs_in(kept_logs(lab)).get(node, {})
+
+
+LAB = _Found("lab", _labs)
+NODE = _Found("node", _nodes)
+PROGRAM = _Found("program", _programs)

@@ -1,0 +1,144 @@
+"""The process behind `tunnelmark lab up`: holds one lab until it is told to end, or killed.
+
+Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE [VPN]`. It says
+one JSON object on stdout when the lab is up (or why it is not), and keeps the same in a state file
+through which `lab exec` and `lab down` find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tunnelmark import registry
+from tunnelmark.cli import link_capacities, other_work
+from tunnelmark.errors import TunnelmarkError
+from tunnelmark.lab.client import MIDDLE, Lab, LabClient
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.run.deploy import RunningDeployment, log_end, prepare
+
+STATES = Path("/run/tunnelmark")
+"""Where the state files of labs that stand now are kept."""
+
+USUAL = "lab"
+"""The name of a lab for which no other was said."""
+
+READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
+
+
+def state_file(name: str) -> Path:
+    """The state file of a lab."""
+    return STATES / f"{name}.json"
+
+
+def logs_of(name: str) -> Path:
+    """The folder of its daemons' logs while a lab stands."""
+    return STATES / f"{name}.logs"
+
+
+def kept_logs(name: str) -> Path:
+    """The folder of the daemons' logs of a lab that failed, kept until a lab of that name is made again."""
+    return STATES / f"{name}.failed"
+
+
+def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
+    """The logs in a folder, by node and daemon."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in sorted(folder.glob("daemon.*.*.log")):
+        node, _, daemon = path.name.removeprefix("daemon.").removesuffix(".log").partition(".")
+        found.setdefault(node, {})[daemon] = path
+    return found
+
+
+async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
+    """Bring the lab up, say so, and wait for SIGTERM or SIGINT."""
+    files, profile = Files.standard().with_paths("profile", profile)
+    files, topology = files.with_paths("topology", topology)
+    state = state_file(name)
+    driver, options = registry.arm(vpn) if vpn else (None, None)
+    what = load_topology(topology, files), load_profile(profile, files)
+    logs, kept = logs_of(name), kept_logs(name)
+    shutil.rmtree(kept, ignore_errors=True)
+    begun = time.monotonic()
+    async with LabClient(scratch=[state, logs]) as keeper:
+        timings = {"keeper": time.monotonic() - begun}
+        what = what[0], await link_capacities.closed(keeper, what[1], what[0])
+        trial_run = await keeper.up(*what)  # a lab made and ended, so that `--timings` can say both
+        timings["gone"] = await trial_run.down()
+        lab = await keeper.up(*what)
+        timings |= {"nodes": lab.timings.nodes, "links": lab.timings.links, "up": lab.timings.up}
+        tunnel = prepare(lab, driver, options, logs, logs_are=f"in {kept}") if driver and options else None
+        if tunnel is not None:
+            logs.mkdir(parents=True, exist_ok=True)
+            started = time.monotonic()
+            try:
+                await tunnel.start()
+                await tunnel.answer(READY_TIMEOUT + (driver.start_of(len(what[0].nodes)) if driver else 0.0))
+            except TunnelmarkError as error:
+                logs.rename(kept)
+                more = f"tunnelmark lab logs NODE{'' if name == USUAL else f' --name {name}'}"
+                raise type(error)(
+                    f"{error.message}\n{log_end(kept)}",
+                    hint=f"{error.hint}\n      the daemons' logs are kept in {kept}: `{more}` shows them",
+                ) from error
+            timings["vpn"] = time.monotonic() - started
+        content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, keeper, timings)
+        STATES.mkdir(mode=0o755, exist_ok=True)
+        state.write_text(json.dumps(content))
+        _say(content)
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await ended.wait()
+
+
+def _state(
+    name: str,
+    topology: str,
+    profile: str,
+    vpn: str | None,
+    lab: Lab,
+    tunnel: RunningDeployment | None,
+    keeper: LabClient,
+    timings: dict[str, float],
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "pid": os.getpid(),
+        "topology": topology,
+        "profile": profile,
+        "vpn": vpn,
+        "nodes": {
+            node.name: {
+                "pid": node.pid,
+                "groups": [f"{folder}/{lab.name}.{node.name}" for folder in keeper.record["folders"]],
+                "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
+                "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
+            }
+            for node in (*lab.nodes.values(), lab.middle)
+        },
+        "timings": timings,
+    }
+
+
+def _say(content: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(content) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        called, *made = sys.argv[1:]
+        with other_work.told(f"the lab {called!r} ({', '.join(made)})"):
+            asyncio.run(hold(called, made[0], made[1], made[2] if len(made) > 2 else None))
+    except TunnelmarkError as error:
+        _say({"error": error.message, "hint": error.hint})
+        sys.exit(error.exit_code)

@@ -1,0 +1,217 @@
+"""Measures the machine before a study: fixes the rates that are left to it, and says which links it does not carry.
+
+What was found counts for some hours (`doctor.cache`), stands in environment.json, and costs some seconds the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from tunnelmark.doctor import capacity
+from tunnelmark.doctor.cache import MeasurementCache
+from tunnelmark.errors import TunnelmarkError, UsageError
+from tunnelmark.host import keep_awake, wakeups
+from tunnelmark.lab.client import LabClient
+from tunnelmark.plan.auto import Fixed
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import fix, load_profile
+from tunnelmark.plan.model import Profile, Study, Topology
+from tunnelmark.run.link_capacity import Fitness, StudyLoad, examine, load_of
+from tunnelmark.run.runner import RunContext
+from tunnelmark.units import Rate
+from tunnelmark.workloads.base import Workload
+
+VARIABLE = "TUNNELMARK_MEASURE"
+"""Environment variable that says `no` where nothing is to be measured before a study."""
+
+_WAKEUPS = 1.0  # seconds on each core
+_FAST_ETHERNET = 100_000_000  # bit/s of the profile of that name
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def option(command: _Command) -> _Command:
+    """Adds `--measure/--no-measure` to a command."""
+    return click.option(
+        "--measure/--no-measure",
+        "measure_first",
+        default=True,
+        envvar=VARIABLE,
+        help="Look first whether this machine carries the study's links, some seconds, kept for hours [--measure].",
+    )(command)
+
+
+def before(study: Study, kit: RunContext, console: Console, *, look: bool) -> tuple[Study, dict[str, Any]]:
+    """The study with every rate fixed, and what was measured for the record.
+
+    With `look` each link is tried, and what it does not carry is told. UsageError if it carries none of them in real time.
+    """
+    open_ = [profile for profile in study.profiles if profile.auto is not None]
+    if not look and not open_:
+        return study, {}
+    if not console.is_terminal:
+        console.print("measuring what this machine carries (--no-measure leaves it out)", soft_wrap=True)
+    with console.status("measuring what this machine carries (--no-measure leaves it out)"):
+        found = asyncio.run(_measure(study, kit.workloads, open_, look))
+    fixed = fix(study, found.rates)
+    for profile in fixed.profiles:
+        if profile.name in found.rates:
+            console.print(
+                f"  rate       {profile.name}: {profile.rate}; {found.rates[profile.name].because}", soft_wrap=True
+            )
+    if found.wakeups is not None:
+        console.print(f"  machine    {said(found.wakeups)}", soft_wrap=True)
+    _tell(fixed, found.links, console)
+    return fixed, found.plain()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was measured: cores busy with other work, how wake-ups came, the rates for `auto`, each link that was tried."""
+
+    busy: float
+    wakeups: wakeups.Wakeups | None
+    rates: Mapping[str, Fixed]
+    links: Sequence[Fitness]
+
+    def plain(self) -> dict[str, Any]:
+        rates = {name: {"rate": int(each.rate), "because": each.because} for name, each in self.rates.items()}
+        links = {fit.profile: fit.plain() for fit in self.links}
+        return {
+            "busy": self.busy,
+            "wakeups": asdict(self.wakeups) if self.wakeups else None,
+            "rates": rates,
+            "links": links,
+        }
+
+
+async def _measure(study: Study, workloads: Mapping[str, Workload], open_: list[Profile], look: bool) -> _Found:
+    known, topology, links = MeasurementCache.here(), study.topologies[0], []
+    woken = await asyncio.to_thread(_woken, known) if look else None
+    async with LabClient(node_cores=study.cores) as keeper:
+        rates = {profile.name: await rate_of(keeper, known, topology, profile) for profile in open_}
+        if look:
+            load = load_of(study, workloads)
+            for profile in (profile for profile in study.profiles if profile.auto is None):
+                links.append(await _fitness(keeper, known, topology, profile, load))
+    return _Found(known.busy, woken, rates, links)
+
+
+async def rate_of(keeper: LabClient, known: MeasurementCache, topology: Topology, profile: Profile) -> Fixed:
+    """The rate that a profile's `auto` stands for on this machine: measured, or known from some hours before."""
+    name = f"rate {_mark(profile, topology, keeper.node_cores)}"
+    if (kept := known.get(name)) is not None:
+        return Fixed(Rate(kept["rate"]), kept["because"])
+    chosen = await capacity.choose(keeper, topology, profile)
+    made = Fixed(chosen.rate, capacity.reason(chosen, profile))
+    if chosen.holds:
+        known.put(name, {"rate": int(made.rate), "because": made.because})
+    return made
+
+
+async def closed(keeper: LabClient, profile: Profile, topology: Topology) -> Profile:
+    """The profile with the rate that its `auto` stands for, for commands that take a profile and no study."""
+    if profile.auto is None:
+        return profile
+    return load_profile(
+        profile.name, Files.standard(), await rate_of(keeper, MeasurementCache.here(), topology, profile)
+    )
+
+
+def closed_now(profile: Profile, topology: Topology) -> Profile:
+    """The same with a keeper of its own, where none is there yet."""
+
+    async def measure() -> Profile:
+        async with LabClient() as keeper:
+            return await closed(keeper, profile, topology)
+
+    return profile if profile.auto is None else asyncio.run(measure())
+
+
+async def _fitness(
+    keeper: LabClient, known: MeasurementCache, topology: Topology, profile: Profile, load: StudyLoad
+) -> Fitness:
+    """What is good is kept; what is not is looked at again the next time, for the machine may be quiet by then."""
+    name = f"link {_mark(profile, topology, keeper.node_cores)} {load}"
+    if (kept := known.get(name)) is not None:
+        return Fitness(profile.name, kept["state"], kept["said"])
+    found = await examine(keeper, topology, profile, load)
+    if found.state == "fits":
+        known.put(name, found.plain())
+    return found
+
+
+def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
+    """How late the machine wakes; None where it cannot be seen, for a study does not depend on it."""
+    if (kept := known.get("wakeups")) is not None:
+        return wakeups.Wakeups(**kept)
+    try:
+        found = wakeups.measure(_WAKEUPS, awake=keep_awake.unwanted() is None)  # as the study will have it
+    except (TunnelmarkError, OSError):
+        return None
+    known.put("wakeups", asdict(found))
+    return found
+
+
+def _mark(profile: Profile, topology: Topology, node_cores: int) -> str:
+    """A name for a link, by everything that is stated of it, and for nodes of so many cores."""
+    said = (profile.forward, profile.back, profile.model, profile.unit, profile.backend, profile.place, topology.links)
+    return f"{profile.name} {topology.name} {hashlib.sha256(repr((*said, node_cores)).encode()).hexdigest()[:12]}"
+
+
+def said(woken: wakeups.Wakeups) -> str:
+    """How late the machine wakes, in words."""
+    return (
+        f"wakes {1e6 * woken.p50:.0f} us late in the median, {1e3 * woken.p99:.2f} ms once in a hundred times, at most "
+        f"{1e3 * woken.longest:.1f} ms; stood still for {100 * woken.pause_share:.1f} % of the time"
+    )
+
+
+_ENDS = {
+    "short": "results will say more of the machine than of the arms",
+    "late": "metrics that feel it will be disturbed, or void",
+    "drops": "trials on it will be void",
+}
+
+
+def _tell(study: Study, found: Sequence[Fitness], console: Console) -> None:
+    """A warning for each link that this machine does not carry; UsageError if it carries none in real time."""
+    bad = [fit for fit in found if fit.state != "fits"]
+    profiles = {profile.name: profile for profile in study.profiles}
+    if bad and len(bad) == len(study.profiles) and all(fit.state == "drops" for fit in bad):
+        raise UsageError(
+            "this machine does not carry " + "; nor ".join(f"{fit.profile}: {fit.said}" for fit in bad),
+            hint=f"{instead(bad[0], profiles[bad[0].profile])}; --no-measure runs it all the same",
+        )
+    for fit in bad:
+        end = _ENDS[fit.state]
+        console.print(
+            f"[yellow]warning:[/] {fit.profile}: {fit.said}; {end}. What fits: {instead(fit, profiles[fit.profile])}",
+            soft_wrap=True,
+        )
+
+
+def instead(fit: Fitness, profile: Profile) -> str:
+    """What would fit: settings that were tried and held, then those that depend on nothing here."""
+    offers, held = [], "filled" if fit.state == "short" else "in time"
+    if fit.instead is not None:
+        joined = profile.rate is None and fit.instead == _FAST_ETHERNET
+        offers.append(
+            f"{held} here: " + (f"{profile.name}+fast-ethernet" if joined else f'rate = "{fit.instead}" in the profile')
+        )
+        if fit.state == "short":
+            offers.append("--profile auto, which takes such a rate by itself")
+    if fit.state != "short":
+        offers.append("try a quieter moment (`tunnelmark doctor --measure` shows it)")
+        offers.append("--backend vm, whose counted clock no pause disturbs")
+    elif not offers:
+        offers.append(
+            "no lower rate was filled either: other work, or the machine's host, is in the way; see `tunnelmark doctor --measure`"
+        )
+    return "; or ".join(offers)

@@ -1,0 +1,185 @@
+"""The links of a run: what carries them must be there, they are looked at before and after the trials, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark.errors import LabError, MissingPart, UsageError
+from tunnelmark.host import kernel_features
+from tunnelmark.host.programs import sha256
+from tunnelmark.lab import emulator
+from tunnelmark.lab.backends import backend_of, describe
+from tunnelmark.lab.client import LabClient
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Plan, Profile, Topology, Trial
+from tunnelmark.record import store
+from tunnelmark.record.journal import Journal
+from tunnelmark.record.results import RAW, LinkProof, When
+from tunnelmark.run.link_observation import observe
+from tunnelmark.run.probe_plan import enough, pace_of
+from tunnelmark.run.runner import link_seed
+
+LOOKS = 3
+"""Looks at a link, before or after the trials, until one finds it inside of its tolerance."""
+
+LATER = 3
+"""Further looks, at the ends of blocks, at a link that was not proved before the trials."""
+
+PAUSE = 3.0
+"""Seconds before the second look; the third waits twice as long."""
+
+_INTERVAL = 0.001  # seconds between two probes
+
+
+def require(profiles: Iterable[Profile]) -> None:
+    """MissingPart if a profile needs the emulator, or the kernel's netem, and it is not there."""
+    needed = {backend_of(profile) for profile in profiles}
+    if "wire" in needed:
+        emulator.program()
+    if "netem" in needed and (why := kernel_features.found()["netem"]):
+        raise MissingPart(
+            f"this kernel has no netem ({why})",
+            hint="modprobe sch_netem; or use a virtual machine that has it: --backend vm; or leave the profile's backend "
+            "out: model = 'netem' is enough",
+        )
+
+
+def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
+    """UsageError if workloads look for the most that a link carries, and an emulated one has no rate that would bound it.
+
+    They would find where the emulator comes to its end, on this machine and at this moment, and it loses packets there.
+    """
+    free = [
+        one.name
+        for one in profiles
+        if backend_of(one) == "wire" and one.auto is None and not any(map(_bounded, (one.forward, one.back)))
+    ]
+    if free and searching:
+        raise UsageError(
+            f"{' and '.join(searching)} looks for the most that a link carries, and {free[0]} has no rate: it would find "
+            "where the emulator comes to its end on this machine, and nothing of the link",
+            hint=f"join a rate: {free[0]}+fast-ethernet",
+        )
+
+
+def _bounded(way: Direction) -> bool:
+    return way.rate is not None or way.rate_trace is not None
+
+
+def record(profiles: Iterable[Profile]) -> dict[str, Any]:
+    """How each link is made, and by which emulator, for the environment."""
+    profiles = tuple(profiles)
+    found: dict[str, Any] = {"shaper": {profile.name: describe(profile) for profile in profiles}}
+    if any(backend_of(profile) == "wire" for profile in profiles):
+        program = emulator.program()
+        found["emulator"] = {"path": str(program), "sha256": sha256(program)}
+    return found
+
+
+class LinkChecks:
+    """The links of a run under way: looks at them, keeps every look, and knows which are not what they say.
+
+    A look that finds a link outside of its tolerance is taken again, after a pause in which the machine may come to rest:
+    the look is an instrument that the machine disturbs. It meets the same draws of the same seed, so what is wrong with a
+    link is wrong in every look (`analyse.link_gate.standing`).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        keeper: LabClient,
+        folder: Path,
+        journal: Journal,
+        console: Console,
+        calm: Callable[[], Awaitable[None]],
+        *,
+        scratch: Path | None = None,
+        looks: int = LOOKS,
+    ) -> None:
+        """With `scratch` the raw output is written there first, and moved when it is complete."""
+        self._plan, self._keeper, self._folder, self._journal = plan, keeper, folder, journal
+        self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
+        self._outside: dict[tuple[str, str], str] = {}
+        self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
+        self._later: dict[tuple[str, str], int] = {}
+
+    def trouble(self, trial: Trial) -> str | None:
+        """Why a trial's link is not what it says; None if it is."""
+        return self._outside.get((trial.profile.name, trial.topology.name))
+
+    async def again(self, trial: Trial) -> None:
+        """Look once more at a link that was not proved, a few times in a run."""
+        key = trial.profile.name, trial.topology.name
+        if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
+            self._later[key] = self._later.get(key, 0) + 1
+            await self._calm()
+            await self._look(trial.profile, trial.topology, "before")
+
+    async def halfway(self) -> None:
+        """Look at each link in the middle of the run: a machine that has changed by its end had so for some trials."""
+        await self.prove("during")
+
+    async def prove(self, when: When) -> None:
+        """Look at each profile on each topology, again where a look is outside; what stays outside is told at once."""
+        for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
+            for number in range(1, self._looks + 1):
+                if (found := await self._look(profile, topology, when)) is None:
+                    break
+                where = f"{profile.name} · {topology.name}: the link is not what it says: {found}"
+                if number < self._looks:
+                    self._say(
+                        f"looking again ({number + 1} of {self._looks}) in {PAUSE * number:.0f} s: {where}", "yellow"
+                    )
+                    await asyncio.sleep(PAUSE * number)
+                    await self._calm()
+                else:
+                    self._say(f"void: {where}", "red")
+
+    async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
+        """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
+        from tunnelmark.analyse import link_gate
+        from tunnelmark.analyse.link import judge
+        from tunnelmark.analyse.link import path as linkpath
+
+        raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
+        pace = None if profile.only_shaped else pace_of(profile, enough(profile), _INTERVAL)
+        written = raw if self._scratch is None else self._scratch / raw.name
+        nodes = len(topology.links[0].nodes)
+        seed = linkpath.telling_seed(profile, pace, nodes, link_seed(self._plan.study.seed, 0))
+        begun = time.time()
+        try:
+            seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)
+            proof = judge.judge(profile, seen, when)
+        except LabError as error:  # a prober that got no processor in time, for one: a look that failed, and no more
+            await self._keeper.check()
+            took = time.time() - begun
+            proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())
+        if written != raw:
+            store.adopt(written, self._folder)
+        raw.mkdir(exist_ok=True)
+        kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
+        proof = replace(proof, raw=kept)
+        store.keep_proof(self._journal, proof)
+        looks = self._seen.setdefault((profile.name, topology.name, when), [])
+        looks.append(proof)
+        self._outside.pop((profile.name, topology.name), None)
+        if (found := link_gate.standing(looks)) is not None:
+            self._outside[profile.name, topology.name] = link_gate.reason(looks)
+        return found
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _free(folder: Path, name: str) -> Path:
+    """A folder that is not there yet: a run that is resumed looks again."""
+    return next(path for number in range(1, 1000) if not (path := folder / f"{name}.{number}").exists())

@@ -1,0 +1,132 @@
+"""The command `prove-link`: sends probes through a bare link and prints what the profile asks beside what they met."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from tunnelmark.cli import core_options, link_capacities, output, param_types, vm
+from tunnelmark.cli.measurement_lock import alone
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import link_inputs, load_profile, load_topology
+from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.record.results import LinkLine, LinkProof
+
+_STYLES = {True: "green", False: "bold red", None: "dim"}
+_WORDS = {True: "ok", False: "outside", None: "-"}
+_PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
+
+
+@click.command("prove-link")
+@click.argument("profile", type=param_types.PROFILE)
+@param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Whose first link is proved.")
+@click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
+@click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
+@core_options.option
+@vm.options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def prove_link(
+    profile: str,
+    topology: str,
+    probes: int,
+    rate: float,
+    seed: int,
+    out: Path | None,
+    backend: str | None,
+    kernels: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Prove the link of PROFILE (several may be joined: wifi-good+gigabit).
+
+    Probes go both ways through a fresh lab without a VPN; a train of full packets then fills the queue of each rate.
+    Each line has what the profile states, what follows from it for these probes, and what they met. Exit code 1 when
+    a line is outside of its tolerance.
+    """
+    if probes < 100 or rate <= 0:
+        raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
+    files, profile = Files.standard().with_paths("profile", profile)
+    files, topology = files.with_paths("topology", topology)
+    what = load_topology(topology, files), load_profile(profile, files)
+    guests = vm.chosen(backend, kernels)
+    console = output.console(stderr=as_json)
+    proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
+    measured = alone(console, f"prove-link {profile}", seconds=probes / rate)
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
+        folder = out or Path(temporary)
+        if guests:
+            request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}
+            for place, release in vm.places(folder, guests).items():
+                proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
+        else:
+            what = what[0], link_capacities.closed_now(what[1], what[0])
+            proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
+    if as_json:
+        shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]
+        output.as_json(shown if len(shown) > 1 else shown[0])
+    else:
+        for proof, guest in proofs:
+            show(proof, what[1], guest)
+    return 0 if all(proof.verdict == "proved" for proof, _ in proofs) else 1
+
+
+async def prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
+    """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
+    from tunnelmark.analyse.link import judge, path
+    from tunnelmark.lab.client import LabClient
+    from tunnelmark.run.link_observation import observe
+    from tunnelmark.run.probe_plan import pace_of
+
+    pace = pace_of(profile, probes, 1 / rate)
+    seed = path.telling_seed(profile, pace, len(topology.links[0].nodes), seed)
+    async with LabClient() as keeper:
+        seen = await observe(keeper, topology, profile, pace, raw, seed=seed)
+    return judge.judge(profile, seen, "alone")
+
+
+def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
+    """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+    from tunnelmark.analyse.link import text
+    from tunnelmark.lab.backends import describe
+
+    console = output.console()
+    console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
+    console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
+    if guest is not None:
+        console.print(Text(f"on {vm.words(guest)}"), soft_wrap=True)
+    for way in dict.fromkeys(line.way for line in proof.lines):
+        rows = [_row(line) for line in proof.lines if line.way == way]
+        output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
+    if proof.parts:
+        rows = [
+            (f"{part.name} {part.way}", Text(part.verdict, style=_PARTS[part.verdict]), part.why)
+            for part in proof.parts
+        ]
+        output.table(("", "", ""), rows, title="\nWhat this look has shown")
+    untested = text.untested([proof])
+    if proof.verdict != "proved":
+        said = Text.assemble(("\noutside", "bold red"), f": {proof.reason}")
+    elif untested:
+        said = Text.assemble(("\nnot tested", "yellow"), f": {untested}; nothing is outside of its tolerance")
+    elif any(line.ok for line in proof.lines):
+        said = Text.assemble(("\nshown", "green"), ": every part of the profile is what it says")
+    else:
+        said = Text.assemble(("\nnot tested", "yellow"), ": nothing is stated")
+    console.print(said, soft_wrap=True)
+
+
+def _row(line: LinkLine) -> tuple[str | Text, ...]:
+    from tunnelmark.analyse.link import text
+
+    figures = (text.value(line, number) for number in (line.expected, line.low, line.high, line.achieved))
+    verdict = Text(_WORDS[line.ok], style=_STYLES[line.ok])
+    return (text.TITLES[line.name], line.stated, *figures, verdict, line.note)

@@ -1,0 +1,177 @@
+"""Lets one command at a time measure on a machine, for two would measure each other; and says who measures, for how long still.
+
+What disturbs a measurement without being one (a lab to play in, a build, the contract suite) waits for its end, or says that
+it does not (`quiet`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark.cli import other_work
+from tunnelmark.units import clock
+
+LOCK = Path("/run/tunnelmark/measuring.lock")
+"""Held (flock(2)) by the command that measures now; the kernel lets go of it when the command ends in any way."""
+
+NO_WAIT = "TUNNELMARK_NO_WAIT"
+"""Environment variable that says `--no-wait` to what cannot be given the option, as a suite that `peers verify` starts."""
+
+_LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
+_GLANCE = 0.05  # seconds for which somebody who only looks may hold it
+
+no_wait = click.option(
+    "--no-wait", is_flag=True, help="Do not wait for a measurement on this machine to end, but disturb it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who measures: the process, what, where its results go, since when and until when (seconds since the Unix epoch)."""
+
+    pid: int | None = None
+    what: str = "another run"
+    results: str = ""
+    since: float | None = None
+    until: float | None = None
+
+    def words(self) -> str:
+        """Who measures, for people: what, where, which process, since when, and for how long still."""
+        now = time.time()
+        parts = [f"results in {self.results}"] if self.results else []
+        parts.append(f"process {self.pid or 'unknown'}")
+        if self.since is not None:
+            parts.append(f"for {clock(max(now - self.since, 0.0))} now")
+        if self.until is not None:
+            left = self.until - now
+            parts.append(f"about {clock(left)} left" if left >= 1 else "nearly done")
+        return f"{self.what} ({', '.join(parts)})"
+
+
+class HeldLock:
+    """The lock while we have it; others read there what we say of ourselves."""
+
+    def __init__(self, file: IO[str], holder: LockHolder) -> None:
+        self._file = file
+        self._holder = holder
+        self._write()
+
+    def left(self, seconds: float) -> None:
+        """Tell for how long it will take still."""
+        self._holder = replace(self._holder, until=time.time() + seconds)
+        self._write()
+
+    def _write(self) -> None:
+        content = json.dumps(asdict(self._holder)).encode()
+        os.pwrite(self._file.fileno(), content, 0)
+        self._file.truncate(len(content))
+
+
+@contextmanager
+def alone(
+    console: Console, what: str, results: Path | None = None, seconds: float | None = None
+) -> Iterator[HeldLock | None]:
+    """Wait until no other command measures, and keep others out for the length of the block, which takes about `seconds`.
+
+    What else goes on here that disturbs a measurement is said when the block begins.
+    """
+    if os.geteuid() != 0:  # the lab itself will say that it needs root
+        yield None
+        return
+    LOCK.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with os.fdopen(os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+") as lock:
+        if not _taken(lock, _GLANCE):
+            _wait(console, lock)
+        now = time.time()
+        place = str(results.absolute()) if results is not None else ""
+        held = HeldLock(lock, LockHolder(os.getpid(), what, place, now, now + seconds if seconds is not None else None))
+        for work in other_work.others():
+            _warn(console, f"beside this goes on: {work.words()}; it takes time of the cores, and may disturb trials")
+        try:
+            yield held
+        finally:
+            with contextlib.suppress(OSError):
+                lock.truncate(0)
+
+
+def measuring() -> LockHolder | None:
+    """Who measures now; None if nobody does."""
+    try:
+        with LOCK.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder()
+    except OSError:  # nobody has measured since this machine began
+        return None
+    return None
+
+
+def quiet(console: Console, what: str, *, wait: bool = True, otherwise: str = "--no-wait") -> None:
+    """Wait for the end of a measurement, which `what` would disturb; without `wait` say only that it does.
+
+    `otherwise` is what somebody adds who does not want to wait.
+    """
+    if (holder := measuring()) is None:
+        return
+    if not wait or os.environ.get(NO_WAIT):
+        _warn(console, f"{what} disturbs {holder.words()}")
+        return
+    _say(console, f"waiting for {holder.words()} to end, because {what} would disturb it; {otherwise} goes on at once")
+    while (now := measuring()) is not None:
+        if now.pid != holder.pid:
+            holder = now
+            _say(console, f"... and for {holder.words()}")
+        time.sleep(_LOOK_AGAIN)
+
+
+def _wait(console: Console, lock: IO[str]) -> None:
+    holder = None
+    while not _taken(lock):
+        if (now := _holder()).pid != (holder.pid if holder is not None else -1):
+            holder = now
+            _say(console, f"waiting for a run on this machine to end: {holder.words()}")
+        time.sleep(_LOOK_AGAIN)
+
+
+def _taken(lock: IO[str], patience: float = 0.0) -> bool:
+    """Take the lock if it is free, or gets free within that many seconds."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_GLANCE / 10)
+        else:
+            return True
+
+
+def _holder() -> LockHolder:
+    """Who has the lock, as far as it says; an older version says its process only."""
+    try:
+        said = json.loads(LOCK.read_text())
+        return LockHolder(said) if isinstance(said, int) else LockHolder(**said)
+    except (OSError, ValueError, TypeError):
+        return LockHolder()
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(Text(text), soft_wrap=True)
+
+
+def _warn(console: Console, text: str) -> None:
+    console.print(Text.assemble(("warning: ", "yellow"), text), soft_wrap=True)

@@ -1,0 +1,53 @@
+"""What else of this project goes on on the machine: labs to play in, builds, tests; told by whoever does it, seen by all.
+
+Each binds an abstract Unix socket (unix(7)) whose name says what it is. Such a name needs no file and no right, everybody
+finds it in /proc/net/unix, and the kernel takes it away with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.units import clock
+
+_NAME = "tunnelmark/{pid}/{since}/{what}"
+_LINE = re.compile(r"@tunnelmark/(\d+)/(\d+)/(.*)$", re.MULTILINE)
+_LONGEST = 107  # bytes of a name in struct sockaddr_un, less the zero that makes it abstract
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWork:
+    """Something that another process does: what, by which process, since when (seconds since the Unix epoch)."""
+
+    what: str
+    pid: int
+    since: float
+
+    def words(self) -> str:
+        """What it is, for people."""
+        return f"{self.what} (process {self.pid}, for {clock(max(time.time() - self.since, 0.0))})"
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Let everybody see for the length of the block that this process does something."""
+    name = _NAME.format(pid=os.getpid(), since=int(time.time()), what=what).encode()[:_LONGEST]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sign:
+        sign.bind(b"\0" + name)
+        yield
+
+
+def others() -> tuple[OtherWork, ...]:
+    """What other processes say that they do, the oldest first."""
+    shown = Path("/proc/net/unix").read_text(errors="replace")
+    found = {
+        OtherWork(what, int(pid), float(since)) for pid, since, what in _LINE.findall(shown) if int(pid) != os.getpid()
+    }
+    return tuple(sorted(found, key=lambda work: work.since))

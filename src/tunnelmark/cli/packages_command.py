@@ -1,0 +1,199 @@
+"""The commands `peers list`, `peers install` and `peers verify`: the VPNs under test, from their registries to green."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterable
+
+import click
+from rich.text import Text
+
+from tunnelmark import registry
+from tunnelmark.cli import binary_overrides, interrupts, other_work, output, param_types
+from tunnelmark.cli.measurement_lock import no_wait, quiet
+from tunnelmark.cli.output import as_json, table
+from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.host import load
+from tunnelmark.host.programs import Requirement, part_version, sha256
+from tunnelmark.packages.recipe import Recipe, recipe, recipes
+from tunnelmark.packages.status import RecipeStatus, recipe_for, standing, where
+from tunnelmark.packages.toolchains import lacking
+from tunnelmark.units import clock
+
+_STYLES = {"ready": "green", "installable": "yellow", "missing": "red"}
+
+
+@click.group()
+def peers() -> None:
+    """List, install and verify the VPNs under test.
+
+    Each is built from its registry, in a pinned version, into a folder of its own. docs/peers.md says more.
+    """
+
+
+@peers.command("list")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@binary_overrides.option
+def list_(json_: bool) -> None:
+    """What is ready in which version, what can be installed and how long that takes, what somebody must bring."""
+    arms = _arms()
+    found = {name: (one, standing(one)) for name, one in recipes().items()}
+    if json_:
+        as_json([_plain(one, how, arms.get(name, {})) for name, (one, how) in found.items()])
+        return
+    table(
+        ("peer", "state", "version", "from", "arms, workloads", ""),
+        [
+            (
+                name,
+                Text(how.state, style=_STYLES[how.state]),
+                _short(_version(how, arms.get(name, {}))),
+                " and ".join(one.sources),
+                ", ".join([*arms.get(name, {}), *_workloads(name)]) or "-",
+                how.note,
+            )
+            for name, (one, how) in found.items()
+        ],
+    )
+    ready = [name for name, (_, how) in found.items() if how.state == "ready"]
+    click.echo(
+        f"\n{len(ready)} of {len(found)} peers are ready, and with them {sum(len(arms.get(one, {})) for one in ready)} arms"
+    )
+
+
+@peers.command()
+@click.argument("chosen", metavar="[NAME]...", nargs=-1, type=param_types.PEER)
+@click.option("--all", "all_", is_flag=True, help="Install all that registries carry.")
+@click.option("--quick", is_flag=True, help="Install what is built soon, as CI does.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many are built at once  [default: one a core].")
+@no_wait
+def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, no_wait: bool) -> int:
+    """Install peers, each into a folder of its own, at low priority.
+
+    It can be stopped at any moment; the same command goes on, and does nothing for what is in place. Exit code 1 when
+    one failed.
+    """
+    from tunnelmark.cli.install_progress import InstallProgress
+    from tunnelmark.packages.install import install
+
+    if bool(chosen) + all_ + quick != 1:
+        raise UsageError("name peers, or say --all or --quick", hint="see `tunnelmark peers list`")
+    wanted = [recipe(name) for name in chosen] or [
+        one for one in recipes().values() if (one.peer.ci if quick else not one.file.makers)
+    ]
+    if os.geteuid() != 0 and any((one.packages or lacking(one)) and standing(one).state != "ready" for one in wanted):
+        _ask_sudo()
+    console = output.console()
+    jobs = jobs or load.cores()
+    if any(standing(one).state != "ready" for one in wanted):
+        quiet(console, "building VPNs", wait=not no_wait)
+    interrupts.goes_on(
+        "what is in place stays, and apt finishes what it has begun; the same command goes on with the rest"
+    )
+    console.print(f"{len(wanted)} peers, up to {jobs} at once, at low priority; stop at any moment, and go on later")
+    with other_work.told(f"peers install of {len(wanted)}"), InstallProgress(console, wanted, jobs) as live:
+        outcomes = asyncio.run(install(wanted, live, jobs))
+    counts = {
+        result: sum(one.result == result for one in outcomes) for result in dict.fromkeys(o.result for o in outcomes)
+    }
+    console.print("  ".join(f"{number} {result}" for result, number in counts.items()))
+    refused = ("failed",) if quick else ("failed", "impossible", "missing")
+    return int(any(one.result in refused for one in outcomes))
+
+
+@peers.command()
+@click.argument("chosen", metavar="[NAME]...", nargs=-1)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many are tested at once.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@no_wait
+@binary_overrides.option
+def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> int:
+    """Run the contract suite on every arm that is ready, or on NAME: an arm, or a peer for all of its arms.
+
+    It deploys each on three nodes: it must come up, carry packets both ways, show no plaintext, survive crashes, leave
+    nothing behind. Needs root and the checkout. Exit code 1 when an arm failed. Most of the time it waits for an arm to
+    find a crash out; with two at once it takes half as long, but one that takes all cores (VpnCloud, after a crash) may
+    make another one fail.
+    """
+    from tunnelmark.cli import package_verify
+
+    console = output.console(stderr=json_)
+    arms = _chosen_arms(chosen)
+    package_verify.require()
+    quiet(console, "the contract suite", wait=not no_wait)
+    with other_work.told(f"peers verify of {len(arms)} arms"):
+        return package_verify.verify(arms, console, jobs, json_)
+
+
+def _ask_sudo() -> None:
+    """Let sudo ask for its password now, and not in the middle."""
+    try:
+        code = subprocess.run(["sudo", "-v"], check=False).returncode
+    except FileNotFoundError:
+        return  # the recipe will say so
+    if code != 0:
+        raise MissingPart("sudo refuses, and Debian packages need root", hint="run the same command as root")
+
+
+def _arms() -> dict[str, dict[str, Requirement]]:
+    """The named arms that each recipe brings, with what they need."""
+    found: dict[str, dict[str, Requirement]] = {}
+    for name, part in registry.parts().items():
+        if (one := recipe_for(part)) is not None:
+            found.setdefault(one.name, {})[name] = part
+    return found
+
+
+def _workloads(peer: str) -> list[str]:
+    """The workloads whose programs a recipe brings."""
+    return [name for name, one in registry.workloads().items() if one.peer == peer]
+
+
+def _chosen_arms(chosen: Iterable[str]) -> dict[str, Requirement]:
+    """The arms behind names of peers and arms; all without a name. UnknownName for a name that is neither."""
+    known, brought = registry.parts(), _arms()
+    found: dict[str, Requirement] = {}
+    for name in chosen:
+        if name in known:
+            found[name] = known[name]
+        elif not (arms := brought.get(recipe(name).name)):
+            raise UsageError(f"no driver uses the peer {name}", hint="see the arms in `tunnelmark peers list`")
+        else:
+            found |= arms
+    return found or known
+
+
+def _version(how: RecipeStatus, arms: dict[str, Requirement]) -> str:
+    if how.version or how.state != "ready":
+        return how.version
+    try:
+        return next((part_version(part) for part in arms.values()), "")
+    except MissingPart:
+        return ""
+
+
+def _short(version: str) -> str:
+    """Go's pseudo-versions are long; day and commit are enough for people."""
+    head, _, commit = version.rpartition("-")
+    return f"{head.rpartition('-')[2][:8]}-{commit}" if version.startswith("0.0.0-") else version
+
+
+def _plain(one: Recipe, how: RecipeStatus, arms: dict[str, Requirement]) -> dict[str, object]:
+    paths = where(one) if how.state == "ready" else {}
+    return {
+        "name": one.name,
+        "title": one.peer.title,
+        "homepage": one.peer.homepage,
+        "from": list(one.sources),
+        "state": how.state,
+        "version": _version(how, arms) or None,
+        "note": how.note,
+        "takes": clock(float(one.peer.takes)),
+        "takes_seconds": float(one.peer.takes),
+        "ci": one.peer.ci,
+        "arms": list(arms),
+        "workloads": _workloads(one.name),
+        "programs": {name: {"path": str(path), "sha256": sha256(path)} for name, path in paths.items()},
+    }

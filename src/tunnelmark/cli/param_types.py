@@ -1,0 +1,129 @@
+"""Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies, results.
+
+A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from tunnelmark.errors import TunnelmarkError, UsageError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Name(click.ParamType[str]):
+    """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well.
+
+    With `joined` several names may stand together, and the last one is completed.
+    """
+
+    def __init__(
+        self, name: str, known: Callable[[], Iterable[str]], *, path: bool = False, joined: str | None = None
+    ) -> None:
+        self.name = name
+        self._known = known
+        self._path = path
+        self._joined = joined
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The known names that begin like that; a path is completed by the shell itself."""
+        before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
+        try:
+            items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]
+        except (TunnelmarkError, OSError):  # a broken extra file: the command itself will say so
+            items = []
+        if self._path and not items:
+            return [CompletionItem(incomplete, type="file")]
+        return items
+
+
+class ResultsFolder(click.Path):
+    """A results folder: those below `results/` are offered, the newest first; another is completed by the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The folders of one run or of several whose path or own name begins like that."""
+        from tunnelmark.record.results import JOURNAL
+        from tunnelmark.record.several_runs import FILE
+
+        whole = (path for name in (JOURNAL, FILE) for path in Path("results").glob(f"*/{name}"))
+        found = sorted(whole, key=_changed, reverse=True)
+        folders = [journal.parent for journal in found]
+        items = [
+            CompletionItem(str(each)) for each in folders if f"{each}".startswith(incomplete.removeprefix("./"))
+        ] or [CompletionItem(str(each)) for each in folders if each.name.startswith(incomplete)]
+        return items or [CompletionItem(incomplete, type="dir")]
+
+
+def _changed(path: Path) -> float:
+    """When a file was written last; 0 if it has just gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
+    """An option of which a second one is an error: click itself would silently take the last."""
+
+    def single(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str:
+        if len(values) > 1:
+            raise UsageError(f"{flag} is given {len(values)} times", hint=f"give it once, not {' and '.join(values)}")
+        return values[0]
+
+    return click.option(
+        flag, multiple=True, default=(default,), callback=single, help=f"{help}  [default: {default}]", **settings
+    )
+
+
+def _vpns() -> Iterable[str]:
+    from tunnelmark import registry
+
+    return registry.arms()
+
+
+def _workloads() -> Iterable[str]:
+    from tunnelmark import registry
+
+    return registry.workloads()
+
+
+def _studies() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("study")
+
+
+def _profiles() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("profile")
+
+
+def _topologies() -> Iterable[str]:
+    from tunnelmark.plan.files import Files
+
+    return Files.standard().names("topology")
+
+
+def _peers() -> Iterable[str]:
+    from tunnelmark.packages.recipe import recipes
+
+    return recipes()
+
+
+VPN = Name("vpn", _vpns)
+PEER = Name("peer", _peers)
+WORKLOAD = Name("workload", _workloads)
+STUDY = Name("study", _studies, path=True)
+PROFILE = Name("profile", _profiles, path=True, joined="+")
+TOPOLOGY = Name("topology", _topologies, path=True)
+RESULTS = ResultsFolder(path_type=Path, file_okay=False)

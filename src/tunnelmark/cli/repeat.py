@@ -1,0 +1,160 @@
+"""The commands `repeat` and `merge`: several sessions of one study, on this machine one after the other or from anywhere."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from datetime import datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli import (
+    binary_overrides,
+    core_options,
+    interrupts,
+    link_capacities,
+    output,
+    param_types,
+    retry_options,
+)
+from tunnelmark.cli import collector_options as watchers
+from tunnelmark.cli.measuring import RunOptions, study_of
+from tunnelmark.cli.report import show_merged
+from tunnelmark.cli.run import asked
+from tunnelmark.errors import StoreError, UsageError
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.model import Study
+from tunnelmark.record import several_runs, store
+from tunnelmark.record.results import INPUTS, JOURNAL
+from tunnelmark.record.several_runs import Member
+from tunnelmark.units import Duration
+
+
+@click.command()
+@click.argument("study", type=param_types.STUDY)
+@click.option("--sessions", type=click.IntRange(min=2), required=True, help="How many runs there are to be in the end.")
+@click.option("--pause", metavar="TIME", help="How long to wait between two of them, such as '30 min' [not at all].")
+@click.option("--blocks", type=int, help="Number of blocks of each, instead of the study's own.")
+@click.option("--seed", type=int, help="Seed of the first, instead of the study's own; each further one has the next.")
+@click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
+@watchers.option
+@core_options.option
+@retry_options.options
+@binary_overrides.option
+@link_capacities.option
+def repeat(
+    study: str,
+    sessions: int,
+    pause: str | None,
+    blocks: int | None,
+    seed: int | None,
+    smoke: bool,
+    out: Path | None,
+    watch: tuple[str, ...],
+    profile_stacks: bool,
+    no_repeat: bool,
+    no_wait: bool,
+    measure_first: bool,
+) -> int:
+    """Run STUDY several times, each a session with an order and links of its own, and report all of them as one.
+
+    Variation between boots, days and machines is seen only where there are several: call it again with the same --out and
+    a higher --sessions after a restart or on another day, and it adds what is missing; `tunnelmark merge` joins machines.
+    """
+    wait = _pause(pause)
+    loaded = asked(
+        study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
+    )
+    folder = out or Path("results") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    ways = RunOptions(dry_run=False, json=False, guests=(), wait=not no_wait, measure_first=measure_first)
+    console = output.console()
+    begun = folder.exists() and any(folder.iterdir())
+    if begun and not several_runs.is_merged(folder):
+        raise StoreError(f"{folder} is not empty, and holds no sessions", hint="choose another folder with --out")
+    known = {member.name: member for member in several_runs.members(folder)} if begun else {}
+    code = 0
+    for number in range(1, sessions + 1):
+        place = several_runs.place(folder, number)
+        if _done(place):
+            continue
+        if known and wait and number > 1:
+            _rest(wait, console)
+        this = loaded if number == 1 else _like_the_first(loaded, folder, number)
+        several_runs.note(folder, list(known.values()))  # before it begins, so that the folder says what it is
+        interrupts.goes_on("nothing of this session was measured yet")
+        console.print(f"session {number} of {sessions}", style="bold")
+        code = max(code, study_of(this, place, ways))
+        known[place.name] = Member(place.name)
+        several_runs.note(folder, list(known.values()))
+        again = f"tunnelmark repeat {shlex.quote(study)} --sessions {sessions} --out {shlex.quote(str(folder))}"
+        interrupts.goes_on(f"every session is kept. Go on with: {again}")
+    for number in range(1, sessions + 1):  # one that was gone on with by `run --resume` since
+        place = several_runs.place(folder, number)
+        known.setdefault(place.name, Member(place.name))
+    several_runs.note(folder, [known[name] for name in sorted(known)])
+    return max(code, show_merged(folder, console))
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=param_types.RESULTS)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for what is joined [results/merged-TIME].")
+@click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON instead of tables.")
+def merge(results: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
+    """Join RESULTS: runs of one study on other boots, days or machines, single or repeated, with what each holds beyond others.
+
+    Nothing is measured. What the runs share is joined comparison by comparison, and the report says what was not, and why.
+    """
+    folder = out or Path("results") / f"merged-{datetime.now():%Y%m%d-%H%M%S}"
+    several_runs.join(folder, results)
+    return show_merged(folder, output.console(), as_json=as_json)
+
+
+def _done(place: Path) -> bool:
+    """Whether a session has ended; StoreError if it was begun and has not."""
+    if not (place / JOURNAL).exists():
+        return False
+    if not store.load(place).finished:
+        raise StoreError(
+            f"{place} was begun and is not finished",
+            hint=f"first go on with `tunnelmark run --resume {shlex.quote(str(place))}`, then repeat what you asked",
+        )
+    return True
+
+
+def _like_the_first(study: Study, folder: Path, number: int) -> Study:
+    """The study as the first session had it, with its rates, under the seed of this one. UsageError if it was another one."""
+    first = several_runs.place(folder, 1)
+    info = store.load_plan(first)
+    if info.study != study.name:
+        raise UsageError(
+            f"{folder} holds sessions of {info.study}, not of {study.name}", hint="choose another with --out"
+        )
+    found = load_study(
+        info.study,
+        Files((first / INPUTS,)),
+        registry.catalogue(),
+        blocks=info.blocks,
+        seed=info.seed + number - 1,
+        smoke=info.smoke,
+        watch=info.watch,
+    )
+    return found if info.replacements or info.attempts > 1 else found.unrepeated
+
+
+def _pause(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    try:
+        return float(Duration.parse(text))
+    except ValueError as error:
+        raise UsageError(f"--pause {text}: {error}", hint="such as '30 min'") from error
+
+
+def _rest(seconds: float, console: Console) -> None:
+    with console.status(f"waiting {Duration(seconds)} before the next session"):
+        time.sleep(seconds)

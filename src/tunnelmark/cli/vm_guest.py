@@ -1,0 +1,93 @@
+"""The command's other half, inside a virtual machine: carries out the study or proof that `vm` asks for.
+
+Started as `python -m tunnelmark.cli.vm_guest FOLDER`, where FOLDER has `request.json` and gets `answer.json`, or `error.json`
+in its place. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
+must not wait for the host's disk in the middle of a measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli.core_options import OPTION
+from tunnelmark.errors import TunnelmarkError
+from tunnelmark.host.keep_awake import COUNTED, VARIABLE
+from tunnelmark.lab.vm import clock_keepalive
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_study, load_topology
+from tunnelmark.plan.order import order
+from tunnelmark.record import environment
+from tunnelmark.run.runner import RunContext
+
+_SCRATCH = Path("/run/tunnelmark-raw")  # a tmpfs of the guest
+
+
+def main(place: Path) -> int:
+    """Carry out the request in the folder; the exit code, 0 if there is an answer."""
+    asked = json.loads((place / "request.json").read_text())
+    sys.argv[1:] = asked["command"]  # which the environment records
+    if OPTION in asked["command"]:
+        os.environ[VARIABLE] = "1"
+    if asked["guest"]["hardware"]["virtual_clock"]:
+        os.environ[COUNTED] = "1"
+        clock_keepalive.ClockLoop(asked["guest"]["hardware"]["instruction_ns"])
+        clock_keepalive.forward_first()
+        time.clock_settime(time.CLOCK_REALTIME, asked["time"])  # it ran ahead while the guest booted
+    _SCRATCH.mkdir()
+    try:
+        answer = {"study": _study, "proof": _proof}[asked["kind"]](asked, place)
+    except TunnelmarkError as error:
+        told = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+        (place / "error.json").write_text(json.dumps(told))
+        return error.exit_code
+    (place / "answer.json").write_text(json.dumps({**answer, "guest": asked["guest"]}))
+    return 0
+
+
+def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli import link_capacities
+    from tunnelmark.cli.measuring import measure, prepare, require
+
+    files = Files((place / "inputs",))
+    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
+    study = load_study(asked["study"], files, registry.catalogue(), **lengths)
+    study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
+    plan, console = order(study), Console(highlight=False)
+    kit = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
+    require(plan, kit, console)
+    prepare(plan, kit, console)
+    study, measured = link_capacities.before(study, kit, console, look=False)
+    plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
+    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, wait=False, **more))
+    return {}
+
+
+def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    from tunnelmark.cli import link_capacities, link_checks
+    from tunnelmark.cli.link_command import prove
+    from tunnelmark.record.store import move
+
+    files = Files((place / "inputs",))
+    profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
+    link_checks.require([profile])
+    profile = link_capacities.closed_now(profile, topology)
+    raw = _SCRATCH / "proof"
+    proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
+    for file in raw.iterdir():
+        move(file, Path(asked["folder"]))
+    return {"proof": asdict(proof)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

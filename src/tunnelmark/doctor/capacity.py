@@ -1,0 +1,218 @@
+"""Measures what this machine carries: the bare link, by bulk and by small packets, and how late its emulator is meanwhile.
+
+A look is one short load through a fresh lab without a VPN, from a topology's first node to its last.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab import emulator_health
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.plan import auto
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.units import Duration, Rate
+
+FILLS = 0.95
+"""The share of what a shaped rate carries (`Profile.carried`) that one TCP stream must reach: what the gate of a study asks (`workloads.base.Metric.fills`)."""
+
+BARE = Profile("bare", "Unshaped: as fast as this machine forwards", "no figures")
+"""The link that shows how fast two nodes can send and receive here at all."""
+
+HELD = Profile(
+    "held", "A delay of 2 ms each way", "no figures", Direction(delay=Duration(0.002)), Direction(delay=Duration(0.002))
+)
+"""The link that shows what the emulator carries: each packet is held, none is lost on purpose."""
+
+TIMES = 3
+"""Looks at one rate at most, of which most decide: one may meet the machine's best moment, or its worst."""
+
+LOWEST = Rate(50_000_000)
+"""The bit/s below which no `auto` goes: a slower link hides what VPNs differ in."""
+
+_ALIKE, _ALIKE_LATE = 0.005, 0.25
+"""Differences of `margin` that a noisy machine makes by itself, in share of the rate and of the bound on lateness."""
+
+_SPARE, _SPARE_LATE = 0.002, 0.25
+"""What must be left of `margin` for a rate to be chosen: a study lasts longer than a look and meets worse moments.
+
+One TCP stream cannot reach more than 0.957 of a rate, so a shaped link has 0.7 points to spare at most.
+"""
+
+_PORT = 5201
+_WARMUP = 0.2  # seconds at the start that do not count: TCP finds its window
+_PATIENCE = 10.0  # seconds beyond the load until both ends must have ended
+_SMALL = 64  # bytes of UDP payload
+_HINT = "the lab's own measurement failed; --no-measure leaves it out, `tunnelmark doctor` may say why"
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late packets left the emulator, in seconds, in the direction that was worst."""
+
+    count: int
+    p50: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityLook:
+    """What one look saw: `goodput` in bit/s of payload, packets a second, how late the emulator was, what was wrong with it."""
+
+    goodput: float
+    packets: float
+    late: Lateness | None = None
+    trouble: str | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """For the record."""
+        late = self.late
+        times = {"late_p50": late.p50, "late_p99": late.p99, "late_longest": late.longest} if late else {}
+        return {"goodput": round(self.goodput), "packets": round(self.packets), **times, "trouble": self.trouble}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rate that a link should have here: `ceiling` is what it carries unshaped, `tried` each rate with its looks."""
+
+    rate: Rate
+    ceiling: float
+    holds: bool
+    tried: Mapping[Rate, Sequence[CapacityLook]] = field(default_factory=dict)
+
+
+async def bulk(keeper: LabClient, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
+    """One TCP stream for so many seconds; `packets` counts full segments."""
+    async with keeper.lab(topology, profile) as lab:
+        said = await _iperf3(lab, ["--time", str(seconds)], seconds)
+        steps = [step["sum"] for step in said["server_output_json"]["intervals"] if step["sum"]["start"] >= _WARMUP]
+        wall = sum(step["seconds"] for step in steps)
+        goodput = 8 * sum(step["bytes"] for step in steps) / wall if wall else 0.0
+        segment = 8 * int(said["start"].get("tcp_mss_default") or 1448)
+        return _look(profile, goodput, goodput / segment, await lab.link_reports())
+
+
+async def datagrams(
+    keeper: LabClient, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
+) -> CapacityLook:
+    """UDP of that payload in bytes, `rate` in bit/s of it or (0) as fast as the sender can; what arrived."""
+    async with keeper.lab(topology, profile) as lab:
+        words = ["--udp", "--bitrate", str(rate), "--length", str(size), "--time", str(seconds)]
+        said = await _iperf3(lab, words, seconds)
+        total = said["server_output_json"]["end"]["sum"]
+        arrived = (total["packets"] - total["lost_packets"]) / seconds
+        return _look(profile, 8 * size * arrived, arrived, await lab.link_reports())
+
+
+async def _iperf3(lab: Lab, words: Sequence[str], seconds: int) -> dict[str, Any]:
+    source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
+    with tempfile.TemporaryFile() as nothing:
+        server = await lab.nodes[target].spawn(["iperf3", "-s", "-1", "-J", "-i", "0.1"], stdout=nothing)
+        await lab.nodes[target].until({"kind": "tcp-port", "port": _PORT}, _PATIENCE)
+        ends = ["-c", str(lab.address(target)), "-J", "-i", "0.1", "--get-server-output"]
+        done = await lab.nodes[source].run(["iperf3", *ends, *words], timeout=seconds + _PATIENCE)
+        await server.stop()
+    try:
+        said: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        said = {"error": done.stderr.strip()[-200:] or "it printed nothing"}
+    if "error" in said or "server_output_json" not in said:
+        raise LabError(f"iperf3 could not load the bare link: {said.get('error', 'its server is silent')}", hint=_HINT)
+    return said
+
+
+def _look(profile: Profile, goodput: float, packets: float, reports: Sequence[Mapping[str, Any]]) -> CapacityLook:
+    found = [each["lateness_us"] for report in reports for each in report["directions"] if each["lateness_us"]["count"]]
+    late = None
+    if found:
+        worst = max(found, key=lambda each: float(each["p99"]))
+        late = Lateness(worst["count"], *(worst[key] / 1e6 for key in ("p50", "p99", "max")))
+    return CapacityLook(goodput, packets, late, emulator_health.trouble(reports))
+
+
+def margin(profile: Profile, look: CapacityLook) -> float:
+    """By how much a look by TCP kept what the profile says, below zero if it did not.
+
+    Of a shaped link the share that was filled beyond FILLS, of an emulated one the share of its bound that was left.
+    """
+    if profile.only_shaped:
+        return look.goodput / profile.carried - FILLS if profile.carried else 0.0
+    if look.trouble is None:
+        return 1.0 if look.late is None else 1.0 - 1e6 * look.late.p99 / emulator_health.bound(profile)
+    return min(-0.01, 1.0 - 1e6 * look.late.p99 / emulator_health.bound(profile)) if look.late else -1.0
+
+
+def holds(profile: Profile, look: CapacityLook) -> bool:
+    """Whether a look by TCP saw what the profile says: a shaped link filled, an emulated one in time."""
+    return margin(profile, look) >= 0
+
+
+async def choose(keeper: LabClient, topology: Topology, profile: Profile) -> Chosen:
+    """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
+
+    Steps go down from what the profile states, or may have at most. Where none holds, what stands in the way is not the
+    rate, and the highest is taken that is about as good as the best.
+    """
+    free = BARE if profile.only_shaped else HELD
+    ceiling = max([(await bulk(keeper, topology, free)).goodput for _ in range(2)])
+    most = min(profile.rate or auto.MOST, auto.SHARE * ceiling)
+    spare = _SPARE if profile.only_shaped else _SPARE_LATE
+    tried: dict[Rate, list[CapacityLook]] = {}
+    for rate in auto.steps(max(most, LOWEST), LOWEST):
+        slower = auto.at(profile, rate)
+        looks = tried.setdefault(rate, [])
+        while not (verdict := decided([margin(slower, look) >= spare for look in looks])):
+            looks.append(await bulk(keeper, topology, slower))
+        if verdict == "holds":
+            return Chosen(rate, ceiling, True, tried)
+    return Chosen(least_bad(profile, tried), ceiling, False, tried)
+
+
+def decided(held: Sequence[bool]) -> str:
+    """What most of TIMES looks say: `holds`, `fails`, or nothing yet."""
+    most = TIMES // 2 + 1
+    return "holds" if sum(held) >= most else "fails" if len(held) - sum(held) >= most else ""
+
+
+def least_bad(profile: Profile, tried: Mapping[Rate, Sequence[CapacityLook]]) -> Rate:
+    """The highest of the rates that were tried whose looks are about as good as those of the best."""
+    scores = {rate: median(margin(auto.at(profile, rate), look) for look in looks) for rate, looks in tried.items()}
+    near = _ALIKE if profile.only_shaped else _ALIKE_LATE
+    return max(rate for rate, score in scores.items() if score >= max(scores.values()) - near)
+
+
+def reason(chosen: Chosen, profile: Profile) -> str:
+    """Why that rate, in one sentence for the record and for people."""
+    said = f"the bare link of this machine carried {Rate(_round(chosen.ceiling))} without it"
+    verb = "filled" if profile.only_shaped else "kept in time"
+    shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]
+    steps = f"of the steps 1, 2, 5, 10 up to {100 * auto.SHARE:g} % of that"
+    if chosen.holds:
+        missed = f", unlike {', '.join(shown[:-1])}" if shown[1:] else ""
+        return f"{said}; {steps} it is the highest that was {verb}: {shown[-1].partition(' (')[2][:-1]}{missed}"
+    return f"{said}; {steps} none was {verb} ({', '.join(shown)}), so other work or its host is in the way, and not the rate"
+
+
+def _short(profile: Profile, looks: Sequence[CapacityLook]) -> str:
+    if profile.only_shaped and profile.carried:
+        return f"{100 * median(look.goodput for look in looks) / profile.carried:.1f} %"
+    late = median(look.late.p99 if look.late else 0.0 for look in looks)
+    return f"one packet in a hundred {1e3 * late:.2f} ms late"
+
+
+def _round(rate: float) -> int:
+    """To three figures: more would not be the same the next time."""
+    return int(float(f"{rate:.3g}"))
+
+
+def allowed(profile: Profile) -> float:
+    """The milliseconds by which one packet in a hundred may be late at most."""
+    return emulator_health.bound(profile) / 1e3

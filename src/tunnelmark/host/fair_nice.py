@@ -1,0 +1,59 @@
+"""Which nice value is worth as much as a lab on a core: what the kernel's threads get while one stands (`kernel_threads`).
+
+A host gives a thread of the kernel the weight of a program, so beside one busy program it has half of a core. A lab's programs
+are in a control group of the largest weight, so that other work does not take their cores. The kernel divides a group's weight
+among the cores on which it is busy (`calc_group_shares`, kernel/sched/fair.c), mostly those of the path's two ends.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from tunnelmark.linux.cgroups import V1_SHARES, V2_WEIGHT, Hierarchies
+
+WEIGHTS = (
+    *(88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916),
+    *(9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024),
+)
+"""What a program of nice -20, -19 ... 0 weighs (`sched_prio_to_weight`, kernel/sched/core.c)."""
+
+BUSY = 2
+"""Cores on which a lab is busy: those of the path's ends."""
+
+_AUTOGROUP = 29154  # of a session of nice -15 (`keeper.HIGHEST_AUTOGROUP`), the way where there is no CPU controller
+_V2_UNIT = 10.24  # a v2 group of cpu.weight 100 weighs 1024 (`sched_weight_from_cgroup`)
+
+
+def nice_of(weight: float) -> int:
+    """The nice value from -20 to 0 that weighs most nearly so much, by ratio."""
+    return min(range(-20, 1), key=lambda nice: abs(math.log(WEIGHTS[nice + 20] / max(weight, 1.0))))
+
+
+def weight_of(hierarchies: Hierarchies) -> float:
+    """What all labs of a command weigh beside the kernel's threads on a core.
+
+    That is the weight of their group, or of the first of the groups above it, because the kernel's threads are in none.
+    """
+    cpu, mount = hierarchies.cpu, hierarchies.cpu_mount
+    if cpu is None or mount is None:
+        return _AUTOGROUP / BUSY
+    unified = cpu == hierarchies.unified
+    if cpu == mount:
+        return (int(V2_WEIGHT) * _V2_UNIT if unified else int(V1_SHARES)) / BUSY
+    above = mount / cpu.relative_to(mount).parts[0]
+    return _set(above, unified) / BUSY
+
+
+def _set(group: Path, unified: bool) -> float:
+    """The weight that a group has been given; that of a program where it has none."""
+    try:
+        given = int((group / ("cpu.weight" if unified else "cpu.shares")).read_text())
+    except (OSError, ValueError):
+        return 1024
+    return given * _V2_UNIT if unified else given
+
+
+def nice_beside(hierarchies: Hierarchies) -> int:
+    """The nice value for the kernel's threads beside the labs of a command."""
+    return nice_of(weight_of(hierarchies))

@@ -1,0 +1,230 @@
+"""Keeps the machine's cores awake while a lab stands: a loop of idle class on each, which everything else goes before.
+
+A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links' packets
+are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the keeper, and its time is
+in nobody's account: it has control groups of its own, and counts in shared memory what it used itself. What the kernel
+bills to it beyond that is interrupts and softirq work that came in its place, as on an idle core (`softirq.unbilled`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.host.programs import find as find_program
+from tunnelmark.linux import cgroup_cleanup
+from tunnelmark.linux.cgroups import Hierarchies, find, used
+
+PROGRAM = "tunnelmark-cores"
+VARIABLE = "TUNNELMARK_LET_CORES_SLEEP"
+"""Environment variable: if it is not empty, cores are not kept awake. `--let-cores-sleep` sets it."""
+
+COUNTED = "TUNNELMARK_COUNTED_CLOCK"
+"""Environment variable: if it is not empty, this is a guest whose clock counts instructions (`vm.awake`)."""
+
+SUFFIX = "-awake-"
+"""What the name of a loop's control group has between that of its command's lab and the number of its core."""
+
+_STRIDE = 64  # bytes between the counts of two cores (crates/cores/src/awake.rs)
+_LEAST_SHARES = "2"  # cpu.shares of a v1 group, at the least; cpu.weight of v2 begins at 1
+_LAST_AUTOGROUP = 19  # nice value of a session, the least weight; see sched(7)
+
+Spent = dict[int, tuple[float, float]]
+"""By core: CPU seconds that its loop used itself, and those of interrupts and softirq work that were billed to it."""
+
+
+def unwanted() -> str | None:
+    """Why cores are not to be kept awake here, in words for the record; None: they are."""
+    if os.environ.get(VARIABLE):
+        return "switched off"
+    if os.environ.get(COUNTED):
+        return "a machine with a counted clock has a loop of its own"
+    try:
+        find_program(PROGRAM)
+    except MissingPart as missing:
+        return missing.message
+    if (cpu := find().cpu) is not None and _limited(cpu):
+        # The loops would use up what the lab needs itself.
+        return "this machine's CPU time is limited by a quota of its control group"
+    return None
+
+
+def _limited(cpu: Path) -> bool:
+    """Whether the first group of a hierarchy has a CPU quota: in a container it is the container's own."""
+    for name, free in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
+        with contextlib.suppress(OSError):
+            return (cpu / name).read_text().split()[0] != free
+    return False
+
+
+class LoopGroups:
+    """The control groups in which a command's loops run, beside those of its lab, not below: a group below has a part
+    in the weight of that above it, whatever the class of its tasks.
+
+    Each core has groups of its own. The weight of a group is split between cores by what it has on each, and the scheduler takes what is
+    left for at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when it lets the group's
+    advance. With one group for two loops, the weight on a core was 0.008 at times, a run of 4 ms put it half a million
+    milliseconds ahead, the average a second, and a lab's group that woke began there: a hog of normal priority, a second behind,
+    was served first for all that time, whatever the lab's weight (Linux 6.18, seen in sched/debug).
+    """
+
+    def __init__(self, hierarchies: Hierarchies, name: str, cores: Iterable[int]) -> None:
+        self._hierarchies = hierarchies
+        self._name = name
+        self.folders = tuple(folder for core in sorted(cores) for folder in self._of(core))
+
+    def _of(self, core: int) -> list[Path]:
+        mounts = {self._hierarchies.unified, self._hierarchies.cpu} - {None}
+        return sorted(mount / f"{self._name}{SUFFIX}{core}" for mount in mounts if mount)
+
+    def create(self) -> None:
+        """Make the groups, idle as a whole (`cpu.idle`, Linux 5.15) or of the least weight; OSError if it is refused."""
+        for folder in self.folders:
+            folder.mkdir()
+            if (folder / "cpu.idle").exists():
+                (folder / "cpu.idle").write_text("1")
+            elif (folder / "cpu.weight").exists():
+                (folder / "cpu.weight").write_text("1")
+            elif (folder / "cpu.shares").exists():
+                (folder / "cpu.shares").write_text(_LEAST_SHARES)
+
+    def join(self, core: int) -> None:
+        """Move the calling process to a core and into its groups; where there is no CPU controller, into a session of the least weight.
+
+        It has idle class before: in a group of idle class it might wait for the processor for long, and be no part of that class meanwhile.
+        """
+        os.sched_setaffinity(0, {core})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        for folder in self._of(core):
+            (folder / "cgroup.procs").write_text("0")
+        if self._hierarchies.cpu is None:
+            os.setsid()
+            with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as autogroup:
+                autogroup.write(str(_LAST_AUTOGROUP))
+
+    def hurry(self) -> None:
+        """Before they are killed: have the loops go first, or their death would wait for all other work."""
+        for folder in self.folders:
+            cgroup_cleanup.hurry(str(folder))
+
+    @property
+    def unified(self) -> tuple[Path, ...]:
+        """The groups in the v2 hierarchy, if there is one."""
+        return tuple(folder for folder in self.folders if folder.parent == self._hierarchies.unified)
+
+
+def memory(cores: set[int]) -> int:
+    """An open file, without a name, in which the loops of these cores count."""
+    fd = os.memfd_create("awake", os.MFD_CLOEXEC)
+    os.ftruncate(fd, _STRIDE * (max(cores) + 1))
+    return fd
+
+
+def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
+    """Start a loop on each core, as children of the calling process, and say which; OSError if the groups are refused."""
+    program = str(find_program(PROGRAM))
+    place.create()
+    begun = []
+    for core in sorted(cores):
+        begun.append(os.fork())
+        if begun[-1] == 0:
+            try:
+                place.join(core)
+                os.closerange(3, fd)
+                os.closerange(fd + 1, 65536)
+                os.set_inheritable(fd, True)
+                os.execv(program, [program, "awake", str(core), str(fd)])
+            finally:
+                os._exit(1)
+    return begun
+
+
+class KeepAwake(Protocol):
+    """Loops that keep cores awake, seen from the command; `groups` are theirs in the v2 hierarchy, if they have some."""
+
+    groups: tuple[Path, ...]
+
+    def spent(self) -> Spent:
+        """What each core's loop used up to now, and what came in its place."""
+
+    def in_process(self) -> float:
+        """The CPU seconds of those that are threads of this process, all that they were billed."""
+
+
+class Loops:
+    """The loops of this command, each a process: what they used."""
+
+    def __init__(self, fd: int, place: LoopGroups) -> None:
+        self._counts = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+        self.groups = place.unified
+        self._clocks: dict[int, int] = {}
+
+    def spent(self) -> Spent:
+        """What each core's loop used up to now, and what came in its place; empty where there is no cgroup v2 to see it."""
+        found: Spent = {}
+        for core, clock in self._of_cores().items():
+            with contextlib.suppress(OSError):  # it has ended
+                (own,) = struct.unpack_from("@Q", self._counts, core * _STRIDE)
+                found[core] = own / 1e9, time.clock_gettime_ns(clock) / 1e9 - own / 1e9
+        return found
+
+    def _of_cores(self) -> dict[int, int]:
+        """The clock of the CPU time of each core's loop (`CPUCLOCK_SCHED` of its process, include/linux/posix-timers.h)."""
+        for group in self.groups:
+            core = int(group.name.rpartition("-")[2])
+            with contextlib.suppress(OSError):
+                if core not in self._clocks and (processes := (group / "cgroup.procs").read_text().split()):
+                    self._clocks[core] = ~int(processes[0]) << 3 | 2
+        return self._clocks
+
+    def in_process(self) -> float:
+        """They are processes of their own."""
+        return 0.0
+
+    def close(self) -> None:
+        """Forget them."""
+        self._counts.close()
+        STANDING.remove(self)
+
+
+STANDING: list[KeepAwake] = []
+"""The loops of this process's keepers, mostly one; and in a guest with a counted clock its own (`vm.awake`)."""
+
+
+def process_seconds() -> float:
+    """CPU seconds that this process has used, without loops that are threads of it."""
+    return time.process_time() - sum(loops.in_process() for loops in STANDING)
+
+
+def interrupted() -> dict[int, float]:
+    """Seconds by core that interrupts and softirq work took in place of this command's loops, up to now."""
+    found: dict[int, float] = {}
+    for loops in STANDING:
+        for core, (_, instead) in loops.spent().items():
+            found[core] = found.get(core, 0.0) + instead
+    return found
+
+
+def own_seconds() -> float:
+    """CPU seconds that loops of any command on this machine used up to now; only a difference has a meaning.
+
+    Of other commands' loops also what came in their place, which is in nobody's account.
+    """
+    mine = {group for loops in STANDING for group in loops.groups}
+    unified = find().unified
+    for folder in unified.glob(f"tunnelmark-*{SUFFIX}*") if unified else ():
+        if folder not in mine:
+            with contextlib.suppress(OSError):  # its command has just ended
+                _OTHERS[folder] = used(folder).total
+    return sum(own for loops in STANDING for own, _ in loops.spent().values()) + sum(_OTHERS.values())
+
+
+_OTHERS: dict[Path, float] = {}
+"""What other commands' loops had used when they were seen last; kept when they are gone, or a difference would fall."""

@@ -1,0 +1,110 @@
+"""Facts about the machine that runs the lab: system, kernel, processor, memory, and what other work does to it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.host import keep_awake
+from tunnelmark.host.cores import usable
+
+_STEAL, _IDLE, _IOWAIT = 7, 3, 4  # columns of the line `cpu` in /proc/stat (proc_stat(5))
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """What the machine was doing over a short look: load average of a minute, cores busy, cores stolen by its host.
+
+    Loops that keep cores awake for a lab are no work; the load average of the kernel counts them.
+    """
+
+    average: float
+    busy: float
+    steal: float
+
+
+def system() -> str:
+    """The distribution as it calls itself, for example `Debian GNU/Linux 12 (bookworm)`."""
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def kernel() -> str:
+    """The kernel's release and architecture."""
+    return f"{platform.release()} {platform.machine()}"
+
+
+def cpu() -> str:
+    """The processor's model name, or its architecture where the kernel does not say it."""
+    match = re.search(r"^(?:model name|Model|Processor)\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else platform.machine()
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    return len(usable())
+
+
+def memory() -> tuple[int, int]:
+    """Bytes of memory: all of it, and what is available now."""
+    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", _read("/proc/meminfo"), re.MULTILINE))
+    return int(found.get("MemTotal", 0)) * 1024, int(found.get("MemAvailable", 0)) * 1024
+
+
+def virtualisation() -> str:
+    """What the machine runs in (`kvm`, `microsoft`, `hypervisor` when it does not say which), or `none`.
+
+    Read from what the firmware and the processor say, so that it needs no program.
+    """
+    vendor = _read("/sys/class/dmi/id/sys_vendor").strip()
+    for known, name in _VENDORS.items():
+        if known in vendor:
+            return name
+    if " hypervisor" in _read("/proc/cpuinfo"):
+        return vendor.lower() or "hypervisor"
+    return "container" if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists() else "none"
+
+
+_VENDORS = {
+    "QEMU": "kvm",
+    "Amazon": "amazon",
+    "Google": "google",
+    "Microsoft": "microsoft",
+    "VMware": "vmware",
+    "innotek": "virtualbox",
+    "Xen": "xen",
+}
+
+
+def load(seconds: float = 0.2) -> HostLoad:
+    """Look at the machine for so many seconds."""
+    before, loops, began = _ticks(), keep_awake.own_seconds(), time.monotonic()
+    time.sleep(seconds)
+    after, took = _ticks(), time.monotonic() - began
+    used = [(late - early) / _TICKS / took for early, late in zip(before, after, strict=True)]
+    # Guest time is part of user time already, so only the first eight columns count.
+    busy = sum(used[:8]) - used[_IDLE] - used[_IOWAIT] - used[_STEAL] - (keep_awake.own_seconds() - loops) / took
+    return HostLoad(average=os.getloadavg()[0], busy=round(max(busy, 0.0), 2), steal=round(used[_STEAL], 2))
+
+
+def stolen() -> float:
+    """Seconds of all cores together that the machine's host has taken since it was started."""
+    return _ticks()[_STEAL] / _TICKS
+
+
+def _ticks() -> list[int]:
+    return [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,158 @@
+"""Says when the machine itself stood still: clocks of the highest priority on each core, which see how late they wake.
+
+A host may take a virtual machine's cores away for tens of milliseconds at any moment, and no priority helps. A clock
+(`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. Where it wakes more than 0.5 ms
+late, the core gave time to nobody: a pause. A pause is seen from the wake-up on that was due in it, so shares are lower bounds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.errors import LabError
+from tunnelmark.host.keep_awake import COUNTED, PROGRAM
+from tunnelmark.host.programs import find
+from tunnelmark.linux import cgroups
+
+PACKET_WORK = 8_000_000
+"""Nanoseconds for which a kernel that is not preempted may handle packets before anybody else runs (two ticks at 250 Hz,
+`net.core.netdev_budget_usecs`). No clock can tell such work, the lab's own, from a core that was taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A core stood still; nanoseconds of the monotonic clock: when it was seen to run last, was to wake, and woke."""
+
+    core: int
+    ran: int
+    due: int
+    woke: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockLook:
+    """What the clocks saw since the look before: nanoseconds of the monotonic clock, and microseconds of wake-ups."""
+
+    begin: int
+    end: int
+    p50: float
+    p99: float
+    longest: float
+    pauses: tuple[Pause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PausesSeen:
+    """All pauses up to a moment, in nanoseconds of the monotonic clock."""
+
+    until: int
+    pauses: Sequence[Pause]
+
+
+def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
+    """The pauses of a window as figures of an attempt's `host`.
+
+    `pause_share`: the share of the window in which some core stood still, by pauses that are longer than the kernel's own
+    work on packets takes (PACKET_WORK), so a lower bound; `pause_longest`: seconds; `pauses`: how many, short ones too, those
+    of several cores at once counted once each.
+    """
+    met = sorted((one for one in pauses if one.due < end and one.woke > begin), key=lambda one: one.due)
+    spans = [(max(one.due, begin), min(one.woke, end)) for one in met]
+    still, upto = 0, begin
+    for one, (first, last) in zip(met, spans, strict=True):
+        if one.woke - one.due > PACKET_WORK:
+            still += max(last - max(first, upto), 0)
+            upto = max(upto, last)
+    return {
+        "pause_share": still / max(end - begin, 1),
+        "pause_longest": max((last - first for first, last in spans), default=0) / 1e9,
+        "pauses": float(len(spans)),
+    }
+
+
+class Clocks:
+    """A clock on each core that this process may use, until `close`."""
+
+    def __init__(self) -> None:
+        """Start them; LabError if the machine refuses them, MissingPart if their program is not built."""
+        self.pauses: list[Pause] = []
+        self._process = subprocess.Popen(
+            [find(PROGRAM), "watch", *_first_group()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            self._answer("ready")
+        except LabError:
+            self.close()
+            raise
+        STANDING.append(self)
+
+    def look(self) -> ClockLook:
+        """What they saw since the look before; LabError if they have ended."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("report\n")
+            self._process.stdin.flush()
+        said = self._answer("report")
+        pauses = tuple(Pause(*each) for each in said["pauses"])
+        self.pauses += pauses
+        wakeups = said["wakeups_us"]
+        return ClockLook(said["begin"], said["end"], wakeups["p50"], wakeups["p99"], wakeups["max"], pauses)
+
+    def seen(self) -> PausesSeen:
+        """All that they saw since they were started; LabError if they have ended."""
+        return PausesSeen(self.look().end, self.pauses)
+
+    def cpu_seconds(self) -> float:
+        """The CPU seconds that they have used (`CPUCLOCK_SCHED` of their process, include/linux/posix-timers.h)."""
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~self._process.pid << 3 | 2)
+        return 0.0
+
+    def close(self) -> None:
+        """End them."""
+        if self in STANDING:
+            STANDING.remove(self)
+        self._process.kill()
+        self._process.communicate()
+
+    def _answer(self, word: str) -> Mapping[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise LabError(
+                f"{PROGRAM} ended with code {self._process.wait()}: the clocks that see pauses do not go",
+                hint="real-time priority is refused here: is this root, and has its control group a budget of it?",
+            )
+        found: Mapping[str, Any] = json.loads(line)[word]
+        return found
+
+
+def start() -> Clocks:
+    """The clocks of a command; LabError or MissingPart if there can be none."""
+    if os.environ.get(COUNTED):
+        raise LabError("the machine's clock is counted, so it cannot stand still", hint="nothing is to be done")
+    return Clocks()
+
+
+STANDING: list[Clocks] = []
+"""The clocks of this process; mostly one."""
+
+
+def own_seconds() -> float:
+    """CPU seconds that the clocks of this process have used, while they stand."""
+    return sum(clocks.cpu_seconds() for clocks in STANDING)
+
+
+def _first_group() -> list[str]:
+    """Where to join the first group of a v1 CPU hierarchy, wherever labs are made: in others real-time priority needs a
+    budget (sched-rt-group), of which labs that stand may have all.
+    """
+    unified, cpu = cgroups.mounted()
+    return [] if cpu is None or cpu == unified else [str(cpu / "cgroup.procs")]

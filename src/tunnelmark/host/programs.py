@@ -1,0 +1,172 @@
+"""Finds the programs that the lab, the VPNs and the workloads need: where they are, which version, which bytes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.host import kernel_features, paths
+
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, but daemons live there
+PEERS_VARIABLE = "TUNNELMARK_PEERS"
+"""Environment variable with the folder of installed peers."""
+
+NAMED_VARIABLE = "TUNNELMARK_BIN"
+"""Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
+
+BUILT = Path(__file__).resolve().parents[3] / "target" / "release"
+"""Where set-up builds our own programs in a checkout."""
+
+_TIMEOUT = 10  # seconds that a program may take to print its version
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Something that is to be installed: its programs, the Debian packages that bring them, its version command.
+
+    The first group of `version_pattern` is the version. `essential` says that no lab works without it.
+    `peer` is the recipe in `peers/` that installs the programs into a folder of their own; `strict` says that no other
+    version will do, so that the same program elsewhere on PATH does not count. `kernel` is what the kernel must have, by
+    the names of `host.kernel_features`.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    packages: tuple[str, ...]
+    version: tuple[str, ...] = ()
+    version_pattern: str = ""
+    essential: bool = False
+    peer: str = ""
+    strict: bool = False
+    kernel: tuple[str, ...] = ()
+
+
+TOOLS: tuple[Requirement, ...] = (
+    Requirement("ping", ("ping",), ("iputils-ping",), ("ping", "-V"), r"iputils (\S+)", essential=True),
+    Requirement("iproute2", ("ip", "tc", "ss"), ("iproute2",), ("ip", "-V"), r"iproute2-(\S+?),", essential=True),
+    Requirement("util-linux", ("nsenter", "unshare"), ("util-linux",), ("nsenter", "--version"), r"util-linux (\S+)"),
+    Requirement("ethtool", ("ethtool",), ("ethtool",), ("ethtool", "--version"), r"version (\S+)"),
+    Requirement("tcpdump", ("tcpdump",), ("tcpdump",), ("tcpdump", "--version"), r"tcpdump version (\S+)"),
+    Requirement("iperf3", ("iperf3",), ("iperf3",), ("iperf3", "--version"), r"iperf (\S+)"),
+)
+"""The tools beside the VPNs; the VPNs' own programs stand in their drivers."""
+
+
+def peers_home() -> Path:
+    """Where `tunnelmark peers install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PEERS)."""
+    if chosen := os.environ.get(PEERS_VARIABLE):
+        return Path(chosen)
+    return paths.data("peers")
+
+
+def peer_folder(peer: str) -> Path:
+    """The folder of a recipe: below `peers_home()`, or under sudo in the home of whoever called it."""
+    own, theirs = peers_home() / peer, caller_peers()
+    return theirs / peer if theirs is not None and not own.is_dir() and (theirs / peer).is_dir() else own
+
+
+def caller_peers() -> Path | None:
+    """The folder of installed peers of whoever called sudo; None without sudo, or where TUNNELMARK_PEERS names another."""
+    caller = os.environ.get("SUDO_USER", "")
+    if not caller or PEERS_VARIABLE in os.environ:
+        return None
+    return Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/peers")
+
+
+def path_of(peer: str = "", strict: bool = False) -> str:
+    """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then everybody's.
+
+    Where no other version will do (`strict`), what `--bin` named stands behind the recipe's folder.
+    """
+    named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
+    own = [str(peer_folder(peer) / "bin")] if peer else []
+    first = [*own, *named] if strict else [*named, *own]
+    return os.pathsep.join([*first, search_path()])
+
+
+def search_path() -> str:
+    """PATH with the folders of daemons, and of our own programs, at its end: where every program of the lab is looked for."""
+    given = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    return os.pathsep.join([*given, *(folder for folder in (*_SYSTEM_FOLDERS, str(BUILT)) if folder not in given)])
+
+
+def how_to_install(packages: Sequence[str], peer: str = "") -> str:
+    """The commands that bring a VPN's recipe and Debian packages, as a hint."""
+    commands = [f"tunnelmark peers install {peer}"] if peer else []
+    if packages:
+        commands.append("apt-get install " + " ".join(packages))
+    return " and ".join(commands) or "install it, and put it on PATH"
+
+
+def find(program: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False) -> Path:
+    """The path of a program; MissingPart says which packages or recipe bring it (see `Part` for `peer` and `strict`)."""
+    found = shutil.which(program, path=path_of(peer, strict))
+    if found is None or (strict and peer and not (peer_folder(peer) / "bin").is_dir()):
+        raise MissingPart(
+            f"the program {program} is not installed" + (f" in the version {peer}" if strict else ""),
+            hint=how_to_install(packages or _packages(program), peer),
+        )
+    return Path(found)
+
+
+def version(
+    argv: Sequence[str], pattern: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False
+) -> str:
+    """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
+
+    An exit code other than 0 is no error, for some programs print their version and then complain.
+    Raises MissingPart when the program is not there or cannot be started.
+    """
+    program = find(argv[0], packages, peer, strict)
+    try:
+        done = subprocess.run(
+            [program, *argv[1:]],
+            env=os.environ | {"PATH": path_of(peer, strict)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "unknown"
+    except OSError as error:
+        raise MissingPart(
+            f"{program} cannot be started: {error.strerror}", hint=how_to_install(packages or _packages(argv[0]))
+        ) from error
+    match = re.search(pattern, done.stdout.decode(errors="replace"))
+    return match[1] if match else "unknown"
+
+
+def part_version(part: Requirement) -> str:
+    """The version of a part whose programs are all there; MissingPart names the first that is not."""
+    require(part)
+    if not part.version:
+        return "part of the lab"
+    return version(part.version, part.version_pattern, part.packages, part.peer, part.strict)
+
+
+def require(part: Requirement) -> dict[str, Path]:
+    """The paths of a part's programs, by name; MissingPart names the first, or what of the kernel, that is not there."""
+    if part.kernel:
+        kernel_features.require(part.kernel)
+    return {program: find(program, part.packages, part.peer, part.strict) for program in part.programs}
+
+
+@functools.lru_cache
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes in hexadecimal; OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _packages(program: str) -> tuple[str, ...]:
+    return next((tool.packages for tool in TOOLS if program in tool.programs), ())

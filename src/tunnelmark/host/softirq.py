@@ -1,0 +1,179 @@
+"""CPU time that is in no control group's account: that of the kernel's threads, and softirq work that interrupts no task.
+
+Softirq work runs in the context of whichever task a core just runs, and its time is billed to that task unless the kernel
+accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: what is left to `ksoftirqd`, one
+thread a core; what workers bound to a core do, such as kernel WireGuard's encryption; and softirq work while the core is idle,
+which is billed to nobody. The last is most of a TCP sender's work on a link that it does not fill: with 1 Gbit/s its core was
+busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab keeps cores awake (`awake`) none idles, and the same work is
+billed to the loop that it interrupts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from tunnelmark.host import keep_awake
+from tunnelmark.linux.kernel_threads import Census
+
+_CENSUS = Census()
+_WORKED: dict[int, tuple[int, float]] = {}
+"""By worker, its core and the CPU seconds that it had when it was seen last: kept when it is gone, or a sum would fall."""
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_SCHEDSTAT = Path("/proc/schedstat")
+
+
+def threads() -> Mapping[int, int]:
+    """The core of each thread that `seconds` and `workers` count, by its process number."""
+    return {process: thread.core for process, thread in _CENSUS.look().items()}
+
+
+def seconds() -> dict[int, float]:
+    """CPU seconds that ksoftirqd has used up to now, by core; empty where /proc does not show the kernel's threads."""
+    threads = _CENSUS.look().items()
+    return {
+        thread.core: used
+        for process, thread in threads
+        if thread.kind == "ksoftirqd" and (used := _of(process)) is not None
+    }
+
+
+def workers() -> dict[int, float]:
+    """CPU seconds that workers bound to a core have used, by core; only the difference of two looks has a meaning.
+
+    Whatever they worked for: what is not the nodes' work on their cores is mostly that of disks and timers, and little. Workers
+    that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are not told.
+    """
+    for process, thread in _CENSUS.look().items():
+        if thread.kind == "kworker" and (used := _of(process)) is not None:
+            _WORKED[process] = thread.core, used
+    found: dict[int, float] = {}
+    for core, used in _WORKED.values():
+        found[core] = found.get(core, 0.0) + used
+    return found
+
+
+def _of(process: int) -> float | None:
+    """CPU seconds of a thread of the kernel: from /proc/PID/schedstat (nanoseconds), else from /proc/PID/stat (ticks)."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        pass
+    try:
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return None
+    return (int(words[11]) + int(words[12])) / _TICK  # utime, stime: proc_pid_stat(5)
+
+
+def handling() -> dict[int, float]:
+    """Seconds that each core has spent on softirq work up to now, in whatever context, and on interrupts.
+
+    From /proc/stat, which looks at each tick what a core just does: right on average, and no finer than ticks.
+    """
+    return {core: (int(words[6]) + int(words[7])) / _TICK for core, words in _stat().items()}  # irq, softirq
+
+
+def unbilled() -> dict[int, float]:
+    """Seconds that each core was neither idle nor ran a task; the difference of two looks is softirq work of an idle core.
+
+    A core's tasks are counted to the nanosecond by cgroup v1 (`cpuacct.usage_percpu`), or else by the scheduler
+    (/proc/schedstat, CONFIG_SCHEDSTATS), which adds a task's turn when it ends. Idle time is exact too where the kernel stops
+    idle ticks (/proc/stat, in hundredths of a second). Where a loop keeps the core awake, what it was billed and did not use is
+    that work; its own turns are long, so that the scheduler's count says nothing there. Empty where none of these is at hand.
+    """
+    awakened = keep_awake.interrupted()
+    ran = _by_cpuacct()
+    if ran is None:
+        ran = {core: used for core, used in (_by_scheduler() or {}).items() if core not in awakened}
+    now, found = time.monotonic(), dict(awakened)
+    for core, words in _stat().items():
+        if core in ran:
+            rested = sum(int(words[place]) for place in (4, 5, 8)) / _TICK  # idle, iowait, steal: proc_stat(5)
+            found[core] = found.get(core, 0.0) + now - rested - ran[core]
+    return found
+
+
+def ran() -> float | None:
+    """Seconds for which tasks have run on all cores together, the kernel's threads and the loops too; None if nobody counts."""
+    by_core = _by_cpuacct() or _by_scheduler()
+    return None if by_core is None else sum(by_core.values())
+
+
+def _stat() -> dict[int, list[str]]:
+    """The lines of the cores in /proc/stat, in words."""
+    lines = (line.split() for line in Path("/proc/stat").read_text().splitlines())
+    return {int(words[0][3:]): words for words in lines if re.fullmatch(r"cpu\d+", words[0])}
+
+
+def _by_cpuacct() -> dict[int, float] | None:
+    """Seconds for which tasks have run on each core, by the controller `cpuacct` of cgroup v1; None without it."""
+    if (group := _cpuacct()) is None:
+        return None
+    return {core: int(word) / 1e9 for core, word in enumerate((group / "cpuacct.usage_percpu").read_text().split())}
+
+
+def _by_scheduler() -> dict[int, float] | None:
+    """The same by /proc/schedstat, whose seventh figure of a core it is (sched-stats.rst, versions 15 to 17); None without it."""
+    try:
+        lines = _SCHEDSTAT.read_text().splitlines()
+    except OSError:
+        return None
+    return {
+        int(found[1]): int(found[2]) / 1e9 for line in lines if (found := re.match(r"cpu(\d+)(?: \d+){6} (\d+) ", line))
+    }
+
+
+def lacking() -> str | None:
+    """Why softirq work that interrupts no task is in no figure on this machine, as `unbilled` would have it; None: it is."""
+    if not unbilled():
+        return "nobody counts the tasks of a core here (cpuacct of cgroup v1, or CONFIG_SCHEDSTATS)"
+    if _cpuacct() is None and keep_awake.interrupted() and _interrupts_apart():
+        return (
+            "this kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), so they are billed to no loop that keeps a core "
+            "awake; --let-cores-sleep has them counted"
+        )
+    return None
+
+
+@cache
+def _interrupts_apart() -> bool:
+    """Whether the kernel accounts interrupts apart from tasks, as far as its configuration can be read."""
+    for place, read in ((Path("/proc/config.gz"), gzip.open), (Path(f"/boot/config-{os.uname().release}"), open)):
+        with contextlib.suppress(OSError), read(place, "rt") as file:
+            return any(line.startswith("CONFIG_IRQ_TIME_ACCOUNTING=y") for line in file)
+    return False
+
+
+@cache
+def _cpuacct() -> Path | None:
+    """Where the controller `cpuacct` of cgroup v1 is mounted, if it is."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, folder, kind, options = line.split()[:4]
+        if kind == "cgroup" and "cpuacct" in options.split(",") and Path(folder, "cpuacct.usage_percpu").exists():
+            return Path(folder)
+    return None
+
+
+def total() -> float:
+    """CPU seconds that ksoftirqd has used up to now, and those that no task was billed for, all cores together.
+
+    Only the difference of two looks has a meaning.
+    """
+    return sum(seconds().values()) + sum(unbilled().values())
+
+
+def owners(cores: Mapping[str, Iterable[int]]) -> dict[int, str]:
+    """Which node a core belongs to, of the cores that belong to one alone."""
+    holders: dict[int, list[str]] = {}
+    for node, own in cores.items():
+        for core in own:
+            holders.setdefault(core, []).append(node)
+    return {core: nodes[0] for core, nodes in holders.items() if len(nodes) == 1}

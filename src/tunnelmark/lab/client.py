@@ -1,0 +1,352 @@
+"""Labs as the command sees them: a keeper for the life of the command, and labs of nodes on links.
+
+async with Keeper() as keeper:
+    async with keeper.lab(topology, profile) as lab:
+        await lab.nodes["a"].run(["ping", "-c1", str(lab.address("b"))])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tunnelmark.errors import LabError
+from tunnelmark.host import fair_nice, pauses, privileges, softirq
+from tunnelmark.host.cores import Cores, keep_to, placed
+from tunnelmark.host.placement import Placement
+from tunnelmark.lab import channel
+from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.emulator import Emulator, carry
+from tunnelmark.lab.node import Node
+from tunnelmark.lab.server import veth
+from tunnelmark.linux import cgroup_cleanup, cgroups, kernel_threads
+from tunnelmark.plan.model import Profile, Topology
+
+MIDDLE = "middle"
+"""Name of the node that all links run through; no topology may use it."""
+
+HOST_SYSCTLS = {
+    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: nobody else is on these links
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
+    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
+}
+MIDDLE_SYSCTLS = {
+    "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
+    "net.ipv6.conf.default.disable_ipv6": "1",
+}
+_GONE = "what it printed last stands above; `tunnelmark doctor` says what this machine lacks"
+_Answer = TypeVar("_Answer")
+_PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Wall seconds a lab took: to be up (nodes, links) and, once it has ended, to be gone."""
+
+    nodes: float
+    links: float
+    up: float
+
+
+class LabClient:
+    """The keeper of one command (see `keeper`), with the janitor that cleans up after it; its nodes have so many cores each."""
+
+    def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
+        self._scratch = tuple(scratch)
+        self.node_cores = node_cores
+        self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
+        self._next = 1
+        self._labs = 0
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._group = cgroups.ControlGroup(cgroups.find(), self._name)
+        self._cores = Cores(self._name)
+        self.record: dict[str, Any] = {}
+
+    async def __aenter__(self) -> LabClient:
+        privileges.require("the lab makes network namespaces")
+        nice = fair_nice.nice_beside(cgroups.find())
+        if cgroups.sweep():
+            kernel_threads.restore_all(nice)
+        folders = (*self._group.folders, *self._cores.folders)
+        life, self._life = os.pipe2(os.O_CLOEXEC)
+        self._sock, theirs = channel.pair()
+        self._janitor = await _start(
+            [
+                "-I",
+                "-S",
+                cgroup_cleanup.__file__,
+                str(life),
+                str(nice),
+                *map(str, folders),
+                "--",
+                *map(str, self._scratch),
+            ],
+            [life],
+        )
+        self._process = await _start(
+            ["-m", "tunnelmark.lab.server.server", str(theirs.fileno()), self._name, *map(str, self._cores.files)],
+            [theirs.fileno(), self._life, *self._cores.files],
+            True,
+        )
+        os.close(life)
+        theirs.close()
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._sock.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
+        try:
+            self.record = self._cores.begun(await self._ready) | {"kernel_threads_nice": nice}
+        except LabError:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End every lab of this command; when it returns, nothing is left."""
+        asyncio.get_running_loop().remove_reader(self._sock.fileno())
+        self._sock.close()
+        self._cores.end()
+        await self._process.wait()
+        os.close(self._life)
+        await self._janitor.wait()
+
+    @property
+    def unified(self) -> Path | None:
+        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+        return self._group.top
+
+    def watch(self) -> None:
+        """See from now on when the machine itself stands still; `clocks_not` in the record says why that cannot be seen."""
+        if "clocks_not" not in self.record and (why := self._cores.watch()) is not None:
+            self.record["clocks_not"] = why
+
+    async def seen(self) -> pauses.PausesSeen | None:
+        """The pauses of the machine since `watch`; None where nothing sees them."""
+        return await self._cores.seen()
+
+    async def check(self) -> None:
+        """LabError if the keeper is gone, and every lab with it."""
+        await self.request("check")
+
+    @asynccontextmanager
+    async def lab(
+        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
+    ) -> AsyncIterator[Lab]:
+        """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
+        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6)
+        try:
+            yield lab
+        finally:
+            await lab.down()
+
+    async def up(
+        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
+    ) -> Lab:
+        """Make a lab: all nodes, all links, all addresses; it stands until its `down`.
+
+        `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
+        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`).
+        """
+        if profile.auto is not None:
+            raise LabError(
+                f"the rate of {profile.name} is not fixed yet", hint="a study fixes it before its first trial"
+            )
+        begun = time.monotonic()
+        self._labs += 1
+        name = f"lab{self._labs}"
+        names = (*topology.nodes, MIDDLE)
+        pairs = [channel.pair() for _ in names]
+        nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
+        wires = wires_of(topology, profile, ipv6=ipv6)
+        placement = placed(topology, self.node_cores)
+        carriers = list(placement.links)
+        if placement.links_apart:
+            keep_to(placement.command)
+        try:
+            answer = await self.request(
+                "up",
+                [theirs.fileno() for _, theirs in pairs],
+                lab=name,
+                middle=MIDDLE,
+                nodes=[
+                    {"name": n, "sysctls": HOST_SYSCTLS, "cores": list(own), "receive": list(own)}
+                    for n, own in placement.nodes.items()
+                ]
+                + [
+                    {
+                        "name": MIDDLE,
+                        "sysctls": MIDDLE_SYSCTLS,
+                        "cores": carriers,
+                        # Without a core of their own another would only be one more to wake on a packet's way.
+                        "receive": carriers if placement.links_apart else [],
+                    }
+                ],
+                wires=[wire.plain() for wire in wires],
+            )
+            await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
+            emulators = await carry(nodes[MIDDLE], wires, profile, seed, raw)
+        except BaseException:
+            for node in nodes.values():
+                node.close()
+            raise
+        finally:
+            for _, theirs in pairs:
+                theirs.close()
+        timings = Timings(**answer["timings"], up=time.monotonic() - begun)
+        return Lab(self, name, topology, profile, nodes, placement, wires, emulators, timings, answer["refused"])
+
+    async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+        """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
+        number, self._next = self._next, self._next + 1
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
+        except OSError as error:
+            raise LabError(f"the lab's keeper is gone: {error.strerror}", hint=_GONE) from error
+        return await _in_time(answer, f"the lab's keeper did not answer {op!r}")
+
+    def _receive(self) -> None:
+        received = channel.receive(self._sock)
+        if received is None:
+            asyncio.get_running_loop().remove_reader(self._sock.fileno())
+            gone = LabError("the lab's keeper ended", hint=_GONE)
+            for future in (self._ready, *self._answers.values()):
+                if not future.done():
+                    future.set_exception(gone)
+                    future.exception()
+            return
+        message, _, _ = received
+        if "ready" in message:
+            self._ready.set_result(message["ready"])
+            return
+        future = self._ready if "id" not in message else self._answers.pop(message["id"])
+        if future.done():
+            return
+        if "error" in message:
+            future.set_exception(
+                LabError(
+                    f"the lab could not be made: {message['error']}", hint="`tunnelmark doctor` says what is missing"
+                )
+            )
+        else:
+            future.set_result(message)
+
+
+class Lab:
+    """Nodes on links, all fresh; `middle` is the node that the links run through."""
+
+    def __init__(
+        self,
+        keeper: LabClient,
+        name: str,
+        topology: Topology,
+        profile: Profile,
+        nodes: dict[str, Node],
+        placement: Placement,
+        wires: Sequence[veth.LinkSpec],
+        emulators: Sequence[Emulator],
+        timings: Timings,
+        refused: dict[str, list[str]],
+    ) -> None:
+        self._keeper = keeper
+        self._wires = wires
+        self._emulators = emulators
+        self.name = name
+        self.topology = topology
+        self.profile = profile
+        self.middle = nodes.pop(MIDDLE)
+        self.nodes = nodes
+        self.placement = placement
+        self.cores = {node: list(own) for node, own in placement.nodes.items()}
+        self.timings = timings
+        self.refused = refused
+
+    def address(self, node: str) -> IPv4Address:
+        """The node's first underlay address."""
+        wire = next(wire for wire in self._wires if node in wire.addresses)
+        return IPv4Address(wire.addresses[node].partition("/")[0])
+
+    def address6(self, node: str) -> IPv6Address:
+        """The IPv6 address beside it."""
+        return veth.six(self.address(node))
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2.
+
+        With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
+        looks has a meaning.
+        """
+        top = self._keeper.unified
+        if top is None:
+            return None
+        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
+        return groups + sum(softirq.workers().values())
+
+    def group(self, node: str) -> Path | None:
+        """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
+        top = self._keeper.unified
+        return None if top is None else top / f"{self.name}.{node}"
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
+        ports = (await self._keeper.request("count", lab=self.name))["ports"]
+        return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
+
+    async def zero(self) -> None:
+        """Begin the time of emulated links anew: their blackouts and schedules count from now."""
+        for emulator in self._emulators:
+            await emulator.zero()
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
+
+        Where clocks see pauses of the machine (`Keeper.watch`), its `own_lateness_us` is without them.
+        """
+        seen = await self._keeper.seen() if self._emulators else None
+        return [await emulator.report(seen) for emulator in self._emulators]
+
+    async def stood_still(self, begin: float, end: float) -> dict[str, float]:
+        """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
+        seen = await self._keeper.seen()
+        return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
+
+    async def down(self) -> float:
+        """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        for emulator in self._emulators:
+            emulator.close()
+        for node in (*self.nodes.values(), self.middle):
+            node.close()
+        answer = await self._keeper.request("down", lab=self.name)
+        return float(answer["timings"]["end"])
+
+
+async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
+    """The result of some work; LabError with what did not happen, if it takes too long."""
+    try:
+        return await asyncio.wait_for(work, _PATIENCE)
+    except TimeoutError:
+        raise LabError(
+            f"{otherwise} within {_PATIENCE:g} s",
+            hint="the machine is overloaded, or its kernel takes long to end namespaces",
+        ) from None
+
+
+async def _start(arguments: list[str], fds: list[int], main: bool = False) -> asyncio.subprocess.Process:
+    """Start one of our own programs in a session of its own, with open files."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        pass_fds=fds,
+        start_new_session=not main,  # the keeper makes its session itself, after it is bound to our life
+    )

@@ -1,0 +1,171 @@
+"""Runs the emulator `tunnelmark-wire` on the middle node: finds it, starts it, sends it commands, reads what it reports.
+
+One process carries one link. It prints JSON lines (docs/wire.md), which are kept as raw output; it ends with its
+standard input, which the command holds open, or with its node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tunnelmark.errors import LabError, MissingPart
+from tunnelmark.host.pauses import PausesSeen
+from tunnelmark.host.programs import BUILT, search_path
+from tunnelmark.lab.emulator_config import configuration
+from tunnelmark.lab.node import Node, Process
+from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.plan.model import Profile
+
+PROGRAM = "tunnelmark-wire"
+VARIABLE = "TUNNELMARK_WIRE"
+_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its headroom (crates/wire/src/xsk.rs)
+_PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
+_POLL = 0.002  # seconds between two looks at its output
+_KEPT = "what it printed stands in {name}.middle.out and {name}.middle.err beside the trial's raw output"
+_NOT_KEPT = "`tunnelmark prove-link PROFILE --out DIR` keeps what it prints"
+
+
+def program() -> Path:
+    """The emulator: what TUNNELMARK_WIRE names, else what set-up has built, else PATH; MissingPart if there is none."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        if os.access(named, os.X_OK) and os.path.isfile(named):
+            return Path(named)
+        raise MissingPart(f"{VARIABLE} names {named}, which is no program", hint="correct or unset it")
+    if os.access(BUILT / PROGRAM, os.X_OK):
+        return BUILT / PROGRAM
+    if (found := shutil.which(PROGRAM, path=search_path())) is not None:
+        return Path(found)
+    raise MissingPart(
+        f"{PROGRAM}, which carries every link with more than a rate, is not built",
+        hint=f"`make setup` builds it with cargo; or name it: {VARIABLE}=/path/to/{PROGRAM}",
+    )
+
+
+class Emulator:
+    """The emulator of one link while it runs."""
+
+    def __init__(self, process: Process, commands: int, output: IO[bytes], complaints: IO[bytes], hint: str) -> None:
+        self._hint = hint
+        self._process = process
+        self._commands = commands
+        self._output = output
+        self._complaints = complaints
+        self._told = time.monotonic_ns()  # up to when pauses are known to it
+
+    @classmethod
+    async def start(
+        cls, middle: Node, wire: LinkSpec, number: int, profile: Profile, *, seed: int, raw: Path | None
+    ) -> Emulator:
+        """Have the link carried from now on; what is printed goes to the folder `raw` (None: is not kept).
+
+        LabError if it refuses its configuration or is not ready in time.
+        """
+        name = "wire" if number == 0 else f"wire{number}"
+        output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
+        ports = wire.doors(number)
+        argv = [str(program()), "--config", "-"]
+        # AF_XDP costs a third less than a packet socket, carries no super-packets, and gives way where BPF is refused.
+        kind = "--port" if wire.super_packets or wire.mtu > _XDP_MTU else "--xdp"
+        for node, mac in wire.macs(number).items():
+            argv += [kind, ports[node], "--mac", f"{ports[node]}={mac}"]
+        theirs, ours = os.pipe2(os.O_CLOEXEC)
+        with open(theirs, "rb", buffering=0) as commands:
+            process = await middle.spawn(argv, stdout=output, stderr=complaints, stdin=commands)
+        emulator = cls(process, ours, output, complaints, _KEPT.format(name=name) if raw else _NOT_KEPT)
+        try:
+            await emulator._say(json.dumps(configuration(profile, ports, seed=seed, link=number)))
+            await emulator._until(lambda lines: any("ready" in line for line in lines))
+        except BaseException:
+            emulator.close()
+            raise
+        return emulator
+
+    async def zero(self) -> None:
+        """Begin the link's time anew: blackouts and schedules count from now."""
+        await self._say("zero")
+
+    async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
+        """What the emulator has done up to now, as it says (docs/wire.md, reports); and its `scheduler`.
+
+        `seen` are the pauses of the machine up to now: what they made late is then not in its own lateness.
+        """
+        if seen is not None:
+            new = [(each.core, each.ran, each.woke) for each in seen.pauses if self._told < each.woke <= seen.until]
+            await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
+            self._told = seen.until
+        before = len(self._reports(self._lines()))
+        await self._say("report")
+        lines = await self._until(lambda lines: len(self._reports(lines)) > before)
+        scheduler = next(line["ready"]["scheduler"] for line in lines if "ready" in line)
+        return {**self._reports(lines)[-1], "scheduler": scheduler}
+
+    def close(self) -> None:
+        """Let the emulator end."""
+        with contextlib.suppress(OSError):
+            os.close(self._commands)
+        self._output.close()
+        self._complaints.close()
+
+    @staticmethod
+    def _reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [line["report"] for line in lines if "report" in line]
+
+    async def _say(self, line: str) -> None:
+        def write() -> None:  # in a thread: a long configuration fills the pipe until it is read
+            data = line.encode() + b"\n"
+            while data:
+                data = data[os.write(self._commands, data) :]
+
+        with contextlib.suppress(BrokenPipeError):  # it has ended; whoever waits for its answer finds out why
+            await asyncio.to_thread(write)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        content = _content(self._output)
+        return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if line.strip()]
+
+    async def _until(self, holds: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + _PATIENCE
+        while not holds(lines := self._lines()):
+            if self._process.exit is not None:
+                said = _content(self._complaints).decode(errors="replace").strip()
+                raise LabError(f"{PROGRAM} ended with code {self._process.exit.code}: {said}", hint=self._hint)
+            if time.monotonic() > deadline:
+                raise LabError(f"{PROGRAM} did not answer within {_PATIENCE:g} s", hint=self._hint)
+            await asyncio.sleep(_POLL)
+        return lines
+
+
+def _file(folder: Path | None, name: str) -> IO[bytes]:
+    # Without a folder nothing may be left, however the command ends: a file without a name goes with it.
+    return (folder / name).open("w+b") if folder else tempfile.TemporaryFile()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    """All of a file to which the emulator writes through the same open file, so its place must not be moved."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+async def carry(
+    middle: Node, wires: Sequence[LinkSpec], profile: Profile, seed: int, raw: Path | None
+) -> list[Emulator]:
+    """Have every emulated link carried; none is, where the kernel carries them."""
+    emulators: list[Emulator] = []
+    try:
+        for number, wire in enumerate(wires):
+            if wire.emulated:
+                emulators.append(await Emulator.start(middle, wire, number, profile, seed=seed, raw=raw))
+    except BaseException:
+        for emulator in emulators:
+            emulator.close()
+        raise
+    return emulators

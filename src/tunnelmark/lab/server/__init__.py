@@ -1,0 +1,1 @@
+"""What runs in the lab's server and in the agents of its nodes, processes that the command starts."""

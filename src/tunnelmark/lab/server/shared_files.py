@@ -1,0 +1,72 @@
+"""Finds what must be seen on every node although it stands below a folder of which each node has its own.
+
+A node's `/tmp` and `/run` are empty (see `isolate`). A checkout, a virtual environment, installed peers, a cache, or a folder
+that TUNNELMARK_PATH or PATH names may stand there on the machine, and their programs run on nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import tunnelmark
+from tunnelmark.host import paths, programs
+
+_LISTS = ("TUNNELMARK_PATH", programs.NAMED_VARIABLE)  # environment variables that hold folders, separated by colons
+_PROGRAM = "TUNNELMARK_WIRE"  # see `wire.VARIABLE`, which this module cannot import
+_LONGEST_CHAIN = 40  # links that the kernel follows in one path (path_resolution(7))
+
+
+def needed() -> tuple[str, ...]:
+    """Absolute paths of all that nodes may run or read of this installation and its user, wherever they are."""
+    environ = os.environ
+    listed = [folder for name in _LISTS for folder in environ.get(name, "").split(os.pathsep)]
+    searched = [*programs.search_path().split(os.pathsep), *environ.get(programs.NAMED_VARIABLE, "").split(os.pathsep)]
+    caller = programs.caller_peers()
+    peers = [programs.peers_home(), *([caller] if caller else [])]
+    wanted = [
+        *_chain(sys.executable),
+        *(sys.prefix, sys.base_prefix, *(place for place in sys.path if place != os.getcwd())),
+        *Path(tunnelmark.__file__).parents[:2],
+        *(paths.data(), paths.cache(), *peers),
+        *(*listed, *searched, *_behind_links(searched), environ.get(_PROGRAM, "")),
+    ]
+    return tuple(dict.fromkeys(os.path.abspath(os.path.expanduser(path)) for path in map(str, wanted) if path))
+
+
+def below(wanted: Iterable[str], hidden: Sequence[str]) -> tuple[str, ...]:
+    """Those of the paths that are there and stand below a hidden folder, under their own names and their real ones.
+
+    What stands below another of them is left out; a hidden folder itself is never among them.
+    """
+    named = {name for path in wanted for name in (path, os.path.realpath(path)) if _under(name, hidden)}
+    kept: list[str] = []
+    for name in sorted(named):  # a folder comes before what is in it
+        if os.path.exists(name) and not _under(name, kept):
+            kept.append(name)
+    return tuple(kept)
+
+
+def _under(path: str, tops: Iterable[str]) -> bool:
+    return any(path.startswith(top + "/") for top in tops)
+
+
+def _chain(path: str) -> Iterator[str]:
+    """A program, and each file that it leads to by links: a virtual environment's Python leads to another one's."""
+    for _ in range(_LONGEST_CHAIN):
+        yield path
+        if not os.path.islink(path):
+            return
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+
+
+def _behind_links(searched: Iterable[str]) -> Iterator[str]:
+    """What the programs in some folders are links to: `--bin` makes such, and so do people."""
+    for folder in dict.fromkeys(searched):
+        try:
+            links = [entry.path for entry in os.scandir(folder or ".") if entry.is_symlink()] if folder else []
+        except OSError:
+            continue
+        yield from map(os.path.realpath, links)

@@ -1,0 +1,336 @@
+"""The links of a lab: ports of the middle node joined by copying, a shaper a direction, an address a node.
+
+Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire
+packets. With `card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to
+a card with TSO and USO; the token bucket or the port splits them, and as the port has no TSO, the veth
+merges what arrives (GRO, `veth_skb_is_eligible_for_gro`). Both are the links' work, as they are a card's.
+Without it the end hosts' kernels split before a packet leaves, and nothing is merged.
+
+A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is
+dropped. A bridge would hand the original on, which still belongs to the socket that sent it: the
+sender would feel the middle node's queue as if it were its own (TCP small queues, socket send
+buffers) and would wait where on a real path packets are lost.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from pyroute2 import Ethtool, IPRoute
+
+from tunnelmark.linux import syscalls
+
+OFFLOADS: Mapping[str, bool] = {
+    "tx-tcp-segmentation": False,
+    "tx-tcp-ecn-segmentation": False,
+    "tx-tcp-mangleid-segmentation": False,
+    "tx-tcp6-segmentation": False,
+    "tx-tcp-accecn-segmentation": False,
+    "tx-udp-segmentation": False,
+    "rx-gro": True,
+}
+"""Offload features of the end hosts' interfaces by the kernel's names (netdev_features_strings)."""
+
+CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
+"""What lets a node leave checksums to its interface. XDP hands frames on as they are, so they must be whole by then."""
+
+
+_USO = (6, 2)
+"""The kernel from which on a super-packet of UDP can be handed to the emulator: before, recvmsg(2) refuses it with EINVAL,
+for the header of a packet socket has no word for it (`virtio_net_hdr_from_skb`)."""
+
+
+_NEVER = "1tbit"
+"""A peak rate that holds nothing up (12 ns a packet). With one, a token bucket splits what is longer than its `minburst`
+before it queues it (`tbf_segment`), so that rate, queue and drops are those of wire packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shaper:
+    """A token bucket in front of a node: rate in bit/s, and a tail-drop queue in bytes."""
+
+    rate: int
+    queue: int
+    mtu: int = 1500
+    overhead: int = 0  # bytes that each frame takes on the wire beside those in memory
+    splits: bool = False  # super-packets become wire packets before the queue
+
+    @property
+    def burst(self) -> int:
+        """The bucket in bytes: 250 us of the rate, at least two full packets.
+
+        A wake-up late by less than that costs no rate; a longer bucket would let bursts through.
+        """
+        return max(2 * (self.mtu + 100), self.rate // 8 // 4000)
+
+    @property
+    def words(self) -> str:
+        """As tc takes it."""
+        more = f" overhead {self.overhead}" if self.overhead else ""
+        if self.splits:
+            more += f" peakrate {_NEVER} minburst {self.mtu + 100}"
+        return f"tbf rate {self.rate}bit burst {self.burst} limit {self.queue}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpec:
+    """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
+
+    `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
+    `ipv6`: each node has an IPv6 address beside the other. `super_packets`: the nodes hand over what they have, else wire packets. `card`: wire packets they are on the link all the same,
+    and the nodes merge what arrives. `netem` are tc's words, for the
+    node's port on the middle node or, with `netem_on_sender`, for the node's own interface.
+    """
+
+    name: str
+    addresses: Mapping[str, str]  # node -> address/prefix length, the link's first node first
+    shapers: Mapping[str, Shaper] = field(default_factory=dict)
+    netem: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    netem_on_sender: bool = False
+    emulated: bool = False
+    super_packets: bool = False
+    card: bool = False
+    ipv6: bool = False
+    mtu: int = 1500  # bytes of IP packet
+
+    def plain(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> LinkSpec:
+        """What `plain` has written."""
+        shapers = {node: Shaper(**shaper) for node, shaper in plain["shapers"].items()}
+        return cls(**{**plain, "shapers": shapers})
+
+    def netem_here(self, node: str) -> bool:
+        """Whether netem stands on the middle node's port to a node."""
+        return node in self.netem and not self.netem_on_sender
+
+    def ports(self, number: int) -> dict[str, str]:
+        """The middle node's port of each node on the link of that number."""
+        return {name: f"{name[:12]}.{number}" for name in self.addresses}
+
+    def doors(self, number: int) -> dict[str, str]:
+        """Where the emulator takes and gives the packets of each node: its port, or what stands before its shaper."""
+        if not self.shapers:
+            return self.ports(number)
+        return {name: f"{name[:9]}.{number}e" for name in self.addresses}
+
+    def macs(self, number: int) -> dict[str, str]:
+        """The Ethernet address of each node on the link of that number."""
+        return {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(self.addresses, start=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """A node: its name, the PID of its agent, and the cores that do its work of receiving (none: the sender's)."""
+
+    name: str
+    pid: int
+    cores: tuple[int, ...]
+
+
+def build(middle: LinkEnd, hosts: Sequence[LinkEnd], wires: Sequence[LinkSpec]) -> None:
+    """Join end hosts by wires that run through the middle node."""
+    joined: dict[str, list[_Joint]] = {host.name: [] for host in hosts}
+    pids = {host.name: host.pid for host in hosts}
+    with _inside(middle.pid) as route:
+        for number, wire in enumerate(wires):
+            ports, macs = wire.ports(number), wire.macs(number)
+            for name in wire.addresses:
+                interface = f"eth{len(joined[name])}"
+                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": wire.mtu}
+                route.link("add", ifname=ports[name], kind="veth", mtu=wire.mtu, peer=peer)
+                _receive_on(ports[name], middle)
+                if wire.card:
+                    _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
+                joined[name].append(_Joint(interface, wire, number))
+            _tc([line for name in ports for line in _queues(name, ports[name], wire)])
+            for name in ports:
+                route.link("set", index=_index(route, ports[name]), state="up")
+            if not wire.emulated:
+                _tc([line for name in ports for line in _copying(name, ports, macs)])
+            elif wire.shapers:
+                _shape_behind(route, wire, number)
+    for host in hosts:
+        with _inside(host.pid) as route:
+            route.link("set", index=_index(route, "lo"), state="up")
+            for joint in joined[host.name]:
+                _connect(route, host, joint)
+
+
+def _shape_behind(route: IPRoute, wire: LinkSpec, number: int) -> None:
+    """Have what the emulator gives out pass the shapers of the ports: it sends past queue disciplines.
+
+    A veth pair stands between each port and the emulator, and packets are copied from one to the other.
+    """
+    for name, port in wire.ports(number).items():
+        door, inner = wire.doors(number)[name], f"{name[:9]}.{number}m"
+        route.link("add", ifname=door, kind="veth", mtu=wire.mtu, peer={"ifname": inner, "mtu": wire.mtu})
+        for interface in (door, inner):
+            route.link("set", index=_index(route, interface), state="up")
+        _tc(
+            [
+                line
+                for here, there in ((port, inner), (inner, port))
+                for line in _copying(here, {here: here, there: there}, {})
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """An end host's interface on a link."""
+
+    interface: str
+    wire: LinkSpec
+    number: int
+
+
+def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
+    """Give an end host's interface its settings and its address, inside the host's network."""
+    wire = joint.wire
+    _set_offloads(joint.interface, offloads(wire, platform.release()))
+    _receive_on(joint.interface, host)
+    index = _index(route, joint.interface)
+    ip, _, prefix = wire.addresses[host.name].partition("/")
+    route.addr("add", index=index, address=ip, prefixlen=int(prefix))
+    route.link("set", index=index, state="up")
+    if wire.ipv6:
+        route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64)
+    if wire.netem_on_sender and host.name in wire.netem:
+        _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *wire.netem[host.name]])])
+    if wire.emulated or wire.netem:
+        # A lost ARP request costs a second, which no path of routers has: the link stands for the whole path.
+        for name, mac in wire.macs(joint.number).items():
+            if name != host.name:
+                address = IPv4Address(wire.addresses[name].partition("/")[0])
+                for known in (address, six(address)) if wire.ipv6 else (address,):
+                    route.neigh("add", dst=str(known), lladdr=mac, ifindex=index, state="permanent")
+
+
+def six(address: IPv4Address) -> IPv6Address:
+    """The IPv6 underlay address beside an IPv4 one: 10.50.L.H has fd50:0:0:L::H (a unique local address, RFC 4193)."""
+    return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")
+
+
+def _queues(name: str, port: str, wire: LinkSpec) -> list[str]:
+    """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node, or the shaper alone.
+
+    pyroute2 knows no overhead of a token bucket.
+    """
+    shaper, place, lines = wire.shapers.get(name), "root handle 1:", []
+    if wire.netem_here(name):
+        lines.append(" ".join(["qdisc add dev", port, "root handle 1: netem", *wire.netem[name]]))
+        place = "parent 1:1 handle 10:"
+    if shaper is not None:
+        lines.append(f"qdisc add dev {port} {place} {shaper.words}")
+    return lines
+
+
+def _tc(lines: Sequence[str]) -> None:
+    """Carry tc commands out; OSError with what tc said if it refuses one."""
+    if not lines:
+        return
+    done = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines).encode(), check=False, capture_output=True)
+    if done.returncode != 0:
+        raise OSError(f"tc refused: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> list[str]:
+    """The tc commands that copy what enters the port of `source` to the port of its destination.
+
+    pyroute2 cannot match in front of the network header, where the Ethernet destination is.
+    """
+    others = [name for name in ports if name != source]
+    add = f"filter add dev {ports[source]} parent ffff: protocol all u32"
+
+    def to(names: Sequence[str]) -> str:
+        return " ".join(f"action mirred egress mirror dev {ports[name]}" for name in names)
+
+    if len(others) == 1:
+        rules = [f"{add} match u32 0 0 {to(others)}"]
+    else:
+        rules = [f"{add} match u8 0x01 0x01 at -14 {to(others)}"]  # broadcast and multicast
+        for name in others:
+            mac = macs[name].replace(":", "")
+            rules.append(
+                f"{add} match u16 0x{mac[:4]} 0xffff at -14 match u32 0x{mac[4:]} 0xffffffff at -12 {to([name])}"
+            )
+    return [f"qdisc add dev {ports[source]} ingress", *rules]
+
+
+def counters(middle: int) -> dict[str, dict[str, int]]:
+    """What each port of the middle node sent towards its node: bytes, packets, and drops by its queue."""
+    found: dict[str, dict[str, int]] = {}
+    with _inside(middle) as route:
+        drops = {q["index"]: _queue_drops(q) for q in route.get_qdiscs() if q.get_attr("TCA_KIND") == "tbf"}
+        for link in route.get_links():
+            port, stats = link.get("ifname"), link.get("stats64")
+            if stats is not None and "." in port:
+                found[port] = {
+                    "bytes": stats["tx_bytes"],
+                    "packets": stats["tx_packets"],
+                    "dropped": drops.get(link["index"], 0),
+                }
+    return found
+
+
+def _queue_drops(qdisc: Any) -> int:
+    stats = qdisc.get("stats2")
+    queue = stats.get("queue") if stats is not None else None
+    return int(queue["drops"]) if queue is not None else 0
+
+
+def _receive_on(interface: str, host: LinkEnd) -> None:
+    """Have the node's own cores do the work of receiving (RPS); else the sender's core would."""
+    if host.cores:
+        mask = sum(1 << core for core in host.cores)
+        words = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(mask.bit_length(), 1), 32)]
+        # Through /proc: the agent has mounted its own /sys, which shows its own interfaces.
+        queues = f"/sys/class/net/{interface}/queues/rx-0"
+        place = f"/proc/{host.pid}/root{queues}/rps_cpus"
+        with open(place, "w") as file:
+            file.write(",".join(reversed(words)))
+
+
+def offloads(wire: LinkSpec, release: str) -> dict[str, bool]:
+    """The offload features of the end hosts' interfaces on a link, under a kernel of this release."""
+    wanted = {name: on or wire.super_packets for name, on in OFFLOADS.items()}
+    if wire.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
+        wanted["tx-udp-segmentation"] = False
+    return wanted | dict.fromkeys(CHECKSUMS, wire.super_packets or not wire.emulated)
+
+
+def _set_offloads(interface: str, wanted: Mapping[str, bool]) -> None:
+    with Ethtool() as ethtool:
+        features = ethtool.get_features(interface)
+        for name, on in wanted.items():
+            if name in features.features:
+                features.features[name].enable = on
+        ethtool.set_features(interface, features)
+
+
+def _index(route: IPRoute, name: str) -> int:
+    found: list[int] = route.link_lookup(ifname=name)
+    return found[0]
+
+
+@contextmanager
+def _inside(pid: int) -> Iterator[IPRoute]:
+    """A netlink socket inside the network namespace of another process; we are back outside afterwards."""
+    with open("/proc/self/ns/net") as back:
+        syscalls.enter(pid, "net")
+        try:
+            with IPRoute() as route:
+                yield route
+        finally:
+            syscalls.reenter(back.fileno())

@@ -1,0 +1,40 @@
+"""What a lab's own settings are, read back from inside one of its nodes, for the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab.backends import describe
+from tunnelmark.lab.client import HOST_SYSCTLS, Lab
+
+READ_BACK = (
+    *HOST_SYSCTLS,
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_mtu_probing",
+)
+"""Settings of a node that decide what its TCP does, and those that the lab sets."""
+
+
+async def facts(lab: Lab) -> dict[str, Any]:
+    """Settings as they are on the lab's first node: sysctls, offloads of its interface, how the link is made."""
+    node = next(iter(lab.nodes.values()))
+    sysctls = {}
+    for name in READ_BACK:
+        try:
+            sysctls[name] = " ".join((await node.read("/proc/sys/" + name.replace(".", "/"))).split())
+        except LabError:
+            continue  # not in this kernel
+    shown = await node.run(["ethtool", "-k", "eth0"])
+    offloads = dict(line.strip().split(": ", 1) for line in shown.stdout.splitlines() if ": " in line)
+    return {
+        "backend": "netns",
+        "sysctls": sysctls,
+        "offloads": {name: value for name, value in offloads.items() if "[fixed]" not in value},
+        "cores": {node: list(cores) for node, cores in lab.cores.items()},
+        "shaper": {lab.profile.name: describe(lab.profile)},
+    }

@@ -1,0 +1,48 @@
+"""Looks at what this machine has for a virtual machine: QEMU, busybox, whether KVM works, kernels in the cache."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from dataclasses import dataclass
+from typing import Literal
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.host.programs import version
+from tunnelmark.lab.vm import guest, kernel, qemu
+from tunnelmark.lab.vm import kvm as accelerate
+
+
+@dataclass(frozen=True, slots=True)
+class VmSupport:
+    """What there is: `qemu` is its version, empty if it is not there; `lacks` what to do to boot a guest at all.
+
+    `kvm`: works; broken (the device is there, and no guest gets anywhere); none. `kernels` are releases in the cache.
+    """
+
+    qemu: str
+    lacks: str
+    kvm: Literal["works", "broken", "none"]
+    kernels: tuple[str, ...]
+
+
+def look() -> VmSupport:
+    """Look at this machine; a trial of KVM takes up to two seconds."""
+    try:
+        found, lacks = version((qemu.PROGRAM, "--version"), r"version (\S+)", accelerate.PACKAGES), ""
+    except MissingPart as missing:
+        found, lacks = "", missing.hint
+    try:
+        guest.busybox()
+    except MissingPart as missing:
+        lacks = f"{lacks} {' '.join(guest.BUSYBOX)}" if lacks.startswith("apt-get install") else missing.hint
+    if platform.machine() != "x86_64":
+        lacks = f"the virtual machine is made for x86_64, and this is {platform.machine()}"
+    return VmSupport(found, lacks, _kvm(bool(found)), kernel.cached())
+
+
+def _kvm(qemu_there: bool) -> Literal["works", "broken", "none"]:
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "none"
+    return "works" if qemu_there and asyncio.run(accelerate.works("kvm")) else "broken"

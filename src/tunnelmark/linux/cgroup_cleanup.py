@@ -1,0 +1,75 @@
+"""Removes what the kernel does not collect: empty control groups and scratch files or folders of a dead command.
+
+Started as `python -I janitor.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that
+the command and its keeper hold open: its end of file is the death of both, however it came. Until then the kernel's threads
+have the nice value NICE (`kernel_threads`), and after that the kernel's own again; 0 leaves them alone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import time
+
+if __name__ == "__main__":  # as a file, and with nothing installed: the package is where this file is
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from tunnelmark.linux import kernel_threads
+
+_PATIENCE = 5.0  # seconds for killed processes to leave their groups
+_PAUSE = 0.01
+_NEW_BORN = 0.5  # seconds for which a new thread of the kernel may go without its nice value
+_FIRST = {"cpu.idle": "0", "cpu.weight": "10000", "cpu.shares": "262144"}  # in this order: an idle group has no weight
+
+
+def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
+    """Wait for the end of file, then remove the control groups, deepest first, and the files."""
+    raised = kernel_threads.Raised(nice)
+    raised.raise_all()
+    while not select.select([life], [], [], _NEW_BORN if nice else None)[0] or os.read(life, 1):
+        raised.raise_all()
+    for group in groups:
+        hurry(group)
+    raised.restore()
+    deadline = time.monotonic() + _PATIENCE
+    while (groups := [group for group in groups if not remove(group)]) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    for file in files:
+        if os.path.isdir(file):
+            shutil.rmtree(file, ignore_errors=True)
+        elif os.path.exists(file):
+            os.unlink(file)
+
+
+def hurry(group: str) -> None:
+    """Let what has been killed in a group end now: in one of idle class its death, too, waits for all other work.
+
+    On cores that others kept busy it took up to seconds, and the keeper's end waits for it.
+    """
+    for name, value in _FIRST.items():
+        file = os.path.join(group, name)
+        if os.path.exists(file):
+            try:
+                with open(file, "w") as setting:
+                    setting.write(value)
+            except OSError:  # it has just gone
+                return
+
+
+def remove(group: str) -> bool:
+    """Remove a group with all groups below; whether it is gone."""
+    for folder, _, _ in os.walk(group, topdown=False):
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+    return not os.path.exists(group)
+
+
+if __name__ == "__main__":
+    split = sys.argv.index("--")
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:split], sys.argv[split + 1 :])

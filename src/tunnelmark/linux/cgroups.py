@@ -1,0 +1,187 @@
+"""Control groups of a lab: CPU accounting a node, a share of the CPU above other work, a place for BPF.
+
+Two hierarchies may matter: the v2 one always accounts CPU (`cpu.stat`) and carries the BPF program;
+the CPU controller is there too, or, on hybrid machines, in a v1 hierarchy of its own. A group with a
+CPU controller is also what sets the lab above other sessions: autogroup scheduling makes `nice`
+meaningless between sessions, but does not apply inside a CPU group (sched(7)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.linux import cgroup_cleanup
+
+V2_WEIGHT = "10000"  # largest cpu.weight
+V1_SHARES = "262144"  # largest cpu.shares
+_BUDGET = "cpu.rt_runtime_us"
+_REALTIME = (940_000, 850_000, 400_000, 200_000)
+"""Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
+
+VARIABLE = "TUNNELMARK_CGROUP"
+"""Environment variable that names a control group below which labs get theirs: what limits it limits the lab as a whole."""
+
+_SHARED = "realtime"
+"""The group of all processes that may have real-time priority, where a kernel gives budgets of it.
+
+A budget for each lab would not do: groups divide what the group above has, so the first of two labs that
+stand at once, one of which only settles, would have all of it, and the one that is measured nothing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where labs get their groups: `unified` in the v2 hierarchy, `cpu` in the one with the CPU controller.
+
+    Each is where that is mounted, or a group below; `cpu_mount` is where the latter is mounted.
+    """
+
+    unified: Path | None
+    cpu: Path | None
+    cpu_mount: Path | None = None
+
+    @property
+    def priority(self) -> str:
+        """How the lab is set above other work, in words for the record."""
+        if self.cpu is None:
+            return "autogroup nice -15"
+        return f"cpu.weight {V2_WEIGHT}" if self.cpu == self.unified else f"cpu.shares {V1_SHARES} (cgroup v1)"
+
+
+def find() -> Hierarchies:
+    """Find the hierarchies that can be written to: where they are mounted, or the group there that VARIABLE names."""
+    mounts = mounted()
+    name = os.environ.get(VARIABLE, "").strip("/")
+    unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
+    return Hierarchies(unified, cpu, mounts[1])
+
+
+def mounted() -> tuple[Path | None, Path | None]:
+    """The mount points of the v2 hierarchy and of the one with the CPU controller."""
+    unified = cpu = None
+    with open("/proc/self/mounts") as mounts:
+        for line in mounts:
+            _, folder, kind, options = line.split()[:4]
+            if not os.access(folder, os.W_OK) or "ro" in options.split(","):
+                continue
+            if kind == "cgroup2" and unified is None:
+                unified = Path(folder)
+            elif kind == "cgroup" and cpu is None and "cpu" in options.split(","):
+                cpu = Path(folder)
+    if cpu is None and unified and "cpu" in (unified / "cgroup.controllers").read_text().split():
+        cpu = unified
+    return unified, cpu
+
+
+def sweep() -> bool:
+    """Remove control groups of commands that died together with their janitor; whether there were any."""
+    found, any_left = find(), False
+    for mount in {found.unified, found.cpu} - {None}:
+        for folder in mount.glob("tunnelmark-*-*") if mount else ():
+            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
+                cgroup_cleanup.remove(str(folder))
+                any_left = True
+    return any_left
+
+
+class ControlGroup:
+    """The groups of one command: a top folder and one leaf for each node of each lab.
+
+    Leaves are removed with their lab; the janitor removes what a killed command left.
+    """
+
+    def __init__(self, hierarchies: Hierarchies, name: str) -> None:
+        self._hierarchies = hierarchies
+        mounts = {hierarchies.unified, hierarchies.cpu} - {None}
+        self.folders = tuple(sorted(mount / name for mount in mounts if mount))
+        self._sharing: set[str] = set()
+
+    def create(self) -> None:
+        """Make the top folders and give them the largest share of the CPU."""
+        for folder in self.folders:
+            folder.mkdir()
+            if folder.parent != self._hierarchies.cpu:
+                continue
+            if folder.parent == self._hierarchies.unified:
+                for level in (folder.parent, folder):
+                    if "cpu" not in (level / "cgroup.subtree_control").read_text().split():
+                        (level / "cgroup.subtree_control").write_text("+cpu")
+                (folder / "cpu.weight").write_text(V2_WEIGHT)
+            else:
+                (folder / "cpu.shares").write_text(V1_SHARES)
+
+    @property
+    def top(self) -> Path | None:
+        """The top folder in the v2 hierarchy: the place for BPF programs."""
+        return self._hierarchies.unified / self.folders[0].name if self._hierarchies.unified else None
+
+    def leaf(self, name: str, *, realtime: bool = False) -> None:
+        """Make a leaf in every hierarchy; `realtime` lets its processes have real-time priority, where that can be."""
+        if realtime:
+            self._sharing.add(name)
+        for folder in self.folders:
+            (folder / name).mkdir()
+            shared = self._place(folder, name)
+            if not shared.exists():  # the first; a command that needs no budget leaves it to others
+                self._allow_realtime(folder)
+                shared.mkdir()
+                self._allow_realtime(shared)
+
+    def _place(self, folder: Path, name: str) -> Path:
+        """Where the processes of a leaf go in the hierarchy of a top folder."""
+        shared = name in self._sharing and (folder / _BUDGET).exists()
+        return folder / (_SHARED if shared else name)
+
+    @staticmethod
+    def _allow_realtime(folder: Path) -> None:
+        """Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group)."""
+        budget = folder / _BUDGET
+        if budget.exists():
+            for microseconds in _REALTIME:
+                with contextlib.suppress(OSError):  # the group above has not so much left
+                    budget.write_text(str(microseconds))
+                    return
+
+    def join(self, name: str) -> None:
+        """Move the calling process into a leaf."""
+        for folder in self.folders:
+            (self._place(folder, name) / "cgroup.procs").write_text("0")
+
+    def remove_leaf(self, name: str) -> None:
+        """Remove an empty leaf; a leaf whose processes are still ending is left for the janitor."""
+        for folder in self.folders:
+            try:
+                (folder / name).rmdir()
+            except OSError:
+                continue
+
+
+def cpu_seconds(leaf: Path) -> float:
+    """CPU seconds that a v2 group has used, user and kernel, from its `cpu.stat`."""
+    for line in (leaf / "cpu.stat").read_text().splitlines():
+        key, _, value = line.partition(" ")
+        if key == "usage_usec":
+            return int(value) / 1e6
+    raise OSError(f"{leaf}/cpu.stat has no usage_usec")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """CPU seconds by a v2 group: in user space and in the kernel."""
+
+    user: float
+    system: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.user + self.system
+
+
+def used(leaf: Path) -> Used:
+    """The CPU seconds that a v2 group has used up to now; OSError if there is no such group."""
+    found = dict(line.split() for line in (leaf / "cpu.stat").read_text().splitlines())
+    return Used(int(found["user_usec"]) / 1e6, int(found["system_usec"]) / 1e6)

@@ -1,0 +1,229 @@
+"""The installer: carries recipes out, several at once where the machine allows, so that a lab beside them hardly feels it.
+
+Each recipe is built in a folder of its own below the cache, under a lock that its processes inherit, and then put in
+place in one step. What is in place already is kept; what was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from tunnelmark.errors import SetupFailed, TunnelmarkError
+from tunnelmark.host import load, paths
+from tunnelmark.host.programs import peers_home
+from tunnelmark.packages import debian, installed, toolchains
+from tunnelmark.packages.build_steps import BuildStep, check, prepare, steps
+from tunnelmark.packages.recipe import Recipe
+
+_PATIENCE = 5.0  # seconds that a build may take to end when it is told to
+_LOOK_AGAIN = 0.2  # seconds between two looks at whether another process has let go of a recipe
+
+# A session has a share of the CPU of its own (sched(7), autogroup), so `nice` alone would not step back behind others.
+# Nice 5 leaves a build a quarter of a core that another program keeps busy; nice 19, its last hundredth, never ends there.
+# setpriv: a build whose command was killed ends too.
+_LOW = (
+    "{ echo 5 >/proc/self/autogroup; } 2>/dev/null\n"
+    'command -v ionice >/dev/null && set -- ionice -c 2 -n 7 "$@"\n'
+    'command -v setpriv >/dev/null && set -- setpriv --pdeathsig TERM "$@"\n'
+    'exec nice -n 5 "$@"'
+)
+
+Result = Literal["ready", "kept", "failed", "impossible", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOutcome:
+    """How it went with one recipe: installed (ready), there before (kept), failed, impossible here, or in no registry."""
+
+    name: str
+    result: Result
+    seconds: float = 0.0
+    message: str = ""
+    hint: str = ""
+    log: Path | None = None
+
+
+class InstallListener(Protocol):
+    """Who wants to know how the installation goes."""
+
+    def begin(self, recipe: Recipe) -> None:
+        """A recipe's build begins."""
+
+    def end(self, outcome: InstallOutcome) -> None:
+        """A recipe has been dealt with."""
+
+
+def cache() -> Path:
+    """Where recipes are built (XDG base directories): a folder, a lock and a log each."""
+    return paths.cache("peers")
+
+
+async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int) -> list[InstallOutcome]:
+    """Install recipes, the longest first, up to `jobs` at once as far as memory goes; one that fails stops no other."""
+    outcomes: list[InstallOutcome] = []
+
+    def ended(outcome: InstallOutcome) -> None:
+        outcomes.append(outcome)
+        watcher.end(outcome)
+
+    waiting: list[Recipe] = []
+    for recipe in sorted(chosen, key=lambda recipe: -recipe.peer.takes):
+        why, hint = toolchains.obstacle(recipe)
+        if not installed.changed(recipe, peers_home() / recipe.name):
+            ended(InstallOutcome(recipe.name, "kept"))
+        elif why:
+            ended(InstallOutcome(recipe.name, "missing" if recipe.file.makers else "impossible", 0.0, why, hint))
+        else:
+            waiting.append(recipe)
+    room = load.memory()[1]
+    apt = asyncio.Lock()  # dpkg's own lock lets one in; the others would look busy and are not
+    running: dict[asyncio.Task[InstallOutcome], Recipe] = {}
+    try:
+        while waiting or running:
+            while (following := _fitting(waiting, list(running.values()), jobs, room)) is not None:
+                waiting.remove(following)
+                running[asyncio.create_task(_one(following, watcher, apt))] = following
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                del running[task]
+                ended(task.result())
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    return outcomes
+
+
+def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, room: int) -> Recipe | None:
+    """The first recipe that may begin beside those that run; one may always run."""
+    taken = sum(recipe.peer.memory for recipe in running)
+    if len(running) >= jobs:
+        return None
+    return next((recipe for recipe in waiting if not running or taken + recipe.peer.memory <= room), None)
+
+
+async def _one(recipe: Recipe, watcher: InstallListener, apt: asyncio.Lock) -> InstallOutcome:
+    """Install one recipe."""
+    base = cache()
+    log = base / "logs" / f"{recipe.name}.log"
+    begun = time.monotonic()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with (base / f"{recipe.name}.lock").open("a") as lock:
+            while not _locked(lock):
+                await asyncio.sleep(_LOOK_AGAIN)
+            if not installed.changed(recipe, peers_home() / recipe.name):  # whoever held the lock did it
+                return InstallOutcome(recipe.name, "kept", time.monotonic() - begun)
+            if recipe.packages:
+                async with apt:
+                    begun = time.monotonic()
+                    watcher.begin(recipe)
+                    await _debian(recipe, log, lock)
+            else:
+                begun = time.monotonic()
+                watcher.begin(recipe)
+                await _build(recipe, base / recipe.name, log, lock, apt)
+            return InstallOutcome(recipe.name, "ready", time.monotonic() - begun)
+    except TunnelmarkError as error:
+        return InstallOutcome(recipe.name, "failed", time.monotonic() - begun, error.message, error.hint, log)
+    except OSError as error:
+        return InstallOutcome(
+            recipe.name,
+            "failed",
+            time.monotonic() - begun,
+            str(error),
+            "look at the log, at free space and at permissions",
+            log,
+        )
+
+
+async def _build(recipe: Recipe, stage: Path, log: Path, lock: IO[str], apt: asyncio.Lock) -> None:
+    begun = time.monotonic()
+    prepare(recipe, stage)
+    with log.open("wb") as output:
+        async with apt:
+            if lacking := toolchains.lacking(recipe):
+                await _run(BuildStep(debian.command(lacking), Path("/")), output, log, lock, low=False)
+        for step in steps(recipe, stage):
+            await _run(step, output, log, lock)
+    check(recipe, stage, Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")))
+    seconds = time.monotonic() - begun
+    tool = toolchains.toolchain(recipe)
+    installed.write(recipe, stage / "prefix", version=recipe.peer.version, seconds=seconds, toolchain=tool)
+    installed.place(stage / "prefix", peers_home() / recipe.name)
+    shutil.rmtree(stage)
+
+
+async def _debian(recipe: Recipe, log: Path, lock: IO[str]) -> None:
+    begun = time.monotonic()
+    if set(debian.versions(recipe.packages)) < set(recipe.packages):
+        with log.open("wb") as output:
+            await _run(BuildStep(debian.command(recipe.packages), Path("/")), output, log, lock, low=False)
+    if missing := [name for name, path in installed.paths(recipe, Path()).items() if not path.is_file()]:
+        raise SetupFailed(f"the packages brought no {', '.join(missing)}", hint="correct the recipe for this system")
+    version = debian.versions(recipe.packages).get(recipe.packages[0], "unknown")
+    seconds = time.monotonic() - begun
+    installed.write(recipe, peers_home() / recipe.name, version=version, seconds=seconds, toolchain="")
+
+
+async def _run(step: BuildStep, output: IO[bytes], log: Path, lock: IO[str], *, low: bool = True) -> None:
+    """Run a step in a session of its own, at low priority; SetupFailed shows the end of what it said."""
+    output.write(f"$ {' '.join(step.argv)[:500]}\n".encode())
+    output.flush()
+    process = await asyncio.create_subprocess_exec(
+        *(("sh", "-c", _LOW, "sh", *step.argv) if low else step.argv),
+        cwd=step.cwd,
+        env=os.environ | {"PATH": toolchains.build_path()} | dict(step.env),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=[lock.fileno()],
+        start_new_session=low,
+        process_group=None if low else 0,  # sudo asks once a session; the keyboard's Ctrl-C is not for apt
+    )
+    try:
+        code = await process.wait()
+    except asyncio.CancelledError:
+        if low:
+            await _end(process)
+        else:
+            await process.wait()  # dpkg must not be torn off
+        raise
+    if code != 0:
+        raise SetupFailed(f"{Path(step.argv[0]).name} ended with code {code}:\n{_tail(log)}", hint=f"all of it: {log}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a build with all its processes, and wait for it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            return
+        try:
+            await asyncio.wait_for(process.wait(), _PATIENCE)
+            return
+        except TimeoutError:
+            continue
+
+
+def _locked(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _tail(log: Path, lines: int = 12) -> str:
+    said = log.read_text(errors="replace").strip().splitlines()
+    return "\n".join(f"    {line[:300]}" for line in said[-lines:])

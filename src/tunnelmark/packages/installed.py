@@ -1,0 +1,99 @@
+"""What is installed of a recipe: the record beside its programs, whether it still holds, and how both are put in place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.host import programs
+from tunnelmark.linux import syscalls
+from tunnelmark.packages.recipe import Recipe
+
+FILE = "peer.json"
+"""The record's name in a recipe's folder below `peers_home()`."""
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The record in a recipe's folder; None if there is none that can be read."""
+    try:
+        found = json.loads((folder / FILE).read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def changed(recipe: Recipe, folder: Path) -> str:
+    """What differs between a recipe's folder and its record or recipe; empty: nothing."""
+    record = read(folder)
+    if record is None:
+        return "it has no record"
+    if record.get("recipe") != recipe.digest():
+        return "its recipe has changed since"
+    for program, path in paths(recipe, folder).items():
+        try:
+            if _hash(path) != record["programs"][program]["sha256"]:
+                return f"{program} is not the one that was installed"
+        except (OSError, KeyError, TypeError):
+            return f"{program} is gone"
+    return ""
+
+
+def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
+    """Where each program of an installed recipe is: in its folder, or where Debian puts it.
+
+    A Python package's compiled parts and our script are programs too: what starts them is a line of shell.
+    """
+    if not recipe.packages:
+        inside = {program: folder / "bin" / program for program in recipe.programs}
+        if recipe.file.pypi:
+            inside |= {script: folder / script for script in recipe.file.pypi.scripts.values()}
+            inside |= {one.name: one for one in sorted(folder.glob("venv/lib/python*/site-packages/**/*.so"))}
+        return inside
+    found = {program: shutil.which(program, path=programs.search_path()) for program in recipe.programs}
+    return {program: Path(path or f"/nowhere/{program}") for program, path in found.items()}
+
+
+def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolchain: str) -> None:
+    """Write the record of what stands in `folder` (Debian: on the system)."""
+    record = {
+        "peer": recipe.name,
+        "version": version,
+        "source": " and ".join(recipe.sources),
+        "recipe": recipe.digest(),
+        "toolchain": toolchain,
+        "seconds": round(seconds, 1),
+        "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "programs": {
+            program: {"sha256": _hash(path), "bytes": path.stat().st_size}
+            for program, path in paths(recipe, folder).items()
+        },
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / f"{FILE}.new"
+    new.write_text(json.dumps(record, indent=2) + "\n")
+    new.replace(folder / FILE)
+
+
+def place(built: Path, target: Path) -> None:
+    """Put a built folder where it is used, in one step; whoever runs the old programs keeps them until they end.
+
+    It is copied beside its target first, because the two may be on different file systems.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.parent / f".{target.name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(built, new, symlinks=True)
+    if target.is_dir():
+        syscalls.exchange(new, target)
+        shutil.rmtree(new)
+    else:
+        new.rename(target)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:  # not programs.sha256, which remembers: the path may hold another program by now
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,202 @@
+"""A recipe: which version of a VPN is installed, from which registry, and what it takes.
+
+Recipes are files of their own, `NAME.toml` in `data/peers/` or in the `peers/` of a folder in TUNNELMARK_PATH, with a
+folder NAME beside where a recipe has more to say: a Go module with its checksums, locked Python requirements, a script.
+One kind of table says where the VPN comes from: `[[go]]`, `[[crate]]`, `[pypi]`, `[debian]`, or `[makers]` when no
+registry carries it. Only `[[go]]` and `[[crate]]` may stand together, for a VPN that needs a program of another.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from tunnelmark.errors import UnknownName
+from tunnelmark.plan.fields import DurationText, Name, SizeText
+from tunnelmark.plan.files import Files, read_text
+from tunnelmark.plan.problems import Problems, parse
+from tunnelmark.plan.study_schema import TomlTable
+from tunnelmark.units import Duration, Size
+
+Source = Literal["go", "crate", "pypi", "debian", "makers"]
+
+FOLDER = "peers"
+
+_Program = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+_Hash = Annotated[str, StringConstraints(strict=True, pattern=r"^[0-9a-f]{64}$")]
+_EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
+
+
+class PeerTable(TomlTable):
+    """`[peer]`: what is installed and what that takes; `seconds` and `memory` are what it took on two cores."""
+
+    title: str = Field(description="one line of text for people", min_length=1)
+    homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
+    version: str = Field(default="", description="the exact version, such as '1.10.3'")
+    programs: list[_Program] = Field(min_length=1, description='a list of program names such as ["nebula"]')
+    takes: DurationText = Field(default=Duration(10), description="how long it takes on two cores, such as '90 s'")
+    memory: SizeText = Field(default=Size(500_000_000), description="what its build needs, such as '1.5 GB'")
+    ci: bool = Field(default=False, description="true where CI installs it")
+
+
+class GoTable(TomlTable):
+    """`[[go]]`: a module of ours in `module` that pins what is built, and the packages behind the programs."""
+
+    module: str = Field(default=".", description="a folder in the recipe's own that has go.mod and go.sum")
+    programs: dict[_Program, str] = Field(min_length=1, description='programs and packages, such as {a = "host/a"}')
+    ldflags: str = Field(default="", description="what the linker is told beside -s -w")
+    cc: bool = Field(default=False, description="true where it cannot do without a C compiler")
+
+
+class CrateTable(TomlTable):
+    """`[[crate]]`: built with the lock file that the crate itself carries; `sha256` is the crate's archive."""
+
+    name: Name = Field(description="the crate's name")
+    version: str = Field(pattern=_EXACT, description="the exact version, such as '2.3.0'")
+    sha256: _Hash = Field(description="the SHA-256 of the crate's archive: 64 hexadecimal digits")
+    rust: str = Field(default="", description="the first Rust that builds it, such as '1.88'")
+    packages: list[Name] = Field(default_factory=list, description="Debian packages that its build needs: libraries")
+
+
+class PypiTable(TomlTable):
+    """`[pypi]`: wheels in a virtual environment, and a program of ours that runs on it."""
+
+    requirements: str = Field(default="requirements.lock", description="a file in the recipe's folder, with hashes")
+    scripts: dict[_Program, str] = Field(min_length=1, description='programs and scripts, such as {a = "a.py"}')
+
+
+class DebianTable(TomlTable):
+    """`[debian]`: packages of the system, in the version that it has."""
+
+    packages: list[Name] = Field(min_length=1, description='a list of Debian packages such as ["tinc"]')
+
+
+class MakersTable(TomlTable):
+    """`[makers]`: no registry carries it; somebody puts its programs on PATH or names them with --bin."""
+
+    where: str = Field(description="where its makers publish it, an address", pattern=r"^https://")
+
+
+class RecipeFile(TomlTable):
+    """A recipe file."""
+
+    peer: PeerTable = Field(description="a table [peer] with title, homepage and programs")
+    go: list[GoTable] = Field(default_factory=list, description="tables [[go]]")
+    crate: list[CrateTable] = Field(default_factory=list, description="tables [[crate]]")
+    pypi: PypiTable | None = Field(default=None, description="a table [pypi]")
+    debian: DebianTable | None = Field(default=None, description="a table [debian]")
+    makers: MakersTable | None = Field(default=None, description="a table [makers]")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A checked recipe; `folder` is the one beside the file, which some recipes have."""
+
+    name: str
+    file: RecipeFile
+    folder: Path
+
+    @property
+    def peer(self) -> PeerTable:
+        return self.file.peer
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where it comes from."""
+        return _sources(self.file)
+
+    @property
+    def built(self) -> bool:
+        """Whether it goes into a folder of its own."""
+        return self.sources[0] in ("go", "crate", "pypi")
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(self.peer.programs)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The Debian packages, if it is made of them."""
+        return tuple(self.file.debian.packages) if self.file.debian else ()
+
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is installed: a title or an estimate that changes rebuilds nothing."""
+        beside = {"title", "homepage", "takes", "memory", "ci"}
+        what = self.file.model_dump(mode="json", exclude={"peer": beside, "crate": {"__all__": {"packages"}}})
+        found = hashlib.sha256(json.dumps([self.name, what], sort_keys=True).encode())
+        for file in self.files():
+            found.update(b"\0" + str(file.relative_to(self.folder)).encode() + b"\0" + file.read_bytes())
+        return found.hexdigest()
+
+    def files(self) -> list[Path]:
+        """The files in its folder, in order."""
+        inside = (file for file in self.folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+        return sorted(inside) if self.folder.is_dir() else []
+
+
+@functools.cache
+def _all(files: Files) -> Mapping[str, Recipe]:
+    found: dict[str, Recipe] = {}
+    for folder in files.folders:
+        for path in sorted(folder.glob(f"{FOLDER}/*.toml")):
+            found.setdefault(path.stem, load(path))
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def recipes(files: Files | None = None) -> Mapping[str, Recipe]:
+    """Every recipe by name, sorted; PlanError names a file that is wrong."""
+    return _all(files or Files.standard())
+
+
+def recipe(name: str, files: Files | None = None) -> Recipe:
+    """The recipe of that name; UnknownName holds the nearest ones."""
+    known = recipes(files)
+    if name not in known:
+        raise UnknownName("peer", name, known)
+    return known[name]
+
+
+def load(path: Path) -> Recipe:
+    """One recipe file, checked together with what must stand in the folder beside it."""
+    file = parse(read_text(path), str(path), RecipeFile)
+    made = Recipe(path.stem, file, path.parent / path.stem)
+    problems = Problems(str(path))
+    found = made.sources
+    if not found or (len(found) > 1 and set(found) != {"go", "crate"}):
+        said = " and ".join(found) or "no table"
+        problems.add((), f"{said}: this does not say where it comes from", "keep one of: " + ", ".join(_SOURCES))
+        problems.raise_if_any()
+    _check(made, problems)
+    problems.raise_if_any()
+    return made
+
+
+_SOURCES: tuple[Source, ...] = ("crate", "go", "pypi", "debian", "makers")
+
+
+def _sources(file: RecipeFile) -> tuple[Source, ...]:
+    return tuple(source for source in _SOURCES if getattr(file, source))
+
+
+def _check(made: Recipe, problems: Problems) -> None:
+    file = made.file
+    if made.built and not file.peer.version:
+        problems.add(("peer", "version"), "is missing", "what is built has an exact version")
+    brought = {program for table in file.go for program in table.programs} | set(file.pypi.scripts if file.pypi else ())
+    if (lost := brought - set(made.programs)) or (made.built and not file.crate and brought != set(made.programs)):
+        hint = "built: " + ", ".join(sorted(brought))
+        problems.add(("peer", "programs"), f"are not what is built{': ' + ', '.join(lost) if lost else ''}", hint)
+    needed = [f"{table.module}/{name}" for table in file.go for name in ("go.mod", "go.sum")]
+    if file.pypi:
+        needed += [file.pypi.requirements, *file.pypi.scripts.values()]
+    for name in needed:
+        if ".." in Path(name).parts or not (made.folder / name).is_file():
+            problems.add((made.sources[0],), f"{made.name}/{name} is not there", "put it into the recipe's folder")

@@ -1,0 +1,102 @@
+"""How recipes stand on this machine (ready, installable, missing, and why), and which recipe brings what an arm needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.host import programs
+from tunnelmark.host.programs import Requirement
+from tunnelmark.packages import debian, installed, toolchains
+from tunnelmark.packages.recipe import Recipe, recipes
+from tunnelmark.units import clock
+
+State = Literal["ready", "installable", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeStatus:
+    """A recipe on this machine: ready, installable (it can be built or installed here), or missing (somebody must bring it).
+
+    `version` is known by its record or by Debian, and empty where only the program itself could say it. `note` is why
+    it is not ready, or what is odd about it.
+    """
+
+    state: State
+    version: str = ""
+    note: str = ""
+
+
+def standing(recipe: Recipe) -> RecipeStatus:
+    """Look at a recipe's folder, at PATH, and at what `--bin` named."""
+    folder = programs.peer_folder(recipe.name)
+    if recipe.built and not (differs := installed.changed(recipe, folder)):
+        return RecipeStatus("ready", recipe.peer.version)
+    if (named := os.environ.get(programs.NAMED_VARIABLE)) and _found(recipe, named):
+        return RecipeStatus("ready", "", "named by --bin")
+    if recipe.built and _found(recipe, str(folder / "bin")):
+        return RecipeStatus("ready", "", f"not as its recipe has it: {differs}")
+    if not recipe.built and _found(recipe, programs.path_of(recipe.name)):
+        known = debian.versions(recipe.packages) if recipe.packages else {}
+        return RecipeStatus("ready", known.get(recipe.packages[0], "") if recipe.packages else "")
+    why, hint = toolchains.obstacle(recipe)
+    if why:
+        return RecipeStatus("missing", "", hint if recipe.file.makers else f"it {why}: {hint}")
+    return RecipeStatus("installable", "", f"about {clock(float(recipe.peer.takes))}")
+
+
+def recipe_for(part: Requirement) -> Recipe | None:
+    """The recipe that brings an arm's programs: the one it names, or the Debian packages that hold one of its own."""
+    known = recipes()
+    if part.peer:
+        return known.get(part.peer)
+    return next(
+        (
+            one
+            for one in known.values()
+            if set(one.packages) & set(part.packages) and set(one.programs) & set(part.programs)
+        ),
+        None,
+    )
+
+
+def missing(part: Requirement) -> MissingPart | None:
+    """What of a part is not here, if anything, and what to do about it."""
+    try:
+        programs.require(part)
+    except MissingPart as found:
+        return MissingPart(found.message, hint=from_makers(part) or found.hint)
+    return None
+
+
+def from_makers(part: Requirement) -> str:
+    """How to come by a part of which no registry carries the programs; empty for others."""
+    recipe = recipe_for(part)
+    if recipe is None or recipe.file.makers is None:
+        return ""
+    packages = f", and apt-get install {' '.join(part.packages)}" if part.packages else ""
+    return f"{toolchains.obstacle(recipe)[1]}; put it on PATH, or use --bin NAME=PATH{packages}"
+
+
+def absent(part: Requirement, recipe: Recipe, missing: MissingPart) -> str:
+    """Why a part whose recipe is known is not here, in words for whoever misses it."""
+    found = standing(recipe)
+    if found.state == "ready":  # its own programs are here, and something beside them is not
+        return f"{part.name}: {missing.message}; {missing.hint}"
+    if found.state == "missing":
+        return f"{part.name}: not installed here: {found.note}"
+    return f"{part.name}: not installed here: it takes {found.note}; tunnelmark peers install {recipe.name}"
+
+
+def _found(recipe: Recipe, path: str) -> bool:
+    return all(shutil.which(program, path=path) for program in recipe.programs)
+
+
+def where(recipe: Recipe) -> dict[str, Path]:
+    """The paths of a ready recipe's programs."""
+    found = {program: shutil.which(program, path=programs.path_of(recipe.name)) for program in recipe.programs}
+    return {program: Path(path) for program, path in found.items() if path}

@@ -1,0 +1,33 @@
+"""Finds the options of a workload that are a share of the link's rate, and refuses them on links that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import get_args
+
+from pydantic import BaseModel
+
+from tunnelmark.plan.fields import OfLink
+from tunnelmark.plan.model import Profile, WorkloadUse
+from tunnelmark.plan.problems import Problems
+from tunnelmark.units import Share
+
+
+def shares(options: BaseModel) -> dict[str, Share]:
+    """Those of the options that are a share of the link's rate."""
+    able = [name for name, field in type(options).model_fields.items() if field.annotation == get_args(OfLink)[0]]
+    values = {name: getattr(options, name) for name in able}
+    return {name: value for name, value in values.items() if isinstance(value, Share)}
+
+
+def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:
+    """PlanError if a workload asks for a share of the rate of a link that has none."""
+    for place, use in enumerate(uses):
+        for name, share in use.shares.items():
+            for profile in (profile for profile in profiles if profile.rate is None):
+                problems.add(
+                    ("workload", place, "options", name),
+                    f"{share} of what? The profile {profile.name!r} has no rate (in {use.name!r})",
+                    f"state a rate such as '100 Mbit/s', or join one: '{profile.name}+fast-ethernet'",
+                )
+    problems.raise_if_any()

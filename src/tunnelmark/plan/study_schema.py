@@ -1,0 +1,122 @@
+"""What may stand in study and topology files: their shape, field by field (profiles: see `link_schema`).
+
+Each field's description completes "should be ..."; `problems` shows it as the hint. What spans
+several fields or files is checked in `load` and in `topology`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tunnelmark.plan.fields import DurationText, Name, ProfileName
+from tunnelmark.units import Duration
+
+_NAME = "a name of lower-case letters, digits, dots and dashes that begins with a letter or digit, such as 'my-vpn.2'"
+
+
+class TomlTable(BaseModel):
+    """A TOML table: unknown keys are refused, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class StudyTable(TomlTable):
+    """`[study]`"""
+
+    name: Name = Field(description=_NAME)
+    title: str = Field(description='one line of text for people, such as "Five VPNs"', min_length=1)
+    description: str = Field(default="", description="text for people")
+    seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
+    blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
+    ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
+    profiles: list[ProfileName] = Field(
+        min_length=1,
+        description='a list of profile names such as ["gigabit"], or of several joined: "wifi-good+gigabit"',
+    )
+    topologies: list[Name] = Field(min_length=1, description='a list of topology names such as ["pair"]')
+    watch: list[Name] | None = Field(
+        default=None,
+        description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
+    )
+    cores: int = Field(
+        default=1, ge=1, le=64, description="a whole number of cores from 1 to 64 that each node has, on every machine"
+    )
+    attempts: int = Field(
+        default=3,
+        ge=1,
+        le=9,
+        description="a whole number of attempts from 1 to 9 that a trial may have when the laboratory spoils it",
+    )
+    replacements: int | None = Field(
+        default=None,
+        ge=0,
+        description="a whole number of blocks from 0 on that may replace blocks with void trials",
+    )
+    profile_stacks: bool = Field(
+        default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
+    )
+
+
+class ArmTable(TomlTable):
+    """`[[arm]]`: `vpn` is the arm's own name, or what `same_as` has, unless stated."""
+
+    name: Name = Field(description=_NAME)
+    vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")
+    options: dict[str, Any] | None = Field(default=None, description="a table of the VPN's options")
+    same_as: str | None = Field(default=None, description="the name of an earlier arm")
+    normalised: bool = Field(default=False, description="true or false: the same inner MTU and queue for each arm")
+    underlay: Literal["ipv4", "ipv6"] | None = Field(default=None, description='"ipv4" or "ipv6"')
+
+
+class UseTable(TomlTable):
+    """`[[workload]]`: `name` is the workload's own unless stated."""
+
+    workload: str = Field(description="the name of a workload, see `tunnelmark list workloads`")
+    name: Name | None = Field(default=None, description=_NAME)
+    options: dict[str, Any] = Field(default_factory=dict, description="a table of the workload's options")
+    smoke: dict[str, Any] = Field(
+        default_factory=dict, description="a table of options that replace those above when the study runs with --smoke"
+    )
+
+
+class SmokeTable(TomlTable):
+    """`[smoke]`: what is less in a run that shows whether the study works at all."""
+
+    blocks: int = Field(default=1, ge=1, description="a whole number of blocks from 1 on")
+
+
+class StudyFile(TomlTable):
+    """A study file."""
+
+    study: StudyTable = Field(description="a table [study] with name, title, blocks, profiles and topologies")
+    arm: list[ArmTable] = Field(min_length=1, description="one table [[arm]] or more, each with a name")
+    workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
+    smoke: SmokeTable = Field(default_factory=SmokeTable, description="a table [smoke] with blocks")
+
+
+class TopologyTable(TomlTable):
+    """`[topology]`"""
+
+    title: str = Field(description="one line of text for people", min_length=1)
+    nodes: Annotated[list[Name], Field(min_length=2)] = Field(
+        description='a list of two node names or more, such as ["a", "b"]'
+    )
+
+
+class LinkTable(TomlTable):
+    """`[[link]]`"""
+
+    name: Name = Field(description=_NAME)
+    nodes: Annotated[list[str], Field(min_length=2)] = Field(
+        description='a list of two of the topology\'s nodes or more, such as ["a", "b"]'
+    )
+    mtu: int = Field(default=1500, ge=1280, le=9216, description="a whole number of bytes from 1280 to 9216")
+
+
+class TopologyFile(TomlTable):
+    """A topology file; the file's name is the topology's."""
+
+    topology: TopologyTable = Field(description="a table [topology] with title and nodes")
+    link: list[LinkTable] = Field(min_length=1, description="one table [[link]] or more, each with name and nodes")

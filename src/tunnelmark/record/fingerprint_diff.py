@@ -1,0 +1,110 @@
+"""Compares the fingerprints of two machines as `environment.json` keeps them: which fields differ, and what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tunnelmark.host.fingerprint import Fingerprint
+
+KEY = "fingerprint"
+"""Where `environment.json` has it; results from before it was recorded have none."""
+
+_BOOT = "boot"
+
+_MHZ = 0.01
+"""Where the kernel measures the processor's frequency at boot, it finds another one each time, by less than a thousandth."""
+
+_MEMORY = 0.01
+"""What the kernel keeps of the memory for itself differs by some pages from boot to boot."""
+
+_TITLES = {"cpu.flags": "CPU flags", "cpu.mhz": "MHz", "command_line": "kernel command line", "hz": "HZ"}
+
+Kinship = Literal["same boot", "other boot", "other machine", "not known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that two fingerprints do not share, by a name for people, with both values in short."""
+
+    field: str
+    before: str
+    now: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.before or 'not said'}, now {self.now or 'not said'}"
+
+
+def plain(found: Fingerprint) -> dict[str, Any]:
+    """A fingerprint fit to be written as JSON."""
+    return asdict(found)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """The fields in which two recorded fingerprints differ, but for the boot; a field that one of them lacks is no difference."""
+    mine, theirs = _flat(before), _flat(now)
+    found = []
+    for name in mine:
+        if name in theirs and name not in (_BOOT, "cpu.flags_hash") and not _alike(name, mine[name], theirs[name]):
+            found.append(_difference(name, mine[name], theirs[name]))
+    return tuple(found)
+
+
+def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
+    """How two environments stand to each other. Two boots of one machine, or two machines that are made alike, are told
+    apart only by the installed system's id: where images are cloned with it, they look like one.
+    """
+    mine, theirs = before.get(KEY), now.get(KEY)
+    if not mine or not theirs:
+        return "not known"
+    if differences(mine, theirs):
+        return "other machine"
+    return "same boot" if mine.get(_BOOT) == theirs.get(_BOOT) else "other boot"
+
+
+def name(environment: Mapping[str, Any]) -> str:
+    """A machine in a few words: processor with family and model, frequency, cores, kernel, host."""
+    found = environment.get(KEY)
+    if not found:
+        machine = environment.get("machine", {})
+        return ", ".join(str(machine[key]) for key in ("cpu", "kernel") if machine.get(key)) or "not recorded"
+    cpu = found["cpu"]
+    words = [f"{cpu['name']} ({cpu['vendor']} family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']})"]
+    words += [f"{cpu['mhz']:.0f} MHz"] if cpu["mhz"] else []
+    words += [f"{found['cores']} cores", f"Linux {found['kernel']}"]
+    return ", ".join([*words, *([f"under {found['hypervisor']}"] if found["hypervisor"] else [])])
+
+
+def _difference(name: str, before: Any, now: Any) -> Difference:
+    title = _TITLES.get(name, name.replace("cpu.", "CPU ").replace(".", ": ").replace("_", " "))
+    if name == "cpu.flags":
+        gone, new = sorted(set(before) - set(now)), sorted(set(now) - set(before))
+        return Difference(title, f"with {_few(gone)}", f"with {_few(new)}")
+    return Difference(title, _short(before), _short(now))
+
+
+def _alike(name: str, before: Any, now: Any) -> bool:
+    close = {"cpu.mhz": _MHZ, "memory": _MEMORY}.get(name)
+    if close is not None and before and now:
+        return bool(abs(now - before) <= close * before)
+    return bool(before == now)
+
+
+def _flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def _short(value: Any) -> str:
+    text = ", ".join(str(each) for each in value) if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") if names else "none more"

@@ -1,0 +1,84 @@
+"""The feature matrix as tables: of a study, criteria down and VPNs across with the source of each cell; as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, brief, verdict
+from tunnelmark.vpns.features import Fact
+
+UNKNOWN = "not stated"
+MARKS = {"yes": "✓", "partly": "~", "no": "✗"}
+LEGEND = "✓ yes, ~ partly, ✗ no, ? not stated"
+GROUPS = {
+    "choosing": "What to choose by",
+    "design": "How it is built",
+    "measured": "Measured in the lab, on three nodes at rest",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureCell:
+    """What is known, and where that is said."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTable:
+    """`heads` are the VPNs; each line is a criterion's title, its question, and a cell a VPN."""
+
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, str, tuple[FeatureCell, ...]], ...]
+
+
+def features(record: Mapping[str, Any]) -> FeatureTable | None:
+    """The table from `environment.json`; None in results that were made without one."""
+    rows = [row for row in record.get("matrix") or () if row.get("cells")]
+    if not rows:
+        return None
+    lines = []
+    for criterion in CRITERIA:
+        cells = [row["cells"].get(criterion.key) for row in rows]
+        if any(cells):
+            shown = tuple(
+                FeatureCell(cell["value"], f"{cell['source']} ({cell['date']})") if cell else FeatureCell("", UNKNOWN)
+                for cell in cells
+            )
+            lines.append((criterion.title, criterion.question, shown))
+    return FeatureTable(tuple(str(row["title"]) for row in rows), tuple(lines))
+
+
+def mark(criterion: Criterion, fact: Fact | None) -> str:
+    """A cell in one character, where the criterion is a question to choose by; else its value without conditions."""
+    if fact is None:
+        return "?"
+    said = verdict(fact.value)
+    return MARKS[said] if said and criterion.group == "choosing" else brief(fact.value)
+
+
+def markdown(rows: Sequence[MatrixRow], groups: Iterable[str] = GROUPS) -> str:
+    """A table a group: a row a VPN with marks where one chooses, else criteria down, as these values are long."""
+    parts = []
+    for group in groups:
+        criteria = [criterion for criterion in CRITERIA if criterion.group == group]
+        if group == "design":
+            head = ["", *(row.title for row in rows)]
+            lines = [[c.title, *(_value(row.cells.get(c.key)) for row in rows)] for c in criteria]
+        else:
+            head = ["", *(c.title for c in criteria)]
+            lines = [[row.title, *(mark(c, row.cells.get(c.key)) for c in criteria)] for row in rows]
+        legend = f"\n\n{LEGEND}" if group == "choosing" else ""
+        parts.append(f"### {GROUPS[group]}\n\n{_pipes([head, ['---'] * len(head), *lines])}{legend}")
+    return "\n\n".join(parts)
+
+
+def _value(fact: Fact | None) -> str:
+    return fact.value if fact else UNKNOWN
+
+
+def _pipes(lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,255 @@
+"""Flame graphs of a study: which there are, from which raw files each is drawn, and what their stacks add up to.
+
+A flame graph stands for one arm in one setting on one side, with the stacks of all its good trials. What the kernel did is
+told by the names of its functions, which do not change with the VPN; what a program did, only as far as it has names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.record.results import Results, TrialRow
+
+FOLDER = "flames"
+"""Where the graphs stand in a results folder."""
+
+SIDES = {"source": "sender", "target": "receiver"}
+_STACKS = re.compile(r"/watch\.stacks\.(source|target)\.folded$")
+_COST = "/watch.cost.json"
+_HOW = "watch.stacks.json"
+_UNWINDING = {"fp": "by frame pointers", "dwarf": "by unwinding tables"}
+_LEAST = 0.03  # of a side's samples that a program must have to stand in the table by itself
+_SEEN = 0.01  # of a side's samples; less is not shown
+_OTHERS = "others"
+
+KINDS = (
+    "TUN read",
+    "TUN write",
+    "socket send",
+    "socket receive",
+    "soft interrupts",
+    "waiting and waking",
+    "other kernel",
+    "cryptography",
+    "other of the program",
+)
+"""What a sample was taken in, in the order of the table."""
+
+_SOFTIRQ = re.compile(r"^(handle_softirqs|__do_softirq)$")
+_CALLS = (
+    ("TUN read", re.compile(r"^(tun_chr_read_iter|tun_do_read|tun_recvmsg|tap_do_read)$")),
+    ("TUN write", re.compile(r"^(tun_chr_write_iter|tun_get_user|tun_sendmsg|tap_get_user)$")),
+    ("socket send", re.compile(r"^(__sys_send\w+|___sys_sendmsg|sock_write_iter|sock_sendmsg|io_sendmsg|io_send)$")),
+    ("socket receive", re.compile(r"^(__sys_recv\w+|___sys_recvmsg|sock_read_iter|sock_recvmsg|io_recvmsg|io_recv)$")),
+    (
+        "waiting and waking",
+        re.compile(r"^(__schedule|schedule|do_futex|ep_poll|do_epoll_wait|do_sys_poll|do_select|do_pselect.*)$"),
+    ),
+)
+_CRYPTOGRAPHY = re.compile(
+    r"(chacha|poly1305|aes[_.-]?(gcm|ctr|ni|hw|v8)|\bAES|gcm|ghash|blake2|curve25519|x25519|salsa20"
+    r"|/crypto/|^crypto/|^CRYPTO_|^EVP_|libcrypto|libsodium|mbedtls|ring_core|aws_lc)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlameProgram:
+    """A program's part in a side's samples: `share` of them all, and by kind (see KINDS), each 0 to 1 of the side."""
+
+    name: str
+    share: float
+    kinds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Flame:
+    """One graph: `file` and `folded` (one of each good trial) are relative to the results.
+
+    `unnamed` is the share of samples in a program's own code whose innermost function has no name, 0 to 1.
+    """
+
+    arm: str
+    setting: Scenario
+    side: str
+    file: str
+    folded: tuple[str, ...]
+    samples: int
+    programs: tuple[FlameProgram, ...]
+    unnamed: float
+    drawn: bool
+    unwinding: str = ""  # how callers were found, in words
+
+    @property
+    def title(self) -> str:
+        """What the graph shows, in one line."""
+        place = f"{self.setting.workload}, {self.setting.profile}, {self.setting.topology}"
+        return f"{self.arm}: {SIDES[self.side]} ({place})"
+
+    @property
+    def subtitle(self) -> str:
+        """How many stacks it holds, and how far they have names."""
+        trials = "1 trial" if len(self.folded) == 1 else f"{len(self.folded)} trials"
+        said = f"{self.samples} samples of {trials}" + (f", callers {self.unwinding}" if self.unwinding else "")
+        if self.unnamed >= 0.01:
+            said += f"; {100 * self.unnamed:.0f} % of what programs did themselves is in functions without a name"
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Flames:
+    """All graphs of a study; `cost` is perf's own CPU in seconds a trial (mean), None where nothing says."""
+
+    all: tuple[Flame, ...] = ()
+    cost: float | None = None
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # trials without stacks, by the reason
+
+    @property
+    def settings(self) -> dict[Scenario, list[Flame]]:
+        """The graphs of each setting."""
+        return {key: [one for one in self.all if one.setting == key] for key in {one.setting: None for one in self.all}}
+
+    def of(self, arm: str, setting: Scenario) -> tuple[Flame, ...]:
+        """The graphs behind a cell, the sender's first."""
+        return tuple(flame for flame in self.all if (flame.arm, flame.setting) == (arm, setting))
+
+
+def flames(analysis: Analysis) -> Flames:
+    """The graphs for which there are stacks, in the order of the plan's arms and settings."""
+    return of_results(analysis.results)
+
+
+def of_results(results: Results) -> Flames:
+    """The same without an analysis."""
+    found: dict[tuple[str, Scenario, str], list[str]] = {}
+    costs: list[float] = []
+    refused: dict[str, list[str]] = {}
+    for row in results.trials:
+        if row.outcome != "ok":
+            continue
+        for path in row.raw:
+            if match := _STACKS.search(path):
+                found.setdefault((row.arm, Scenario(row.profile, row.topology, row.workload), match[1]), []).append(
+                    path
+                )
+            elif path.endswith(_COST) and (cost := _cost(results.path / path)) is not None:
+                costs.append(cost)
+        if (why := _refused(row)) is not None:
+            refused.setdefault(why, []).append(row.trial)
+    order = [arm.name for arm in results.plan.arms]
+    uses = [use.name for use in results.plan.workloads]
+    keys = sorted(found, key=lambda key: (uses.index(key[1].workload), order.index(key[0]), key[2]))
+    graphs = (_flame(results.path, key, tuple(sorted(found[key]))) for key in keys)
+    return Flames(
+        tuple(graph for graph in graphs if graph is not None),
+        sum(costs) / len(costs) if costs else None,
+        {why: tuple(trials) for why, trials in refused.items()},
+    )
+
+
+def recorded(results: Results) -> bool:
+    """Whether any trial ran while stacks were recorded."""
+    return any(_STACKS.search(path) for row in results.trials for path in row.raw)
+
+
+def _flame(home: Path, key: tuple[str, Scenario, str], folded: tuple[str, ...]) -> Flame | None:
+    arm, setting, side = key
+    file = f"{FOLDER}/{arm}.{setting.profile}.{setting.topology}.{setting.workload}.{side}.svg"
+    stacks: Counter[str] = Counter()
+    for path in folded:
+        stacks.update(dict(_stacks(home / path)))
+    total = stacks.total()
+    if not total:
+        return None
+    programs: dict[str, Counter[str]] = {}
+    own = nameless = 0
+    for stack, count in stacks.items():
+        name, _, frames = stack.partition(";")
+        said = kind(frames)
+        programs.setdefault(name, Counter())[said] += count
+        if not stack.endswith("_[k]"):
+            own += count
+            nameless += count if stack.endswith("]") else 0
+    return Flame(
+        arm,
+        setting,
+        side,
+        file,
+        folded,
+        total,
+        tuple(_table(programs, total)),
+        nameless / own if own else 0.0,
+        (home / file).exists(),
+        " or ".join(sorted({_unwinding((home / path).with_name(_HOW)) for path in folded} - {""})),
+    )
+
+
+def kind(frames: str) -> str:
+    """What a sample was taken in (see KINDS), by the names of its frames, outermost first, joined by `;`.
+
+    A soft interrupt is one wherever it began: most begin at the end of a send, whose packets the kernel then carries on.
+    """
+    names = frames.split(";")
+    kernel = [name.removesuffix("_[k]") for name in names if name.endswith("_[k]")]
+    if not kernel:
+        return "cryptography" if any(map(_CRYPTOGRAPHY.search, names[-3:])) else "other of the program"
+    if any(map(_SOFTIRQ.match, kernel)):
+        return "soft interrupts"
+    for said, pattern in _CALLS:
+        if any(map(pattern.match, kernel)):
+            return said
+    return "other kernel"
+
+
+def _table(programs: Mapping[str, Counter[str]], total: int) -> Iterator[FlameProgram]:
+    """Programs by their share, the largest first; small ones together at the end."""
+    small: Counter[str] = Counter()
+    for name, kinds in sorted(programs.items(), key=lambda item: -item[1].total()):
+        if kinds.total() < _LEAST * total:
+            small.update(kinds)
+        else:
+            yield _program(name, kinds, total)
+    if small.total() >= _SEEN * total:
+        yield _program(_OTHERS, small, total)
+
+
+def _program(name: str, kinds: Counter[str], total: int) -> FlameProgram:
+    return FlameProgram(name, kinds.total() / total, {said: kinds[said] / total for said in KINDS})
+
+
+def _stacks(path: Path) -> Iterable[tuple[str, int]]:
+    """The lines of a folded file: `frame;frame;... count`; nothing where the file is gone."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        if stack and count.isdigit():
+            yield stack, int(count)
+
+
+def _cost(path: Path) -> float | None:
+    """CPU seconds of the recorder in one trial."""
+    try:
+        said = json.loads(path.read_text())
+        return float(next(iter(said.values()))["stacks"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return None
+
+
+def _unwinding(path: Path) -> str:
+    """How one trial's callers were found, in words; nothing where nothing says."""
+    try:
+        return _UNWINDING.get(json.loads(path.read_text())["unwinding"], "")
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _refused(row: TrialRow) -> str | None:
+    return next((why for name, why in row.notes.items() if name.startswith("stacks")), None)

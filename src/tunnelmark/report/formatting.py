@@ -1,0 +1,282 @@
+"""Numbers and judgements as people read them: units, intervals, verdicts, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor, isfinite, log10
+
+from tunnelmark.analyse.margins import SECONDS, equal_within
+from tunnelmark.analyse.model import (
+    ArmSummary,
+    Capacity,
+    Ceiling,
+    Comparison,
+    MetricCell,
+    Spread,
+    SuccessShare,
+    Verdict,
+)
+from tunnelmark.record.results import MetricInfo
+
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+_IN_MICROS = 1e-2  # seconds: differences of delays below are told in microseconds
+
+CEILINGS: dict[Ceiling, str] = {
+    "link": "limited by the link",
+    "near the link": "near the limit of the link",
+    "load": "limited by the offered load",
+    "lab": "limited by the generator or the lab",
+}
+
+VERDICTS: dict[Verdict, str] = {
+    "reference": "the bare link",
+    "better": "better",
+    "worse": "worse",
+    "equal": "equal",
+    "undecided": "undecided",
+    "too few blocks": "too few blocks",
+    "failed": "failed",
+    "void": "void",
+    "not run": "not run",
+}
+
+
+SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "undecided": "?", "too few blocks": "?"}
+"""The sign of each verdict on an arm that was compared with direct; others have none."""
+
+LEGEND = (
+    "▲ better, ▼ worse: different, and so in all of the study's primary comparisons together but for a chance of 5 %. = equal "
+    "within a margin that was stated before ({margins}). ? undecided: neither is shown; more blocks would."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How values of one unit are written: `factor` of the unit is one `unit` of this scale."""
+
+    factor: float
+    unit: str
+
+    def value(self, value: float) -> str:
+        return with_unit(number(value / self.factor), self.unit)
+
+    def spread(self, spread: Spread) -> str:
+        return f"{number(spread.low / self.factor)} to {with_unit(number(spread.high / self.factor), self.unit)}"
+
+
+def scale(unit: str, values: Iterable[float]) -> Scale:
+    """The scale that suits the largest of these values; a unit that has no prefixes stays as it is."""
+    largest = max((abs(value) for value in values), default=0.0)
+    if unit == "bit/s":
+        # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may stand in one column.
+        return next((Scale(size, name) for size, name in _RATES if largest >= 2 * size), Scale(1.0, unit))
+    if unit in SECONDS:
+        base = SECONDS[unit]
+        fitting = (Scale(size / base, name) for size, name in _TIMES if largest * base >= 0.5 * size)
+        return next(fitting, Scale(1e-6 / base, "µs") if largest else Scale(1.0, unit))
+    return Scale(1.0, unit)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with three significant digits, its thousands apart and a true minus sign."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
+    places = max(0, digits - 1 - floor(log10(rounded)))
+    text = f"{value:,.{min(places, 6)}f}"
+    if float(text.replace(",", "")) == 0:
+        return "0"
+    return text.replace("-", "−")
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number before its unit, held together by a space that does not break."""
+    return f"{text}\N{NO-BREAK SPACE}{unit}" if unit else text
+
+
+def effect(metric: MetricInfo, comparison: Comparison) -> str:
+    """An effect with its interval: `61 % [58–64]`, `2.1× [1.9–2.3]`, `+12.1 points [11.8 to 12.6]`; "" without one."""
+    if comparison.estimate is None or not isfinite(comparison.estimate):
+        return ""
+    factor, unit, signed = _form(metric, comparison.estimate)
+    found = comparison.interval
+    half = (found.high - found.low) * factor / 2 if found else 0.0
+    # A hundredth of a per cent is beyond any study of this kind, and two exact values must not look different.
+    places = min(_places(half, comparison.estimate * factor), 1 if unit == "%" else 2)
+    middle = _fixed(comparison.estimate * factor, places)
+    if signed and comparison.estimate > 0 and middle != "0":
+        middle = f"+{middle}"
+    text = f"{middle}{unit}" if unit == "×" else with_unit(middle, unit)
+    ends = [_fixed(end * factor, places) for end in ((found.low, found.high) if found else ())]
+    if set(ends) <= {middle.lstrip("+")}:
+        return text
+    return f"{text} [{(' to ' if signed else '–').join(ends)}]"
+
+
+def ends(metric: MetricInfo, comparison: Comparison) -> str:
+    """The interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" without one."""
+    found = comparison.interval
+    if found is None:
+        return ""
+    factor, unit, signed = _form(metric, found.high)
+    places = min(_places((found.high - found.low) * factor / 2, found.high * factor), 1 if unit == "%" else 2)
+    text = (" to " if signed else "–").join(
+        dict.fromkeys(_fixed(end * factor, places) for end in (found.low, found.high))
+    )
+    return f"{text}{unit}" if unit == "×" else with_unit(text, unit)
+
+
+def judged(cell: MetricCell) -> str:
+    """A cell's effect against direct behind the sign of its verdict: `▼ 61 % [58–64]`; "" where nothing is compared."""
+    text = "" if cell.against_direct is None else effect(cell.metric, cell.against_direct)
+    return f"{SIGNS.get(cell.verdict, '')} {text}".strip()
+
+
+def margin(metric: MetricInfo) -> str:
+    """The margin inside of which two arms are equal: `5 %`, `1 percentage point`, `100 µs`."""
+    bound = equal_within(metric)
+    if metric.compare == "ratio":
+        return size(metric, bound)
+    if metric.unit == "%":
+        return with_unit(_two(bound), f"percentage {'point' if bound == 1 else 'points'}")
+    return scale(metric.unit, [bound]).value(bound)
+
+
+def legend(metrics: Iterable[MetricInfo]) -> str:
+    """What the signs of the verdicts mean, with the margins of these metrics."""
+    said = dict.fromkeys(margin(metric) for metric in metrics)
+    return LEGEND.format(margins=", ".join(said))
+
+
+def doubts(comparison: Comparison, against: str | None) -> str:
+    """Why a median stands in place of a mean, and what is zero, in words; "" where a mean is told."""
+    mine, theirs = comparison.zeros
+    blocks = len(comparison.blocks)
+    said = [f"0 in {mine} of {blocks} blocks"] if mine else []
+    said += [f"{against} 0 in {theirs} of {blocks} blocks"] if theirs else []
+    if comparison.doubt == "mostly zero":
+        said.append("many blocks without any difference: median")
+    if comparison.doubt == "far off":
+        said.append("one block far off: median")
+    return ", ".join(said)
+
+
+def reliability(cell: MetricCell) -> str:
+    """That an arm fails too often to be relied on, and what its missing blocks could change; "" where it does not."""
+    said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
+    if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
+        ends = [_bound(cell.metric, end) for end in (cell.bounds.low, cell.bounds.high)]
+        blocks = "block" if cell.bounds.missing == 1 else "blocks"
+        said.append(f"with {cell.bounds.missing} missing {blocks} at worst or best the median is {' to '.join(ends)}")
+    return "; ".join(said)
+
+
+def remarks(cell: MetricCell, against: str | None) -> list[str]:
+    """What must stand beside a cell's numbers: its verdict, where a mean would mislead, that the arm fails too often."""
+    said = [VERDICTS[cell.verdict]] if cell.verdict in SIGNS else []
+    if cell.against_direct is not None and (doubt := doubts(cell.against_direct, against)):
+        said.append(doubt)
+    return [*said, f"unreliable ({share(cell.success)} ok)"] if cell.unreliable else said
+
+
+def _bound(metric: MetricInfo, end: float | None) -> str:
+    return "unbounded" if end is None else amount(metric, end)
+
+
+def amount(metric: MetricInfo, value: float) -> str:
+    """One effect without an interval, in the form in which effects are told."""
+    factor, unit, signed = _form(metric, value)
+    text = number(value * factor)
+    text = f"+{text}" if signed and value > 0 and text != "0" else text
+    return f"{text}{unit}" if unit == "×" else with_unit(text, unit)
+
+
+def size(metric: MetricInfo, amount: float) -> str:
+    """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference."""
+    if metric.compare == "ratio" and amount >= 1.5:
+        return f"a factor of {_two(amount)}"
+    if metric.compare == "ratio":
+        return with_unit(_two((amount - 1) * 100), "%")
+    if metric.unit in SECONDS:
+        shown = scale(metric.unit, [amount])
+        return with_unit(_two(amount / shown.factor), shown.unit)
+    return with_unit(_two(amount), "points" if metric.unit == "%" else metric.unit)
+
+
+def share(found: SuccessShare) -> str:
+    return f"{found.count}/{found.total}"
+
+
+def success(found: SuccessShare, void: int) -> str:
+    """How many trials of an arm succeeded, of those that say something of it; and how many are void."""
+    return share(found) + (f", {void} void" if void else "")
+
+
+def percent(value: float, places: int = 0) -> str:
+    return with_unit(f"{100 * value:.{places}f}", "%")
+
+
+def rank(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def first_packet(arm: ArmSummary) -> str:
+    """The median time to the first packet in the unit that suits it; "" where none passed."""
+    first = arm.first_packet
+    return scale("s", [first.median]).value(first.median) if first else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def capacities(found: Sequence[Capacity]) -> str:
+    """What the generators reach on the bare link that is not shaped, in a sentence; nothing if none was measured."""
+    said = [
+        f"{one.setting.workload} {scale(one.metric.unit, [one.direct]).value(one.direct)} ({one.metric.title}, "
+        f"{one.setting.profile}, {one.setting.topology})"
+        for one in found
+    ]
+    return f"On the bare link that is not shaped, generator and lab reach: {'; '.join(said)}." if said else ""
+
+
+def state(cell: MetricCell) -> str:
+    """A cell's standing in a word or two, with its ceiling where it has one."""
+    word = VERDICTS[cell.verdict]
+    return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
+
+
+def _two(value: float) -> str:
+    """At most two significant digits, without zeros that say nothing."""
+    return f"{float(f'{value:.1e}'):g}"
+
+
+def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:
+    if metric.compare == "ratio":
+        return (100.0, "%", False) if metric.better == "higher" else (1.0, "×", False)
+    if metric.unit == "%":
+        return 1.0, "points", True
+    # What a VPN adds to a delay is told in one unit as far as that reads well, so that arms can be compared at a glance.
+    small = (
+        metric.feels in ("delay", "tail")
+        and metric.unit in SECONDS
+        and abs(estimate) * SECONDS[metric.unit] < _IN_MICROS
+    )
+    shown = Scale(1e-6 / SECONDS[metric.unit], "µs") if small else scale(metric.unit, [estimate])
+    return 1 / shown.factor, shown.unit, True
+
+
+def _places(half_width: float, value: float) -> int:
+    """Decimals: one digit of the uncertainty is enough; without one, three digits of the value."""
+    if half_width > 0:
+        return max(0, -floor(log10(half_width)))
+    return max(0, 2 - floor(log10(abs(value)))) if value else 0
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "−")

@@ -1,0 +1,122 @@
+"""The analysis as JSON, for programs: every judgement with the figures behind it, without the raw samples.
+
+Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that stands beside them. A member is
+null where there is nothing to say, or where a ratio to zero has no bound. `schema` goes up when a member changes its meaning
+or goes away: 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected after Holm over
+the whole study, and zeros are in the ratios (`zeros`, `doubt`) where `unpaired` counted what was left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
+from tunnelmark.analyse.attempts import causes_of, grade_of
+from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
+from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.margins import equal_within
+from tunnelmark.analyse.model import Analysis, MetricCell
+from tunnelmark.report import formatting, machine_facts, queries
+from tunnelmark.report.findings import cautions, findings
+
+SCHEMA = 3
+
+
+def render(analysis: Analysis) -> str:
+    """One JSON document, indented, with a newline at its end."""
+    plan = analysis.results.plan
+    document = {
+        "schema": SCHEMA,
+        "study": plan.study,
+        "title": plan.title,
+        "seed": plan.seed,
+        "blocks": plan.blocks,
+        "finished": analysis.results.finished,
+        "reference": analysis.reference,
+        "anchor": anchor_of(plan.arms),
+        "covers": machine_facts.covers(analysis.results),
+        "gates": [asdict(gate) for gate in gates(analysis)],
+        "cautions": cautions(analysis),
+        "findings": [
+            {**asdict(found.setting), "metric": found.metric.name, "text": found.text} for found in findings(analysis)
+        ],
+        "same": {
+            "standing": analysis.same.standing,
+            "explanation": analysis.same.explanation,
+            "twins": [asdict(twins) for twins in analysis.same.twins],
+        },
+        "arms": [asdict(arm) for arm in analysis.arms],
+        "cells": [_cell(analysis, cell) for cell in analysis.cells],
+        "travels": [_travels(one) for one in headlines(analysis)],
+        "pairs": [asdict(pair) for pair in analysis.pairs],
+        "rankings": [asdict(ranking) for ranking in analysis.rankings],
+        "capacities": [
+            {**asdict(found.setting), "metric": found.metric.name, "unit": found.metric.unit, "direct": found.direct}
+            for found in analysis.capacities
+        ],
+        "link_shares": [asdict(share) for share in analysis.link_shares],
+        "failures": [
+            {"trial": row.trial, "outcome": row.outcome, "reason": row.reason, "message": row.message, "hint": row.hint}
+            for row in analysis.failures
+        ],
+        "attempts": [
+            {"trial": row.trial, "attempt": row.attempt, "outcome": row.outcome, "grade": grade_of(row)}
+            | {"causes": causes_of(row), "grades": dict(row.grades), "message": row.message}
+            for row in analysis.results.trials
+        ],
+        "missing": analysis.missing,
+        "wall": {**asdict(analysis.wall), "measuring": analysis.wall.measuring},
+        "disturbed": [asdict(trial) for trial in analysis.disturbed],
+        "void_rates": [asdict(found) for found in analysis.void_rates],
+        "yardsticks": [asdict(row) for row in analysis.results.yardsticks],
+        "environment": dict(analysis.results.environment),
+    }
+    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """The same with null in place of what is infinite, which JSON cannot say."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
+    found = queries.place(analysis, cell.setting, cell.metric, cell.arm)
+    bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
+    return {
+        **asdict(cell),
+        "metric": cell.metric.name,
+        "unit": cell.metric.unit,
+        "better": cell.metric.better,
+        "compare": cell.metric.compare,
+        "primary": cell.metric.primary,
+        "watcher": cell.metric.watcher or None,
+        "sign": formatting.SIGNS.get(cell.verdict),
+        "equal_within": equal_within(cell.metric),
+        "zeros": cell.zeros,
+        "rank": [found.first, found.last] if found else None,
+        "twin_of": queries.twin_of(analysis, cell.arm),
+        "bound": asdict(bound) if bound else None,
+        "bound_apart_from_reference": apart_from_direct(analysis, cell) or None,
+    }
+
+
+def _travels(one: Headline) -> dict[str, Any]:
+    """What is said first of a cell: of `multiple.prediction`, the ends for a machine that was not measured; `added` in microseconds."""
+    return {
+        **asdict(one.setting),
+        "arm": one.arm,
+        "metric": one.metric.name,
+        "first": one.first,
+        "bound": asdict(one.bound) if one.bound else None,
+        "bound_apart_from_reference": one.apart or None,
+        "multiple": asdict(one.multiple) if one.multiple else None,
+        "added": asdict(one.added) if one.added else None,
+        "cpu_per_gb": {"source": one.cpu[0], "target": one.cpu[1]},
+    }

@@ -1,0 +1,67 @@
+"""The machine in a report: what intervals cover, whether its yardsticks moved, and what they were."""
+
+from __future__ import annotations
+
+from tunnelmark.analyse import drift
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.host.yardsticks import TITLES, length
+from tunnelmark.record.results import Results
+from tunnelmark.report import formatting
+
+YARDSTICKS = ("what this machine takes", "before", "after")
+"""The columns of `yardsticks`."""
+
+
+def covers(results: Results) -> str:
+    """Of what the intervals of one run are, in words that complete "an interval covers ..."."""
+    guest = results.environment.get("guest")
+    if guest and guest.get("emulated"):
+        return "this run, in this emulated machine"
+    if guest:
+        return "this run, in this virtual machine"
+    boots = len({session.boot for session in results.sessions if session.boot})
+    return f"this run, on this machine, in {'this boot' if boots < 2 else f'these {boots} boots'}"
+
+
+def scope(analysis: Analysis) -> str:
+    """The same as a sentence, with what to do for more."""
+    return (
+        f"An interval here covers {covers(analysis.results)}; on another machine it may be another result: "
+        "`tunnelmark repeat` and `tunnelmark merge` say by how much."
+    )
+
+
+def cautions(analysis: Analysis) -> list[str]:
+    """What a reader must know of the machine before any number."""
+    said = []
+    if found := drift.moved(analysis.results):
+        names = [f"{each.name} {length(each.before)}, then {length(each.after)}" for each in found]
+        said.append(
+            f"The machine, or what else ran on it, changed during the run: {formatting.listed(names)}. What its blocks share cancels, the rest does not."
+        )
+    if before := analysis.results.plan.extended:
+        counts = formatting.listed([str(count) for count in before])
+        said.append(
+            f"Blocks were added when results of {counts} could be seen, to {analysis.results.plan.blocks} now: if for "
+            "what they said, intervals hold less than 95 %."
+        )
+    return said
+
+
+def yardsticks(results: Results) -> tuple[tuple[str, str, str], ...]:
+    """Each yardstick in words with what it took before and after; none where none was taken."""
+    first = next((row for row in results.yardsticks if row.when == "before"), None)
+    last = next((row for row in reversed(results.yardsticks) if row.when == "after"), None)
+    rows = []
+    for name, title in TITLES.items():
+        cells = [
+            ""
+            if look is None
+            else length(look.lengths[name].value)
+            if name in look.lengths
+            else look.absent.get(name, "")
+            for look in (first, last)
+        ]
+        if any(cells):
+            rows.append((title, *cells))
+    return tuple((title, before, after) for title, before, after in rows)

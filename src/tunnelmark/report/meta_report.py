@@ -1,0 +1,85 @@
+"""Several runs as one report: for a terminal, as Markdown, and as one HTML file, all from the tables of `joined`."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tunnelmark.analyse.meta_analysis import Merged
+from tunnelmark.report import meta_tables
+from tunnelmark.report.html import template
+from tunnelmark.report.markdown_syntax import rows, safe
+from tunnelmark.report.meta_tables import MetaTable
+
+_MANY = 15
+"""Rows of a table of pairs from which on a terminal leaves it to the other reports."""
+
+
+def terminal(merged: Merged) -> RenderableType:
+    """The report on a terminal."""
+    parts: list[RenderableType] = [Text(meta_tables.title(merged), style="bold")]
+    parts.append(Text(f"An interval here covers {merged.covers}.", style="bold"))
+    parts += [Text(f"! {caution}", style="yellow") for caution in merged.cautions]
+    parts += [Text(f"not joined: {what}", style="yellow") for what in merged.not_joined]
+    parts += [_shown(table) for table in meta_tables.outcome(merged)]
+    pairs = meta_tables.pairs(merged)
+    if any(len(table.rows) > _MANY for table in pairs):
+        parts.append(Text("\nEvery two arms against each other: in the report.", style="dim"))
+    else:
+        parts += [_shown(table) for table in pairs]
+    parts.append(Padding(Text(meta_tables.legend(merged), style="dim"), (1, 0, 0, 0)))
+    parts.append(_shown(meta_tables.sessions(merged)))
+    parts.append(Padding(Text("\n".join(meta_tables.machines(merged))), (0, 0, 1, 0)))
+    return Group(*parts)
+
+
+def markdown(merged: Merged) -> str:
+    """The report as GitHub Markdown."""
+    parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
+    parts += [f"> **{safe(caution)}**" for caution in merged.cautions]
+    parts.append("## What was found")
+    parts += [_marked(table, 3) for table in meta_tables.outcome(merged)]
+    parts.append(safe(meta_tables.legend(merged)))
+    if merged.pairs:
+        parts += ["## Arms against each other", *(_marked(table, 3) for table in meta_tables.pairs(merged))]
+    parts += ["## What was joined", _marked(meta_tables.sessions(merged), 3)]
+    parts.append("\n".join(f"- machine {safe(machine)}" for machine in meta_tables.machines(merged)))
+    if merged.not_joined:
+        parts += ["## What was not joined", "\n".join(f"- {safe(what)}" for what in merged.not_joined)]
+    if more := meta_tables.others(merged):
+        inside = "\n\n".join(_marked(table, 3) for table in more)
+        parts.append(f"<details><summary>Metrics that explain</summary>\n\n{inside}\n\n</details>")
+    return "\n\n".join(parts) + "\n"
+
+
+def html(merged: Merged) -> str:
+    """The report as one page that needs nothing else."""
+    return template("merged.html.j2").render(
+        title=meta_tables.title(merged),
+        study=merged.study,
+        covers=merged.covers,
+        cautions=merged.cautions,
+        outcome=meta_tables.outcome(merged),
+        pairs=meta_tables.pairs(merged),
+        others=meta_tables.others(merged),
+        legend=meta_tables.legend(merged),
+        sessions=meta_tables.sessions(merged),
+        machines=meta_tables.machines(merged),
+        not_joined=merged.not_joined,
+    )
+
+
+def _shown(table: MetaTable) -> RenderableType:
+    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+    for place, column in enumerate(table.columns):
+        shown.add_column(Text(column), no_wrap=place == 0, overflow="fold")
+    for row in table.rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    return Group(Text(f"\n{table.heading}", style="bold"), shown)
+
+
+def _marked(table: MetaTable, level: int) -> str:
+    lines = [[f"**{safe(row[0])}**", *map(safe, row[1:])] for row in table.rows]
+    return f"{'#' * level} {safe(table.heading)}\n\n{rows(table.columns, lines)}"

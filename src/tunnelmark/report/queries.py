@@ -1,0 +1,104 @@
+"""What every exporter asks of an analysis: groups of settings, metrics that have values, rows of arms, series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario
+from tunnelmark.record.results import MetricInfo, WorkloadInfo
+
+
+def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
+    """Settings that share profile and topology, under a heading that is empty when there is one group only."""
+    plan = analysis.results.plan
+    profiles = {profile.name: profile.title for profile in plan.profiles}
+    topologies = {topology.name: topology.title for topology in plan.topologies}
+    found: dict[tuple[str, str], list[Scenario]] = {}
+    for setting in analysis.settings():
+        found.setdefault((setting.profile, setting.topology), []).append(setting)
+    if len(found) == 1:
+        return (("", tuple(*found.values())),)
+    return tuple(
+        (f"{profiles[profile]}; {topologies[topology]}" if len(topologies) > 1 else profiles[profile], tuple(settings))
+        for (profile, topology), settings in found.items()
+    )
+
+
+def where(analysis: Analysis, setting: Scenario) -> str:
+    """A setting's profile and topology, as far as the study has more than one: `, wifi, trio` or nothing."""
+    plan = analysis.results.plan
+    profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
+    return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")
+
+
+def workload(analysis: Analysis, setting: Scenario) -> WorkloadInfo:
+    """The workload of a setting, as the study used it."""
+    return next(used for used in analysis.results.plan.workloads if used.name == setting.workload)
+
+
+def primary_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
+    return tuple(metric for metric in workload(analysis, setting).metrics if metric.primary)
+
+
+def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
+    """The workload's metrics that explain; those that are only a series have no value to show."""
+    return tuple(
+        metric
+        for metric in workload(analysis, setting).metrics
+        if not metric.primary and not metric.watcher and any(cell.spread for cell in cells(analysis, setting, metric))
+    )
+
+
+def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
+    """The metric by which two arms were compared."""
+    metrics = workload(analysis, comparison.setting).metrics
+    return next(metric for metric in metrics if metric.name == comparison.metric)
+
+
+def cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
+    """The cells of one metric, in the order of the plan's arms."""
+    return analysis.cells_of(setting, metric.name)
+
+
+def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -> RankRange | None:
+    """The arm's rank, None where nothing is ranked or the arm is not."""
+    for ranking in analysis.rankings:
+        if (ranking.setting, ranking.metric) == (setting, metric.name):
+            return next((found for found in ranking.places if found.arm == arm), None)
+    return None
+
+
+def twin_of(analysis: Analysis, arm: str) -> str | None:
+    return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
+
+
+def label(analysis: Analysis, arm: str) -> str:
+    """An arm's name, with a mark if it is another arm's twin."""
+    return f"{arm} (A/A)" if twin_of(analysis, arm) is not None else arm
+
+
+Series = dict[str, dict[int, list[tuple[float, float]]]]
+"""By arm and block: (seconds since the window began, value)."""
+
+
+def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
+    """The time series of one metric in one setting; arms without any are left out."""
+    found: Series = {}
+    for row in analysis.trials:
+        if row.outcome == "ok" and (row.profile, row.topology, row.workload) == (
+            setting.profile,
+            setting.topology,
+            setting.workload,
+        ):
+            points = [(s.time, s.value) for s in row.samples if s.metric == metric.name and s.time is not None]
+            if points:
+                found.setdefault(row.arm, {}).setdefault(row.block, []).extend(sorted(points))
+    return {arm.name: found[arm.name] for arm in analysis.results.plan.arms if arm.name in found}
+
+
+def quantile(ordered: Sequence[float], q: float) -> float:
+    """The q-quantile of sorted values, between neighbours in proportion (Hyndman and Fan's type 7)."""
+    at = q * (len(ordered) - 1)
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])

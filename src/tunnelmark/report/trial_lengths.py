@@ -1,0 +1,43 @@
+"""Says where a trial was too short for its link, by plan or by what it showed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunnelmark.analyse.model import Analysis, MetricCell
+from tunnelmark.analyse.steady import unsteady
+from tunnelmark.report import formatting
+
+SIGN = "∿"
+"""Stands beside a number whose window was not stationary, where there is no room for words."""
+
+
+def mark(analysis: Analysis, cell: MetricCell) -> str:
+    """That the window of a cell was not stationary, and by how much; nothing if it was."""
+    moved = unsteady(analysis, cell)
+    return "" if moved is None else f"not stationary: second half {_signed(moved)} of the mean"
+
+
+def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
+    """The cells whose windows were not stationary, in a sentence."""
+    found = [(cell.arm, moved) for cell in cells if (moved := unsteady(analysis, cell)) is not None]
+    if not found:
+        return []
+    arms = formatting.listed([f"{arm} ({_signed(moved)})" for arm, moved in found])
+    return [
+        f"The window was not stationary, its second half against its first: {arms}; a longer trial would say something else."
+    ]
+
+
+def short(analysis: Analysis) -> list[str]:
+    """The workloads that the study made shorter than their links ask for, in a caution."""
+    found = [
+        f"{use.name} over {profile}: {why}"
+        for use in analysis.results.plan.workloads
+        for profile, why in use.short.items()
+    ]
+    return [f"Shorter than the link asks for, as the study states it: {'; '.join(found)}."] if found else []
+
+
+def _signed(percent: float) -> str:
+    return f"{percent:+.0f} %".replace("-", "−")

@@ -1,0 +1,144 @@
+"""Has the watchers of one trial look while its traffic runs, and adds up what they saw and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tunnelmark.errors import LabError
+from tunnelmark.host import keep_awake
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler
+from tunnelmark.workloads.base import Metric, Sample
+
+COST = Metric("watch_cpu", "s", "CPU of the watchers themselves", "lower", "difference", feels="processor")
+"""What all watchers of a trial took together, beside their own metrics; by watcher it stands in `FILE`."""
+
+FILE = "watch.cost.json"
+
+
+@dataclass(slots=True)
+class _Post:
+    """A watcher at its post: its eye while it sees, when it is to look next, and its CPU seconds so far."""
+
+    watcher: Collector
+    eye: Sampler | None = None
+    due: float = 0.0
+    spent: float = 0.0
+    seen: Collected = field(default_factory=Collected)
+
+
+class Collection:
+    """The watchers of one trial, made while its mesh is at rest."""
+
+    def __init__(self, scene: CollectorContext, watchers: Sequence[Collector]) -> None:
+        self._scene = scene
+        self._posts = [_Post(watcher) for watcher in watchers]
+        self._looking: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self.notes: dict[str, str] = {}
+        self.limits: dict[str, float] = {}
+        for post in self._posts:
+            with self._costing(post):
+                post.eye = post.watcher.watch(scene)
+
+    async def begin(self) -> None:
+        """The traffic's client is about to start."""
+        for post in self._posts:
+            await self._call(post, lambda eye: eye.begin())
+            post.due = time.monotonic() + (post.watcher.every or 0.0)
+        if any(post.watcher.every for post in self._posts):
+            self._looking = asyncio.ensure_future(self._look())
+
+    async def end(self) -> tuple[Sample, ...]:
+        """The traffic is over: what was seen; the times of series count from `begin`."""
+        await self._rest()
+        for post in self._posts:
+            await self._call(post, lambda eye: eye.end(), last=True)
+        if not self._posts:
+            return ()
+        cost = {post.watcher.name: post.spent + post.seen.cpu for post in self._posts}
+        (self._scene.raw / FILE).write_text(json.dumps({"CPU seconds by watcher": cost}) + "\n")
+        samples = [sample for post in self._posts for sample in post.seen.samples]
+        for post in self._posts:
+            self.notes |= _brief(post.watcher, post.seen)
+            self.limits |= post.seen.limits
+        return (*samples, Sample(COST.name, sum(cost.values())))
+
+    async def _look(self) -> None:
+        posts = [post for post in self._posts if post.watcher.every]
+        while not self._over.is_set():
+            due = min(post.due for post in posts)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), max(due - time.monotonic(), 0.0))
+            for post in posts:
+                if post.due <= (now := time.monotonic()) and not self._over.is_set():
+                    await self._call(post, lambda eye: eye.sample())
+                    # After a stall the missed looks are left out, not made up for one right after the other.
+                    post.due = max(post.due + (post.watcher.every or 0.0), now)
+
+    async def _rest(self) -> None:
+        """Let a look that has begun come to its end, and begin no other."""
+        self._over.set()
+        if self._looking is not None:
+            await self._looking
+            self._looking = None
+
+    async def _call(
+        self, post: _Post, ask: Callable[[Sampler], Coroutine[Any, Any, Any]], *, last: bool = False
+    ) -> None:
+        if post.eye is not None:
+            with self._costing(post):
+                seen = await ask(post.eye)
+                if last:
+                    post.seen = seen
+
+    @contextlib.contextmanager
+    def _costing(self, post: _Post) -> Iterator[None]:
+        """Book the CPU that the command uses meanwhile; a watcher that the machine refuses looks no further.
+
+        While the traffic runs the command only waits, so what it uses is the watcher's, but for the moment in which a
+        program's end is reported to it.
+        """
+        before = keep_awake.process_seconds()
+        try:
+            yield
+        except (LabError, OSError) as error:
+            self.notes[post.watcher.name] = getattr(error, "message", None) or str(error)
+            post.eye = None
+        finally:
+            post.spent += keep_awake.process_seconds() - before
+
+
+def _brief(watcher: Collector, seen: Collected) -> dict[str, str]:
+    """A watcher's notes, each reason once where that says as much.
+
+    It stands under what the names of all metrics begin with that are absent for it, if that tells them from the others,
+    and else under each.
+    """
+    found: dict[str, str] = {}
+    for reason in dict.fromkeys(seen.notes.values()):
+        names = [name for name, why in seen.notes.items() if why == reason]
+        start = _beginning(names).rstrip("_")
+        alike = {metric.name for metric in watcher.metrics if metric.name.startswith(start)}
+        found |= {start: reason} if start and alike == set(names) else dict.fromkeys(names, reason)
+    return found
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    same = next(
+        (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
+    )
+    return first[:same]
+
+
+def shifted(samples: Sequence[Sample], seconds: float) -> tuple[Sample, ...]:
+    """Series counted from a later moment on; what was seen before that is left out of them."""
+    moved = (s if s.time is None else replace(s, time=round(s.time - seconds, 3)) for s in samples)
+    return tuple(sample for sample in moved if sample.time is None or sample.time >= 0)

@@ -1,0 +1,24 @@
+"""Watchers: what a trial cost its nodes (CPU, memory, packets outside), one module each; see `base` for the interface."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tunnelmark.run.collectors.base import Collector
+
+
+@functools.cache
+def watchers() -> Mapping[str, Collector]:
+    """Every watcher by name: each module of this package that defines `WATCHER`."""
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    found = (module.WATCHER for module in modules if hasattr(module, "WATCHER"))
+    return MappingProxyType({watcher.name: watcher for watcher in found})
+
+
+def light() -> tuple[str, ...]:
+    """The watchers of a study that names none."""
+    return tuple(name for name, watcher in watchers().items() if watcher.light)

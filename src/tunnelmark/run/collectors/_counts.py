@@ -1,0 +1,139 @@
+"""What the kernel counts of a node and its processes, read from /proc: interfaces, fragments, memory, switches, softirq."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from tunnelmark.run.collectors.base import CollectorContext
+
+ETHERNET = 14  # bytes of an Ethernet header, which interface counters include on such interfaces
+_ARPHRD_ETHER = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficCounts:
+    """IP packets of a node and their bytes, without Ethernet headers: over the overlay, and on the underlay (`wire`).
+
+    `inner` packets may be super-packets, where the VPN takes such. `created` fragments were made by the node, and
+    `reassembled` packets were made whole again; the kernel counts both for the node, whatever the interface.
+    """
+
+    inner_bytes: int
+    inner_sent_bytes: int  # of `inner_bytes`
+    inner_sent_packets: int
+    wire_bytes: int
+    wire_packets: int
+    sent_bytes: int  # of `wire_bytes`
+    sent_packets: int
+    created: int
+    reassembled: int
+
+    def since(self, before: TrafficCounts) -> TrafficCounts:
+        """What was counted between two looks."""
+        return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+
+
+def traffic(scene: CollectorContext, node: str) -> TrafficCounts:
+    """What a node has sent and received up to now; OSError if it is gone."""
+    interfaces = interface_counts(scene.proc(node, "net/dev"))
+    overlay = scene.tunnel.interface[node]
+    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), has_ethernet(scene, node, overlay))
+    wires = [_ip(counts, True) for name, counts in interfaces.items() if name.startswith("eth")]
+    wire = [sum(column) for column in zip(*wires, strict=True)]
+    snmp = ip_counts(scene.proc(node, "net/snmp"))
+    return TrafficCounts(
+        inner_bytes=inner[0] + inner[2],
+        inner_sent_bytes=inner[2],
+        inner_sent_packets=inner[3],
+        wire_bytes=wire[0] + wire[2],
+        wire_packets=wire[1] + wire[3],
+        sent_bytes=wire[2],
+        sent_packets=wire[3],
+        created=snmp["FragCreates"],
+        reassembled=snmp["ReasmOKs"],
+    )
+
+
+def has_ethernet(scene: CollectorContext, node: str, interface: str) -> bool:
+    """Whether an interface of a node carries Ethernet frames (TAP devices do, TUN devices do not)."""
+    kind = Path(f"/proc/{scene.lab.nodes[node].pid}", "root", "sys/class/net", interface, "type")
+    return kind.read_text().strip() == _ARPHRD_ETHER
+
+
+def interface_counts(text: str) -> dict[str, tuple[int, int, int, int]]:
+    """Received bytes and packets, sent bytes and packets of each interface, from /proc/net/dev."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.partition(":")
+        numbers = [int(word) for word in rest.split()]
+        found[name.strip()] = (numbers[0], numbers[1], numbers[8], numbers[9])
+    return found
+
+
+def ip_counts(text: str) -> dict[str, int]:
+    """The counters of IPv4 by name, from /proc/net/snmp."""
+    names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("Ip:"))
+    return {name: int(value) for name, value in zip(names, values, strict=True)}
+
+
+def _ip(counts: tuple[int, int, int, int], ethernet: bool) -> tuple[int, int, int, int]:
+    header = ETHERNET if ethernet else 0
+    received, packets_in, sent, packets_out = counts
+    return received - header * packets_in, packets_in, sent - header * packets_out, packets_out
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of some processes in bytes: PSS (shared pages divided among those that share them) and RSS."""
+
+    pss: int
+    rss: int
+
+
+def memory(processes: Iterable[int]) -> Memory:
+    """What some processes hold now; one that has ended holds nothing. PermissionError where PSS may not be read."""
+    pss = rss = 0
+    for process in processes:
+        if (text := _of(process, "smaps_rollup")) is None:
+            continue
+        found = dict(re.findall(r"^(Pss|Rss):\s+(\d+) kB$", text, re.MULTILINE))
+        pss += 1024 * int(found.get("Pss", 0))
+        rss += 1024 * int(found.get("Rss", 0))
+    return Memory(pss, rss)
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Context switches: the process waited (`voluntary`), or had to give way."""
+
+    voluntary: int
+    involuntary: int
+
+
+def switches(processes: Iterable[int]) -> Switches:
+    """Context switches of all threads of some processes up to now; a thread that has ended is counted no longer."""
+    totals = {"voluntary": 0, "nonvoluntary": 0}
+    for process in processes:
+        try:
+            threads = list(Path(f"/proc/{process}/task").iterdir())
+        except OSError:
+            continue
+        for thread in threads:
+            try:
+                text = (thread / "status").read_text()
+            except OSError:
+                continue
+            for kind, count in re.findall(r"^(voluntary|nonvoluntary)_ctxt_switches:\s+(\d+)$", text, re.MULTILINE):
+                totals[kind] += int(count)
+    return Switches(totals["voluntary"], totals["nonvoluntary"])
+
+
+def _of(process: int, file: str) -> str | None:
+    """A file of a process, None if it has ended."""
+    try:
+        return Path(f"/proc/{process}/{file}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None

@@ -1,0 +1,39 @@
+"""Says when traffic ran, and for how much of that time its streams had something to send; from what looks at it saw. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunnelmark.run.collectors._proc import Stream
+
+Ends = tuple[str, str]
+"""A stream by its two ends."""
+
+_NOTHING = 0.01
+"""Of the largest rate between two looks: what comes to less before all others or after them is no traffic yet, or none any more."""
+
+
+def running(rates: Sequence[float]) -> slice:
+    """The places from the first to the last rate that is more than next to nothing; all of them where there is none."""
+    least = _NOTHING * max(rates, default=0.0)
+    places = [place for place, rate in enumerate(rates) if rate > least]
+    return slice(places[0], places[-1] + 1) if places else slice(None)
+
+
+def busy(
+    looks: Sequence[tuple[float, Mapping[Ends, Stream]]], streams: Mapping[Ends, Stream], begun: float, least: float
+) -> float:
+    """The share of the time in which streams had something to send, each by the bytes that it sent.
+
+    `looks` are those that saw some, with their times in seconds; `streams` as each was seen last. The time is that from the first look to
+    the last, or where these are less than `least` seconds apart, from when traffic was `begun`: a program may begin late.
+    """
+    sent = sum(stream.sent for stream in streams.values())
+    (first, before), (last, _) = looks[0], looks[-1]
+    if last - first < least:
+        first, before = min(begun, last), {}
+    had = sum(
+        stream.sent / sent * (stream.busy - (before[ends].busy if ends in before else 0.0))
+        for ends, stream in streams.items()
+    )
+    return min(1.0, had / max(last - first, 1e-9))

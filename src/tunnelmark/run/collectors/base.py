@@ -1,0 +1,144 @@
+"""What a watcher is: somebody who looks at the nodes while a trial's traffic runs, and says what it cost.
+
+A watcher is one module of this package with a `WATCHER`; it is found by itself. It declares its metrics as a workload
+does, and `watch` makes an `Eye` for one trial:
+
+    __init__  when the deployment stands and nothing of the workload has been started: the mesh is at rest
+    begin     just before the traffic's client starts
+    sample    every `every` seconds while it runs, if the watcher asks for that
+    end       when the client has ended, whatever became of it
+
+What the machine forbids is told by raising LabError (or OSError) with the reason in `watch` or `begin`: the trial goes on,
+the watcher's metrics are absent, and the reason stands in the trial's notes. No watcher makes a trial fail.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from tunnelmark.lab.client import Lab
+from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.workloads.base import Feels, Metric, Sample
+
+
+@dataclass(frozen=True)
+class CollectorContext:
+    """What a watcher may look at: the lab, the deployment on it, the two ends of the traffic, and where raw files go.
+
+    Files that a watcher leaves in `raw` begin with `watch.`.
+    """
+
+    lab: Lab
+    tunnel: RunningDeployment
+    source: str
+    target: str
+    raw: Path
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """The nodes whose cost is told, by the word that ends a metric's name: `source` and `target`."""
+        return {"source": self.source, "target": self.target}
+
+    @cached_property
+    def daemons(self) -> Mapping[str, tuple[int, ...]]:
+        """The VPN's processes on each node, children included, by the host's process numbers.
+
+        Everything but the agent that runs when this is first asked: ask while the mesh is at rest.
+        """
+        return {name: self.processes(name) for name in self.lab.nodes}
+
+    def processes(self, node: str) -> tuple[int, ...]:
+        """Every process of a node but its agent, by the host's process numbers."""
+        agent = self.lab.nodes[node].pid
+        try:
+            own = os.readlink(f"/proc/{agent}/ns/pid")
+        except OSError:
+            return ()
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != agent:
+                try:
+                    if os.readlink(f"/proc/{name}/ns/pid") == own:
+                        found.append(int(name))
+                except OSError:
+                    continue  # it ended meanwhile
+        return tuple(found)
+
+    def group(self, node: str) -> Path | None:
+        """The node's control group in the v2 hierarchy; None where there is no v2."""
+        return self.lab.group(node)
+
+    def proc(self, node: str, path: str) -> str:
+        """A file below /proc as the node sees it itself, such as `net/dev`; OSError if it has none."""
+        return Path(f"/proc/{self.lab.nodes[node].pid}", path).read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a watcher saw in one trial.
+
+    A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
+    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by whoever calls it. `limits`
+    say what held the traffic back (`limits`), which no arm is compared by.
+    """
+
+    samples: tuple[Sample, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    cpu: float = 0.0
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+
+class Sampler(Protocol):
+    """A watcher at work in one trial."""
+
+    async def begin(self) -> None:
+        """The traffic's client is about to start."""
+
+    async def sample(self) -> None:
+        """Some of the traffic has passed."""
+
+    async def end(self) -> Collected:
+        """The traffic is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """A way to watch a trial: its metrics (none is primary), and how it is done.
+
+    `every`: seconds between two samples, None for none. `light`: it is on unless a study says otherwise.
+    """
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    watch: Callable[[CollectorContext], Sampler]
+    every: float | None = None
+    light: bool = False
+
+
+def both(
+    name: str, unit: str, title: str, *, compare: str = "ratio", better: str = "lower", feels: Feels = "counts"
+) -> tuple[Metric, ...]:
+    """A metric of each end: `name_source` and `name_target`, titled after the sender and the receiver."""
+    words = {"source": "sender", "target": "receiver"}
+    return tuple(
+        Metric(f"{name}_{end}", unit, f"{title}, {word}", better=better, compare=compare, feels=feels)  # type: ignore[arg-type]
+        for end, word in words.items()
+    )
+
+
+class Stopwatch:
+    """Seconds since it was made, on the clock of series."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def __call__(self) -> float:
+        """Seconds since then."""
+        return time.monotonic() - self._start

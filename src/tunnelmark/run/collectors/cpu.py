@@ -1,0 +1,230 @@
+"""CPU of the nodes: seconds, cores, per gigabyte through the overlay and per packet on the wire, sender and receiver apart.
+
+Everything that runs on a node counts: the VPN, the workload's own programs, and the kernel's work for both, which on real
+hosts would be paid for too. The accounts are the nodes' control groups (`cpu.stat`, exact to the microsecond), and of the
+cores that are one node's own `ksoftirqd`, the workers bound to them, and the softirq work that ran while they had no task. The
+links, which are no part of a host, have an account of their own, kept in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from tunnelmark.errors import LabError
+from tunnelmark.host import softirq
+from tunnelmark.lab.client import MIDDLE
+from tunnelmark.linux import cgroups
+from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.workloads.base import Metric, Sample
+
+METRICS = (
+    *both("cpu_per_gb", "s/GB", "CPU per gigabyte", feels="processor"),
+    Metric(
+        "cpu_per_gb_shared",
+        "s/GB",
+        "CPU per gigabyte of the kernel on cores that nodes share",
+        "lower",
+        feels="processor",
+    ),
+    Metric(
+        "cpu_per_gb_lab", "s/GB", "CPU per gigabyte of the laboratory's links", "lower", "difference", feels="processor"
+    ),
+    *both("cpu_per_packet", "us", "CPU per wire packet", feels="processor"),
+    *both("cpu", "ms/s", "CPU", feels="processor"),
+    *both("cpu_user", "ms/s", "CPU in user space", feels="processor"),
+    *both("cpu_kernel", "ms/s", "CPU in the kernel", feels="processor"),
+    *both("cpu_softirq", "ms/s", "CPU in softirq on the node's cores", compare="difference", feels="processor"),
+    *both("cpu_ksoftirqd", "ms/s", "CPU of ksoftirqd on the node's cores", compare="difference", feels="processor"),
+    *both("cpu_workers", "ms/s", "CPU of kernel workers on the node's cores", compare="difference", feels="processor"),
+    *both(
+        "cpu_unbilled",
+        "ms/s",
+        "CPU in softirq while the node's cores had no task",
+        compare="difference",
+        feels="processor",
+    ),
+    Metric("cpu_links", "ms/s", "CPU of the links", "lower", "difference", feels="processor"),
+    Metric(
+        "cpu_workers_elsewhere",
+        "ms/s",
+        "CPU of kernel workers on cores of no node",
+        "lower",
+        "difference",
+        feels="processor",
+    ),
+)
+EVERY = 0.5
+
+LEAST, FEW = 1_000_000, 1000
+"""Bytes through the overlay, and packets on the underlay, from which on their cost is told: below, what the nodes do
+anyway is most of it."""
+
+TOO_LITTLE = "less than 1 MB passed the overlay"
+TOO_FEW = "fewer than 1,000 packets passed the underlay"
+INCOMPLETE = "softirq work that interrupts no task is in no figure"
+SHARED = (
+    "its cores are another node's too: what the kernel's threads and softirq work do there cannot be told apart, is in neither "
+    "node's figures, and stands as cpu_per_gb_shared"
+)
+BESIDE = (
+    "the links have no core of their own: what the kernel does for them is in the figures of the core's node, and only their "
+    "emulator is told apart"
+)
+
+_EVERYBODY = ""
+"""Who has the cores that several nodes share; no node is called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """CPU seconds of the kernel on some cores, in nobody's control group."""
+
+    softirq: float = 0.0  # of ksoftirqd
+    workers: float = 0.0
+    unbilled: float = 0.0  # in softirq with no task
+    handling: float = 0.0  # in softirq, in whatever context; most of it is counted elsewhere already
+
+    @property
+    def seconds(self) -> float:
+        """What is to be added to a control group's account."""
+        return self.softirq + self.workers + max(self.unbilled, 0.0)
+
+    def since(self, before: _Kernel) -> _Kernel:
+        """What was spent between two looks."""
+        return _Kernel(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    time: float
+    used: dict[str, cgroups.Used]
+    kernel: dict[str, _Kernel]
+    elsewhere: float  # of workers on cores of no node
+    traffic: dict[str, _counts.TrafficCounts]
+
+
+class _Cpu:
+    def __init__(self, scene: CollectorContext) -> None:
+        if scene.group(MIDDLE) is None:
+            raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
+        self._scene = scene
+        placement = scene.lab.placement
+        self._owned: dict[str, Sequence[int]] = {_EVERYBODY: tuple(placement.shared)}
+        for core, node in softirq.owners(placement.nodes).items():
+            self._owned[node] = (*self._owned.get(node, ()), core)
+        self._owned[MIDDLE] = placement.links if placement.links_apart else ()
+        self._nodes_cores = {core for own in placement.nodes.values() for core in own}
+        self._lacking = softirq.lacking()
+        self._series: list[Sample] = []
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._first = self._last = self._look()
+
+    async def sample(self) -> None:
+        look = self._look()
+        self._series += [
+            Sample(f"cpu_{end}", self._cpu(self._last, look, node), round(look.time, 3))
+            for end, node in self._scene.ends.items()
+        ]
+        self._last = look
+
+    async def end(self) -> Collected:
+        look, first = self._look(), self._first
+        took = look.time - first.time
+        samples, notes = list(self._series), dict[str, str]()
+        passed = {end: look.traffic[node].since(first.traffic[node]) for end, node in self._scene.ends.items()}
+        for end, node in self._scene.ends.items():
+            user, kernel = (
+                1000 * (getattr(look.used[node], kind) - getattr(first.used[node], kind)) / took
+                for kind in ("user", "system")
+            )
+            values = {"cpu": self._cpu(first, look, node), "cpu_user": user, "cpu_kernel": kernel}
+            if node in self._owned:
+                spent = look.kernel[node].since(first.kernel[node])
+                values["cpu_softirq"] = 1000 * spent.handling / took
+                values["cpu_ksoftirqd"] = 1000 * spent.softirq / took
+                values["cpu_workers"] = 1000 * spent.workers / took
+                if self._lacking is None:
+                    values["cpu_unbilled"] = 1000 * max(0.0, spent.unbilled) / took
+                else:
+                    notes[f"cpu_unbilled_{end}"] = f"{INCOMPLETE}: {self._lacking}"
+            else:
+                kinds = ("cpu_softirq", "cpu_ksoftirqd", "cpu_workers", "cpu_unbilled")
+                notes |= {f"{name}_{end}": SHARED for name in kinds}
+            seconds = values["cpu"] / 1000 * took
+            if passed[end].inner_bytes >= LEAST:
+                values["cpu_per_gb"] = seconds / (passed[end].inner_bytes / 1e9)
+            else:
+                notes[f"cpu_per_gb_{end}"] = TOO_LITTLE
+            if (packets := self._wire_packets(passed, end)) >= FEW:
+                values["cpu_per_packet"] = seconds / packets * 1e6
+            else:
+                notes[f"cpu_per_packet_{end}"] = TOO_FEW
+            samples += [Sample(f"{name}_{end}", value) for name, value in values.items()]
+        gigabytes = passed["source"].inner_bytes / 1e9
+        samples += self._of_the_path(first, look, took, gigabytes, notes)
+        return Collected(tuple(samples), notes)
+
+    def _wire_packets(self, passed: Mapping[str, _counts.TrafficCounts], end: str) -> int:
+        """What an end sent and received; where cards split, what it sent is counted as it arrives at the other."""
+        if self._scene.lab.profile.card == "none":
+            return passed[end].wire_packets
+        return sum(counts.wire_packets - counts.sent_packets for counts in passed.values())
+
+    def _of_the_path(
+        self, first: _Look, look: _Look, took: float, gigabytes: float, notes: dict[str, str]
+    ) -> list[Sample]:
+        """What belongs to neither end: the links', the kernel's on shared cores, and its workers' elsewhere."""
+        links = self._cpu(first, look, MIDDLE)
+        samples = [
+            Sample("cpu_links", links),
+            Sample("cpu_workers_elsewhere", 1000 * (look.elsewhere - first.elsewhere) / took),
+        ]
+        enough = gigabytes >= LEAST / 1e9
+        if not self._owned[MIDDLE]:
+            notes["cpu_per_gb_lab"] = BESIDE
+        if not enough:
+            notes["cpu_per_gb_lab"] = TOO_LITTLE
+        elif links > 0 or self._owned[MIDDLE]:
+            samples.append(Sample("cpu_per_gb_lab", links / 1000 * took / gigabytes))
+        if self._owned[_EVERYBODY] and enough:
+            shared = look.kernel[_EVERYBODY].since(first.kernel[_EVERYBODY])
+            samples.append(Sample("cpu_per_gb_shared", shared.seconds / gigabytes))
+        return samples
+
+    @staticmethod
+    def _cpu(before: _Look, after: _Look, node: str) -> float:
+        """Milliseconds of CPU a second, the kernel's included where the cores are the node's own."""
+        seconds = after.used[node].total - before.used[node].total
+        if node in after.kernel:
+            seconds += after.kernel[node].since(before.kernel[node]).seconds
+        return 1000 * seconds / max(after.time - before.time, 1e-9)
+
+    def _look(self) -> _Look:
+        scene = self._scene
+        groups = {node: group for node in (*scene.lab.nodes, MIDDLE) if (group := scene.group(node)) is not None}
+        now, used = self._since(), {node: cgroups.used(group) for node, group in groups.items()}
+        kinds = (softirq.seconds(), workers := softirq.workers(), softirq.unbilled(), softirq.handling())
+        kernel = {owner: _Kernel(*(_sum(by_core, cores) for by_core in kinds)) for owner, cores in self._owned.items()}
+        kernel[MIDDLE] = replace(kernel[MIDDLE], workers=0.0)  # links have no work for them: it is a VPN's, or others'
+        return _Look(
+            now,
+            used,
+            kernel,
+            sum(spent for core, spent in workers.items() if core not in self._nodes_cores),
+            {node: _counts.traffic(scene, node) for node in scene.ends.values()},
+        )
+
+
+def _sum(by_core: Mapping[int, float], cores: Sequence[int]) -> float:
+    return sum(by_core.get(core, 0.0) for core in cores)
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Cpu(scene)
+
+
+WATCHER = Collector("cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True)

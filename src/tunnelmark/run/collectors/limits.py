@@ -1,0 +1,312 @@
+"""What held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited for.
+
+It has no metrics: what it sees is not compared between arms but says of each trial what bound it (`analyse.bottleneck`), and
+stands as `limits` in the attempt. Names end in `source` or `target`, the node that they are told of:
+
+    core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1);
+                  or, if that is more, the share of the quota's periods in which it was used up
+    used_         share of its cores' time that its own work took, and that of nodes on the same cores, or a quota held back
+    thread_       share of the time in which the busiest thread of the VPN's daemons ran
+    wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
+    sent_, got_   packets that entered the overlay here, and that left it here
+    out_          packets that left on the underlay
+    drop_tun_     packets that the overlay interface dropped since its queue was full
+    drop_card_    packets that its underlay interfaces dropped
+    drop_softnet_ packets that the receive queues of its cores dropped
+    drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
+    drop_rcvbuf_app_   the same of the workload's sockets
+    drop_sndbuf_  datagrams that found a send buffer full
+    drop_link_    packets sent from here that the link's queue dropped; drop_lossy_: that its profile took
+    tcp_busy_     share of the seconds from the first look with a stream to the last in which the streams from here had something to send
+    tcp_window_, tcp_buffer_   shares of that busy time that receiver's window and sender's buffer held them for
+    tcp_rate_     bit/s delivered by all of them, as the kernel measured last
+
+`emulator` is the cores that the middle node's programs used. Shares and rates are *typical*: the median of half a second each, from the
+first to the last with traffic, so that a program that begins late on a busy machine does not dilute them. Counts are of the whole time, warm-up included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from tunnelmark.host import keep_awake, softirq
+from tunnelmark.host.programs import find
+from tunnelmark.lab.client import MIDDLE
+from tunnelmark.linux import cgroups, netns
+from tunnelmark.run.collectors import _proc, _streams
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+
+EVERY = 0.5
+SHORTEST = 0.2  # seconds between two looks from which on what came between them tells a share
+
+_UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """All counters at one moment; those of cores in seconds."""
+
+    time: float
+    rested: dict[int, float]  # by core: idle, and what our own loops used
+    stolen: dict[int, float]
+    used: dict[str, float]  # by end, the seconds that its work took
+    held: dict[str, float]  # by end, the seconds that quotas held its cores back
+    quotas: dict[str, tuple[_proc.Quota, ...]]  # by end, its own and those above it
+    threads: dict[str, dict[int, float]]  # by end and thread
+    middle: float
+    counts: dict[str, float]  # by name and end
+    streams: dict[str, dict[tuple[str, str], _proc.Stream]] = field(default_factory=dict)
+
+
+class _Limits:
+    def __init__(self, scene: CollectorContext) -> None:
+        self._scene = scene
+        self._ss = str(find("ss", ("iproute2",)))
+        self._daemons = scene.daemons  # now, while nothing else runs on the nodes
+        self._sockets = {end: set(self._udp(node)) for end, node in scene.ends.items()}
+        self._looks: list[_Look] = []
+        self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in scene.ends}
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._links = await self._link_counts()
+        self._looks = [await self._look(())]
+
+    async def sample(self) -> None:
+        # `ss` costs some milliseconds of somebody's core, and counts by itself: a look a second is enough once there is a stream, and
+        # at the end that sends.
+        due = len(self._looks) % 2 == 0 or not any(self._streams.values())
+        self._looks.append(await self._look(self._senders() if due else ()))
+        for end, streams in self._looks[-1].streams.items():
+            self._streams[end] |= streams
+
+    async def end(self) -> Collected:
+        self._looks.append(await self._look(()))
+        now = await self._link_counts()
+        first, last = self._looks[0], self._looks[-1]
+        found = {name: max(0.0, last.counts[name] - first.counts[name]) for name in last.counts}
+        found |= {name: max(0.0, count - self._links.get(name, 0.0)) for name, count in now.items()}
+        spans = self._spans()
+        found["emulator"] = median((b.middle - a.middle) / _took(a, b) for a, b in spans)
+        for end in self._scene.ends:
+            found[f"core_{end}"] = median(self._core(a, b, end) for a, b in spans)
+            found[f"used_{end}"] = median(self._own(a, b, end) for a, b in spans)
+            found[f"thread_{end}"] = median(_busiest(a.threads[end], b.threads[end]) / _took(a, b) for a, b in spans)
+            sent = f"bytes_{end}"
+            found[f"wire_{end}"] = median(8 * (b.counts[sent] - a.counts[sent]) / _took(a, b) for a, b in spans)
+            del found[sent]
+            found |= self._tcp(end, spans[0][0].time)
+        return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())})
+
+    def _spans(self) -> list[tuple[_Look, _Look]]:
+        """The looks by twos, from the first to the last between which there was traffic."""
+        spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST]
+        sent = [sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in self._scene.ends) for a, b in spans]
+        return spans[_streams.running([n / _took(*span) for n, span in zip(sent, spans, strict=True)])] or [
+            (self._looks[0], self._looks[-1])
+        ]
+
+    def _senders(self) -> tuple[str, ...]:
+        """The ends whose streams are looked at: that which has sent more, or both as long as none has been seen."""
+        sent = {end: sum(stream.sent for stream in streams.values()) for end, streams in self._streams.items()}
+        return (max(sent, key=lambda end: sent[end]),) if any(sent.values()) else tuple(sent)
+
+    def _core(self, before: _Look, after: _Look, end: str) -> float:
+        """The share of the time, less what the hypervisor took, in which the busiest core of a node had no rest."""
+        shares = []
+        for core in self._scene.lab.cores[self._scene.ends[end]]:
+            if core not in after.rested:
+                continue  # nobody can say whether it rested, and `used_` alone is evidence
+            had = _took(before, after) - (after.stolen.get(core, 0.0) - before.stolen.get(core, 0.0))
+            rested = after.rested[core] - before.rested.get(core, 0.0)
+            shares.append(1 - min(max(rested / max(had, 1e-9), 0.0), 1.0))
+        return _with_quotas(
+            max(shares, default=0.0) + self._back(before, after, end), before.quotas[end], after.quotas[end]
+        )
+
+    def _own(self, before: _Look, after: _Look, end: str) -> float:
+        """The share of its cores' time that a node's work took, and that of nodes which share them."""
+        cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
+        used = (after.used[end] - before.used[end]) / _took(before, after) / cores
+        return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
+
+    def _back(self, before: _Look, after: _Look, end: str) -> float:
+        """The share of its cores' time in which a quota held a node back."""
+        cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
+        return (after.held[end] - before.held[end]) / _took(before, after) / cores
+
+    def _tcp(self, end: str, begun: float) -> dict[str, float]:
+        """What the streams that a node sent from `begun` on waited for; nothing where those that were seen are not most of what it sent.
+
+        So it is where connections are many and short: of those that ended between two looks nobody knows.
+        """
+        streams = tuple(self._streams[end].values())
+        seen = [look for look in self._looks if look.streams.get(end)]
+        sent = sum(stream.sent for stream in streams)
+        if not seen or 2 * sent < seen[-1].counts[f"bytes_{end}"] - self._looks[0].counts[f"bytes_{end}"] or not sent:
+            return {}
+        busy = max(sum(stream.busy for stream in streams), 1e-9)
+        looks = [(look.time, look.streams[end]) for look in seen]
+        return {
+            f"tcp_busy_{end}": _streams.busy(looks, self._streams[end], begun, SHORTEST),
+            f"tcp_window_{end}": sum(stream.window for stream in streams) / busy,
+            f"tcp_buffer_{end}": sum(stream.buffer for stream in streams) / busy,
+            f"tcp_rate_{end}": sum(stream.rate for stream in streams),
+        }
+
+    async def _look(self, streams_of: Sequence[str]) -> _Look:
+        scene, tick = self._scene, os.sysconf("SC_CLK_TCK")
+        rests = _proc.idle(Path("/proc/stat").read_text(), tick)
+        rested = {core: rest for core, (rest, _) in rests.items()}
+        for loops in keep_awake.STANDING:
+            for core, (own, _) in loops.spent().items():
+                rested[core] = rested.get(core, 0.0) + own
+        if os.environ.get(keep_awake.COUNTED):  # a loop keeps its cores awake that is in no count of ours
+            rested = {}
+        middle = scene.group(MIDDLE)
+        held = {end: self._quotas(node) for end, node in scene.ends.items()}
+        return _Look(
+            time=self._since(),
+            rested=rested,
+            stolen={core: stolen for core, (_, stolen) in rests.items()},
+            used={end: self._used(node) for end, node in scene.ends.items()},
+            held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
+            quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
+            threads={end: _threads(self._daemons[node]) for end, node in scene.ends.items()},
+            middle=cgroups.used(middle).total if middle is not None else 0.0,
+            counts=self._counts() | await self._in_wire_packets(),
+            streams={end: await self._connections(scene.ends[end]) for end in streams_of},
+        )
+
+    def _counts(self) -> dict[str, float]:
+        scene = self._scene
+        softnet = _proc.softnet_drops(Path("/proc/net/softnet_stat").read_text())
+        found: dict[str, float] = {}
+        for end, node in scene.ends.items():
+            interfaces = _proc.devices(scene.proc(node, "net/dev"))
+            wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
+            if (inner := scene.tunnel.interface[node]) in interfaces and not inner.startswith(_UNDERLAY):
+                found[f"drop_tun_{end}"] = interfaces[inner].sent_dropped
+                found[f"sent_{end}"] = interfaces[inner].sent_packets
+                found[f"got_{end}"] = interfaces[inner].received_packets
+            found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires)
+            found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
+            found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
+            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in scene.lab.cores[node])
+            received = sent = 0
+            for file in ("net/snmp", "net/snmp6"):
+                with contextlib.suppress(OSError):  # there is no IPv6
+                    into, out = _proc.udp_errors(scene.proc(node, file))
+                    received, sent = received + into, sent + out
+            own = sum(drops for inode, drops in self._udp(node).items() if inode in self._sockets[end])
+            found[f"drop_rcvbuf_{end}"] = own
+            found[f"drop_rcvbuf_app_{end}"] = max(received - own, 0)
+            found[f"drop_sndbuf_{end}"] = sent
+        return found
+
+    async def _in_wire_packets(self) -> dict[str, float]:
+        """What left the link towards each end's other one, where cards split: their own interfaces count what they were given."""
+        if self._scene.lab.profile.card == "none":
+            return {}
+        ports = await self._scene.lab.counters()
+        found: dict[str, float] = {}
+        for end, other in (("source", "target"), ("target", "source")):
+            if (port := ports.get(self._scene.ends[other])) is not None:
+                found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
+        return found
+
+    def _udp(self, node: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for file in ("net/udp", "net/udp6"):
+            with contextlib.suppress(OSError):
+                found |= _proc.udp_drops(self._scene.proc(node, file))
+        return found
+
+    async def _link_counts(self) -> dict[str, float]:
+        """What the links dropped up to now, by the end that sent it: from their queues, and as the profile says."""
+        other = {"source": "target", "target": "source"}
+        name = {node: end for end, node in self._scene.ends.items()}
+        found: dict[str, float] = {}
+        for node, counts in (await self._scene.lab.counters()).items():
+            if node in name:
+                found[f"drop_link_{other[name[node]]}"] = counts["dropped"]
+        for report in await self._scene.lab.link_reports():
+            for way in report["directions"]:
+                node, dropped = way["name"].split(" to ")[0], way["dropped"]
+                if node in name:
+                    full = f"drop_link_{name[node]}"
+                    found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
+                    lossy = f"drop_lossy_{name[node]}"
+                    found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
+        return found
+
+    async def _connections(self, node: str) -> dict[tuple[str, str], _proc.Stream]:
+        def show() -> str:
+            argv = [self._ss, "-tinH", "state", "established"]
+            return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+
+        try:
+            text = await asyncio.to_thread(netns.network_of, self._scene.lab.nodes[node].pid, show)
+        except subprocess.CalledProcessError as error:
+            raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
+        return _proc.streams(text, [str(self._scene.tunnel.address[node])])
+
+    def _used(self, node: str) -> float:
+        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
+        lab, own = self._scene.lab, set(self._scene.lab.cores[node])
+        groups = [self._scene.group(other) for other, cores in lab.cores.items() if own & set(cores)]
+        tasks = sum(cgroups.used(group).total for group in groups if group is not None)
+        kernel = (softirq.seconds(), softirq.unbilled())
+        return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
+
+    def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
+        """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
+        top, group = cgroups.find().cpu, self._scene.group(node)
+        if top is None or group is None:
+            return []
+        part = len(self._scene.lab.cores[node]) / (os.cpu_count() or 1)
+        folder, share, found = top / group.parent.name / group.name, 1.0, []
+        while (folder / "cpu.stat").exists() and folder != folder.parent:
+            with contextlib.suppress(OSError):
+                found.append((share, _proc.quota((folder / "cpu.stat").read_text())))
+            folder, share = folder.parent, part
+        return found
+
+
+def _with_quotas(share: float, before: Sequence[_proc.Quota], after: Sequence[_proc.Quota]) -> float:
+    """That share of the time, or if it is more, of the periods in which a quota was used up: there was no rest in these."""
+    return min(max(share, *(now.ran_out(then) for then, now in zip(before, after, strict=False)), 0.0), 1.0)
+
+
+def _took(before: _Look, after: _Look) -> float:
+    return max(after.time - before.time, 1e-9)
+
+
+def _threads(processes: tuple[int, ...]) -> dict[int, float]:
+    """CPU seconds of each thread of some processes, from /proc/PID/task/TID/schedstat."""
+    found = {}
+    for process in processes:
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    found[int(thread.name)] = int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return found
+
+
+def _busiest(before: dict[int, float], after: dict[int, float]) -> float:
+    return max((used - before.get(thread, 0.0) for thread, used in after.items()), default=0.0)
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Limits(scene)
+
+
+WATCHER = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True)

@@ -1,0 +1,65 @@
+"""Memory of the VPN's daemons: at rest, before anything of the workload runs, and the most that was seen under load.
+
+PSS is the share of physical memory that is a process's own: a page that n processes map counts a n-th for each, so that the
+PSS of several daemons adds up. RSS counts shared pages wholly.
+"""
+
+from __future__ import annotations
+
+from tunnelmark.errors import LabError
+from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.workloads.base import Sample
+
+METRICS = (
+    *both("memory_rest", "MiB", "memory of the daemons at rest (PSS)"),
+    *both("memory_load", "MiB", "memory of the daemons under load (PSS)"),
+    *both("memory_rss", "MiB", "memory of the daemons under load (RSS)"),
+)
+EVERY = 0.5
+NO_DAEMONS = "no daemon runs on the node: what the kernel holds for it is not told apart"
+_MIB = 1 << 20
+
+
+class _Memory:
+    def __init__(self, scene: CollectorContext) -> None:
+        self._scene = scene
+        try:
+            self._rest = self._look()
+        except PermissionError as error:
+            raise LabError(f"the memory of other processes may not be read: {error}", hint="it needs root") from error
+        self._most = {end: (memory.pss, memory.rss) for end, memory in self._rest.items()}
+        self._series: list[Sample] = []
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+
+    async def sample(self) -> None:
+        now = self._since()
+        for end, memory in self._look().items():
+            pss, rss = self._most[end]
+            self._most[end] = max(pss, memory.pss), max(rss, memory.rss)
+            if memory.pss:
+                self._series.append(Sample(f"memory_load_{end}", memory.pss / _MIB, round(now, 3)))
+
+    async def end(self) -> Collected:
+        await self.sample()  # a trial may be shorter than the time between two
+        samples, notes = list(self._series), dict[str, str]()
+        for end, (pss, rss) in self._most.items():
+            values = {"memory_rest": self._rest[end].pss, "memory_load": pss, "memory_rss": rss}
+            for name, value in values.items():
+                if value:
+                    samples.append(Sample(f"{name}_{end}", value / _MIB))
+                else:
+                    notes[f"{name}_{end}"] = NO_DAEMONS
+        return Collected(tuple(samples), notes)
+
+    def _look(self) -> dict[str, _counts.Memory]:
+        return {end: _counts.memory(self._scene.daemons[node]) for end, node in self._scene.ends.items()}
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Memory(scene)
+
+
+WATCHER = Collector("memory", "memory of the daemons", METRICS, _watch, every=EVERY, light=True)

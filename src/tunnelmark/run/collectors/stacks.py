@@ -1,0 +1,210 @@
+"""Stacks of both ends while the traffic runs, kernel and user, for flame graphs: recorded by perf, kept folded.
+
+One `perf record` on the host looks at the clock of every processor, once for the control group of each end, and once for
+whatever the kernel does on the processors while no process of the lab runs (see docs/stacks.md). What it writes is folded
+when the traffic is over, into `watch.stacks.source.folded` and `watch.stacks.target.folded`; `watch.stacks.json` says how.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tunnelmark.errors import LabError
+from tunnelmark.host.programs import find
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, both
+from tunnelmark.workloads.base import Sample
+
+FREQUENCY = 499
+"""Samples a second of a processor; a prime, so that it does not run in step with anything."""
+
+FILES = {side: f"watch.stacks.{side}.folded" for side in ("source", "target")}
+"""What is kept in a trial's raw output, by side."""
+
+PACKAGES = ("linux-perf",)
+"""The Debian packages that bring perf."""
+
+_PREFIX, _DATA, _LOG, _HOW = "watch.stacks", "watch.stacks.data", "watch.stacks.err", "watch.stacks.json"
+_BEGIN = 10.0  # seconds for perf to look at all processes and say that it records
+_END = 30.0  # seconds for perf to write what it has, and again for its data to be folded
+_BUFFER = "4M"  # of a processor: a second of stacks, should perf have to wait while everybody else is busy
+_FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
+_REFUSED = "perf needs CONFIG_CGROUP_PERF, and its control groups in the v2 hierarchy; see docs/stacks.md"
+
+UNWINDING = {"fp": "fp", "dwarf": "dwarf,8192"}
+"""How callers are found, as perf is told: by frame pointers, which Go programs have, or by tables that others have, from a
+copy of 8 KiB of the stack. Debian's C libraries and programs, and Rust's, have no frame pointers; static Go programs no tables."""
+
+_GO = b"\xff Go buildinf:"
+"""What every Go program since Go 1.13 contains (Go's debug/buildinfo)."""
+
+_ALIVE = '[ "$PPID" = "$0" ] && exec "$@"'
+"""Starts a program unless its parent died before it was bound to its parent's life."""
+
+
+def require() -> None:
+    """MissingPart for the program that is not there, so that it is told before a run and not in each trial."""
+    find("perf", PACKAGES)
+    find("setpriv", ("util-linux",))
+    find("tunnelmark-flame")
+
+
+class Stacks:
+    """The recording of one trial."""
+
+    def __init__(self, scene: CollectorContext) -> None:
+        self._scene = scene
+        groups = [scene.group(node) for node in scene.ends.values()]
+        if any(group is None for group in groups):
+            raise LabError("stacks of one node need cgroup v2, which this machine does not have", hint=_REFUSED)
+        self._groups = [f"{group.parent.name}/{group.name}" for group in groups if group is not None]
+        self._how = unwinding(pid for node in scene.ends.values() for pid in scene.daemons[node])
+        self._own = own_cores(scene.lab.cores, scene.ends)
+        self._perf: subprocess.Popen[bytes] | None = None
+        self._control = -1  # perf ends when this end of the pipe is closed
+
+    async def begin(self) -> None:
+        """Start perf and wait until it records; LabError with what it said if it does not."""
+        names = [f"cpu-clock/name={side}/" for side in self._scene.ends]
+        names += ["cpu-clock/name=core/k"] if self._own else []  # of what everybody does, the kernel's part
+        groups = [*self._groups, *([""] if self._own else [])]  # an event without a group sees every task
+        ours, its = os.pipe(), os.pipe()
+        argv = [str(find("perf", PACKAGES)), "record", "-a", "-F", str(FREQUENCY), "-e", ",".join(names)]
+        argv += ["-G", ",".join(groups), "--no-buildid", "--no-buildid-cache", "-o", str(self._scene.raw / _DATA)]
+        argv += ["--call-graph", UNWINDING[self._how], "-m", _BUFFER]
+        argv += ["-D", "-1", f"--control=fd:{ours[0]},{its[1]}"]  # begins when it is told to, and says so
+        with (self._scene.raw / _LOG).open("wb") as log:
+            self._perf = subprocess.Popen(
+                bound_to_us(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(ours[0], its[1]),
+                start_new_session=True,  # Ctrl-C is for the command, which ends it
+            )
+        os.close(ours[0])
+        os.close(its[1])
+        try:
+            os.write(ours[1], b"enable\n")
+            answer = await asyncio.to_thread(_answer, its[0], _BEGIN)
+        except OSError:  # it ended before it could read
+            answer = b""
+        finally:
+            os.close(its[0])
+        self._control = ours[1]
+        if not answer.startswith(b"ack"):
+            await self._stop(signal.SIGKILL)
+            raise LabError(f"perf does not record: {self._said()}", hint=_REFUSED)
+
+    async def sample(self) -> None:
+        """Nothing: perf records by itself."""
+
+    async def end(self) -> Collected:
+        """Stop perf, and fold what it has recorded."""
+        cpu = await self._stop(signal.SIGINT)
+        data = self._scene.raw / _DATA
+        try:
+            found = await asyncio.to_thread(fold, data, self._scene.raw / _PREFIX, self._own)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            why = f"the recorded stacks could not be folded: {error}; perf said: {self._said()}"
+            return Collected(notes={f"stacks_{side}": why for side in FILES}, cpu=cpu)
+        finally:
+            data.unlink(missing_ok=True)
+        (self._scene.raw / _LOG).unlink(missing_ok=True)
+        (self._scene.raw / _HOW).write_text(json.dumps({"unwinding": self._how, **found}) + "\n")
+        samples = tuple(Sample(f"stacks_{side}", float(found[side]["samples"])) for side in FILES)
+        return Collected(samples=samples, cpu=cpu)
+
+    async def _stop(self, number: int) -> float:
+        """End perf; the CPU seconds that it used."""
+        if self._perf is None:
+            return 0.0
+        perf, self._perf = self._perf, None
+        os.kill(perf.pid, number)  # it is ours until it is waited for, even if it has ended
+        cpu = await asyncio.to_thread(_reap, perf)
+        os.close(self._control)
+        return cpu
+
+    def _said(self) -> str:
+        said = (self._scene.raw / _LOG).read_text(errors="replace").split("\n")
+        return " ".join(line.strip() for line in said if line.strip())[-400:] or "nothing"
+
+
+def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> dict[str, list[int]]:
+    """The processors of each end, by side, that no other node has; empty unless each end has one."""
+    shared = Counter(core for own in cores.values() for core in own)
+    found = {side: [core for core in cores[node] if shared[core] == 1] for side, node in ends.items()}
+    return found if all(found.values()) else {}
+
+
+def unwinding(pids: Iterable[int]) -> str:
+    """How callers are found in these processes and in those that the workload will start (see UNWINDING)."""
+    return "fp" if any(is_go(Path(f"/proc/{pid}/exe")) for pid in pids) else "dwarf"
+
+
+def is_go(program: Path) -> bool:
+    """Whether a program was made by Go; not, if it cannot be read."""
+    try:
+        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+            return content.find(_GO) >= 0
+    except (OSError, ValueError):
+        return False
+
+
+def bound_to_us(argv: Sequence[str]) -> list[str]:
+    """The command that runs `argv` as long as this process lives and no longer, however it ends."""
+    return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", _ALIVE, str(os.getpid()), *argv]
+
+
+def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str, dict[str, int]]:
+    """Fold what perf recorded into PREFIX.SIDE.folded; how many `samples` each side has, `softirq` among them."""
+    sides = [word for side in FILES for word in ("--side", f"{side}={','.join(map(str, own.get(side, ())))}")]
+    script = [str(find("perf", PACKAGES)), "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
+    with subprocess.Popen(script, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as perf:
+        try:
+            done = subprocess.run(
+                [str(find("tunnelmark-flame")), "fold", "--to", str(prefix), *sides],
+                stdin=perf.stdout,
+                capture_output=True,
+                timeout=_END,
+                check=False,
+            )
+        finally:
+            perf.kill()
+    if done.returncode != 0:
+        raise ValueError(done.stderr.decode(errors="replace").strip())
+    found: dict[str, dict[str, int]] = json.loads(done.stdout)
+    return found
+
+
+def _answer(pipe: int, patience: float) -> bytes:
+    """What comes out of a pipe first; nothing if nothing comes in time."""
+    return os.read(pipe, 64) if select.select([pipe], [], [], patience)[0] else b""
+
+
+def _reap(process: subprocess.Popen[bytes]) -> float:
+    """Wait for the end of a process, and insist if it takes too long; the CPU seconds that it used."""
+    deadline = time.monotonic() + _END
+    while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
+        if time.monotonic() > deadline:
+            process.kill()
+        time.sleep(0.005)
+    process.returncode = os.waitstatus_to_exitcode(ended[1])
+    return ended[2].ru_utime + ended[2].ru_stime
+
+
+WATCHER = Collector(
+    name="stacks",
+    title="stacks of sender and receiver, kernel and user, as flame graphs",
+    metrics=both("stacks", "samples", "stacks recorded", better="higher"),
+    watch=Stacks,
+)

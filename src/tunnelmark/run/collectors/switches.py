@@ -1,0 +1,59 @@
+"""Context switches of the VPN's daemons: each wait for a packet and each time they had to give way, all threads together."""
+
+from __future__ import annotations
+
+from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.workloads.base import Sample
+
+METRICS = (
+    *both("switches", "1/s", "context switches of the daemons"),
+    *both("switches_per_packet", "", "context switches of the daemons per wire packet"),
+    *both("switches_forced", "%", "context switches of the daemons that were forced", compare="difference"),
+)
+NO_DAEMONS = "no daemon runs on the node"
+NOTHING_PASSED = "no packet passed the underlay"
+
+
+class _Switches:
+    def __init__(self, scene: CollectorContext) -> None:
+        self._scene = scene
+        self._daemons = scene.daemons  # now, while nothing else runs on the nodes
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._first = {end: self._look(node) for end, node in self._scene.ends.items()}
+
+    async def sample(self) -> None:
+        """Two looks are enough."""
+
+    async def end(self) -> Collected:
+        took = self._since()
+        samples, notes = list[Sample](), dict[str, str]()
+        for end, node in self._scene.ends.items():
+            names = ("switches", "switches_per_packet", "switches_forced")
+            if not self._daemons[node]:
+                notes |= {f"{name}_{end}": NO_DAEMONS for name in names}
+                continue
+            (before, sent), (after, now) = self._first[end], self._look(node)
+            voluntary = max(after.voluntary - before.voluntary, 0)
+            forced = max(after.involuntary - before.involuntary, 0)
+            packets = now.since(sent).wire_packets
+            samples.append(Sample(f"switches_{end}", (voluntary + forced) / took))
+            if packets:
+                samples.append(Sample(f"switches_per_packet_{end}", (voluntary + forced) / packets))
+            else:
+                notes[f"switches_per_packet_{end}"] = NOTHING_PASSED
+            if voluntary + forced:
+                samples.append(Sample(f"switches_forced_{end}", 100 * forced / (voluntary + forced)))
+        return Collected(tuple(samples), notes)
+
+    def _look(self, node: str) -> tuple[_counts.Switches, _counts.TrafficCounts]:
+        return _counts.switches(self._daemons[node]), _counts.traffic(self._scene, node)
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Switches(scene)
+
+
+WATCHER = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True)

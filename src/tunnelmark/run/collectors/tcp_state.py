@@ -1,0 +1,152 @@
+"""TCP as the sender's kernel sees it, twice a second: congestion window, round-trip time, retransmissions, reordering.
+
+`ss -tin` shows the connections of the workload, which have the node's inner address, and those of a VPN that itself uses
+TCP, which have an underlay address. Of several connections the one that has sent most stands for all. `ss` runs in the
+node's network, but outside its control group, so that the node is not charged for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import resource
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from tunnelmark.host.programs import find
+from tunnelmark.linux import netns
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+from tunnelmark.workloads.base import Metric, Sample
+
+_WHOSE = {"tcp": "the workload's", "tcp_own": "the VPN's own"}
+METRICS = tuple(
+    metric
+    for name, whose in _WHOSE.items()
+    for metric in (
+        Metric(f"{name}_cwnd", "KiB", f"congestion window of {whose} TCP", "higher"),
+        Metric(f"{name}_rtt", "ms", f"round-trip time of {whose} TCP", "lower"),
+        Metric(f"{name}_retransmits", "segments", f"retransmitted by {whose} TCP", "lower", "difference"),
+        Metric(f"{name}_reordering", "events", f"reordering seen by {whose} TCP", "lower", "difference"),
+    )
+)
+EVERY = 0.5
+NONE = {"tcp": "the workload uses no TCP over the overlay", "tcp_own": "the VPN uses no TCP itself"}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A TCP connection as `ss -tin` shows it: window in bytes, round-trip time in ms, and what it has counted."""
+
+    local: str
+    peer: str
+    sent: int
+    cwnd: int
+    rtt: float
+    retransmits: int
+    reordering: int
+
+
+class _Tcp:
+    def __init__(self, scene: CollectorContext) -> None:
+        self._node = scene.lab.nodes[scene.source]
+        self._ss = str(find("ss", ("iproute2",)))
+        inner = str(scene.tunnel.address[scene.source])
+        self._inner = inner
+        self._series: dict[str, list[tuple[float, Connection]]] = {name: [] for name in _WHOSE}
+        self._last: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._before = await self._look()
+        self._children = _children()
+
+    async def sample(self) -> None:
+        now, found = self._since(), await self._look()
+        for name, mine in found.items():
+            self._last[name] |= mine
+            if mine:
+                self._series[name].append((now, max(mine.values(), key=lambda one: one.sent)))
+
+    async def end(self) -> Collected:
+        cpu = _children() - self._children
+        samples, notes = list[Sample](), dict[str, str]()
+        for name, series in self._series.items():
+            if not series:
+                notes |= dict.fromkeys((f"{name}_{what}" for what in _VALUES), NONE[name])
+                continue
+            samples += [
+                Sample(f"{name}_{what}", value(one), round(time, 3))
+                for time, one in series
+                for what, value in _VALUES.items()
+            ]
+            samples += [
+                Sample(f"{name}_{what}", median(_VALUES[what](one) for _, one in series)) for what in ("cwnd", "rtt")
+            ]
+            for what in ("retransmits", "reordering"):
+                before = {key: _VALUES[what](one) for key, one in self._before[name].items()}
+                total = sum(_VALUES[what](one) - before.get(key, 0.0) for key, one in self._last[name].items())
+                samples.append(Sample(f"{name}_{what}", total))
+        return Collected(tuple(samples), notes, cpu)
+
+    async def _look(self) -> dict[str, dict[tuple[str, str], Connection]]:
+        def show() -> str:
+            argv = [self._ss, "-tinH", "state", "established"]
+            return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+
+        try:
+            text = await asyncio.to_thread(netns.network_of, self._node.pid, show)
+        except subprocess.CalledProcessError as error:
+            raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
+        found: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
+        for one in connections(text):
+            host = one.local.rpartition(":")[0].strip("[]").partition("%")[0].removeprefix("::ffff:")
+            if not host.startswith("127."):
+                found["tcp" if host == self._inner else "tcp_own"][one.local, one.peer] = one
+        return found
+
+
+_VALUES: Mapping[str, Callable[[Connection], float]] = {
+    "cwnd": lambda one: one.cwnd / 1024,
+    "rtt": lambda one: one.rtt,
+    "retransmits": lambda one: float(one.retransmits),
+    "reordering": lambda one: float(one.reordering),
+}
+
+
+def connections(text: str) -> list[Connection]:
+    """The connections in what `ss -tinH` prints: a line of addresses, then one of figures."""
+    found, ends = [], ("", "")
+    for line in text.splitlines():
+        if line[:1].isspace():
+            found.append(_connection(*ends, line))
+        elif words := line.split():
+            ends = (words[-2], words[-1])
+    return found
+
+
+def _connection(local: str, peer: str, line: str) -> Connection:
+    words = dict(re.findall(r"(?<!\S)([a-z_]+):([0-9./]+)", line))
+    return Connection(
+        local,
+        peer,
+        sent=int(words.get("bytes_sent", 0)),
+        cwnd=int(words.get("cwnd", 0)) * int(words.get("mss", 0)),
+        rtt=float(words.get("rtt", "0").partition("/")[0]),
+        retransmits=int(words.get("retrans", "0/0").partition("/")[2]),
+        reordering=int(words.get("reord_seen", 0)),
+    )
+
+
+def _children() -> float:
+    """CPU seconds of programs that have run and ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Tcp(scene)
+
+
+WATCHER = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY)

@@ -1,0 +1,189 @@
+"""What stands on the wire for what is inside: bytes, packets, fragments, and the sizes of the packets that leave.
+
+Bytes are those of IP packets, headers included, Ethernet headers not: direct has 1 outside for 1 inside by construction.
+Where an interface takes super-packets (a VPN's, or a card with offloads), the packets that each stands for are counted, and the
+headers that they repeat, as `linux.packet_sizes` sees them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from tunnelmark.linux.packet_sizes import SizeCounts, Tap
+from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.workloads.base import Metric, Sample
+
+CLASSES = (128, 256, 512, 1024, 1518)
+"""Upper ends of the size classes in bytes of an Ethernet frame, as in RFC 2544; the last holds whole packets of 1,500."""
+
+METRICS = (
+    Metric("wire_bytes_per_byte", "", "bytes outside per byte inside", "lower"),
+    Metric("wire_packets_per_packet", "", "packets outside per packet inside", "lower"),
+    *both("wire_sent", "B/s", "bytes sent outside"),
+    *both("wire_packets", "1/s", "packets sent outside"),
+    *both("wire_size", "B", "mean size of the packets sent outside", better="higher"),
+    *both("wire_fragments", "%", "packets sent outside that are IP fragments", compare="difference"),
+    *both("wire_reassembled", "1/s", "packets put together from IP fragments", compare="difference"),
+    *(
+        Metric(f"wire_to_{top}", "%", f"packets sent outside of at most {top} B, sender", "lower", "difference")
+        for top in CLASSES
+    ),
+    Metric("wire_bigger", "%", f"packets sent outside of more than {CLASSES[-1]} B, sender", "lower", "difference"),
+)
+FILE = "watch.wire.json"
+TOO_LITTLE = "less than 10 packets a second passed the overlay"
+FEW = 10
+"""Packets a second inside from which on their overhead is told: below, a VPN's own packets are most of what there is."""
+
+EVERY, TURN, MANY = 0.1, 10, 10_000
+"""Seconds between two looks at how many packets leave; from `MANY` a second on, their sizes are counted for one look of
+every `TURN`, as counting costs the sender about a tenth of a microsecond a packet, and direct needs half of one."""
+
+_FCS = 4  # bytes that end a frame on a real wire, and count in its size there
+
+
+class _Wire:
+    def __init__(self, scene: CollectorContext) -> None:
+        self._scene = scene
+        self._refused = ""
+        self._outside: dict[
+            str, list[Tap]
+        ] = {}  # on underlay interfaces: of the sender, and of both ends where these split
+        self._inside: dict[str, Tap] = {}  # on the overlay interfaces, by node
+        self._asked = 0
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        try:
+            await asyncio.to_thread(self._open)
+        except OSError as error:
+            await asyncio.to_thread(self._close)
+            self._refused = f"the kernel refused to count packets: {error}"
+        self._first = self._look()
+        self._before = (self._since(), self._first[self._scene.source].sent_packets)
+
+    def _open(self) -> None:
+        scene = self._scene
+        card = scene.lab.profile.card == "offloads"
+        for node in scene.ends.values() if card else (scene.source,):
+            names = [name for name in _counts.interface_counts(scene.proc(node, "net/dev")) if name.startswith("eth")]
+            self._outside[node] = [Tap(scene.lab.nodes[node].pid, name) for name in names]
+        for node in scene.ends.values():
+            if not scene.tunnel.interface[node].startswith("eth"):  # there are no super-packets
+                self._inside[node] = Tap(scene.lab.nodes[node].pid, scene.tunnel.interface[node])
+
+    async def sample(self) -> None:
+        """Sizes of many packets are looked at now and then only; few packets can all be looked at."""
+        self._asked += 1
+        now, sent = self._since(), _counts.traffic(self._scene, self._scene.source).sent_packets
+        (then, before), self._before = self._before, (now, sent)
+        many = sent - before > MANY * (now - then)
+        for tap in self._outside.get(self._scene.source, ()):
+            if self._asked % TURN == 0 and not tap.running:
+                await asyncio.to_thread(tap.resume)
+            elif many and tap.running:
+                await asyncio.to_thread(tap.pause)
+
+    async def end(self) -> Collected:
+        took, last = self._since(), self._look()
+        inside = [tap.read() for tap in self._inside.values()]
+        outside = {node: [tap.read() for tap in taps] for node, taps in self._outside.items()}
+        sizes = Counter[int]()
+        for counted in outside.get(self._scene.source, ()):
+            sizes.update(counted.sizes)
+        await asyncio.to_thread(self._close)
+        passed = {node: last[node].since(before) for node, before in self._first.items()}
+        if self._scene.lab.profile.card == "offloads":
+            bare = {node: name.startswith("eth") for node, name in self._scene.tunnel.interface.items()}
+            passed = {node: split(counts, outside.get(node, ()), bare[node]) for node, counts in passed.items()}
+        notes: dict[str, str] = {}
+        samples = overhead(passed, inside, took, notes)
+        for end, node in self._scene.ends.items():
+            counts = passed[node]
+            samples += [
+                Sample(f"wire_sent_{end}", counts.sent_bytes / took),
+                Sample(f"wire_packets_{end}", counts.sent_packets / took),
+                Sample(f"wire_reassembled_{end}", counts.reassembled / took),
+            ]
+            if counts.sent_packets:
+                samples.append(Sample(f"wire_fragments_{end}", 100 * counts.created / counts.sent_packets))
+                samples.append(Sample(f"wire_size_{end}", counts.sent_bytes / counts.sent_packets))
+        samples += self._by_size(sizes, notes)
+        return Collected(tuple(samples), notes)
+
+    def _by_size(self, sizes: Mapping[int, int], notes: dict[str, str]) -> list[Sample]:
+        names = [*(f"wire_to_{top}" for top in CLASSES), "wire_bigger"]
+        if self._refused:
+            notes |= dict.fromkeys(names, self._refused)
+            return []
+        (self._scene.raw / FILE).write_text(
+            json.dumps({"sent by": self._scene.source, "packets by bytes": dict(sorted(sizes.items()))}) + "\n"
+        )
+        if not sizes:
+            notes |= dict.fromkeys(names, "nothing was sent")
+            return []
+        return [Sample(name, 100 * share) for name, share in zip(names, classes(sizes), strict=True)]
+
+    def _look(self) -> dict[str, _counts.TrafficCounts]:
+        return {node: _counts.traffic(self._scene, node) for node in self._scene.ends.values()}
+
+    def _close(self) -> None:
+        for tap in (*(tap for taps in self._outside.values() for tap in taps), *self._inside.values()):
+            tap.close()
+        self._outside, self._inside = {}, {}
+
+
+def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bool) -> _counts.TrafficCounts:
+    """The same in wire packets, where a card splits what was sent; in proportion, where only a part of it was looked at.
+
+    `bare`: without a tunnel, so that the same interface is the overlay's.
+    """
+    seen = tuple(counted)
+    looked_at = sum(each.packets - each.segments for each in seen)
+    share = counts.sent_packets / looked_at if looked_at else 0.0
+    segments = round(share * sum(each.segments for each in seen))
+    headers = round(share * sum(each.headers for each in seen))
+    found = replace(counts, sent_packets=counts.sent_packets + segments, sent_bytes=counts.sent_bytes + headers)
+    return replace(found, inner_sent_packets=found.sent_packets, inner_sent_bytes=found.sent_bytes) if bare else found
+
+
+def overhead(
+    passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float, notes: dict[str, str]
+) -> list[Sample]:
+    """What both ends sent outside for what they sent inside, where super-packets were `counted` as what they became."""
+    packets = sum(counts.inner_sent_packets for counts in passed.values())
+    if packets < FEW * took:
+        notes |= dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE)
+        return []
+    super_packets = tuple(counted)
+    segments = sum(each.segments for each in super_packets)
+    inside = sum(counts.inner_sent_bytes for counts in passed.values()) + sum(each.headers for each in super_packets)
+    return [
+        Sample("wire_bytes_per_byte", sum(counts.sent_bytes for counts in passed.values()) / inside),
+        Sample(
+            "wire_packets_per_packet", sum(counts.sent_packets for counts in passed.values()) / (packets + segments)
+        ),
+    ]
+
+
+def classes(sizes: Mapping[int, int]) -> list[float]:
+    """The share of packets in each class of `CLASSES` and beyond, 0 to 1, from their number by bytes without FCS."""
+    total = sum(sizes.values())
+    edges = [0, *CLASSES, 1 << 32]
+    return [
+        sum(count for size, count in sizes.items() if low < size + _FCS <= high) / total
+        for low, high in pairwise(edges)
+    ]
+
+
+def _watch(scene: CollectorContext) -> Sampler:
+    return _Wire(scene)
+
+
+WATCHER = Collector("wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True)

@@ -1,0 +1,238 @@
+"""Observes what a link does: sends probes both ways through a fresh bare lab, and a train that fills its queue.
+
+What comes back is raw: numbers and stamps of packets. What it means for the profile is for `analyse.link` to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab import probe_sender
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.node import Process
+from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.run import probe_plan
+from tunnelmark.run.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Train
+
+RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sent", "<i8"), ("received", "<i8")])
+"""What the prober writes for each packet received (`prober.RECORD`); times in nanoseconds of one clock."""
+
+_PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What was sent one way and what arrived: the nodes, the probes, the train, and each packet received.
+
+    `start` and `train_start` are when the first packet was due (nanoseconds of the clock, as in `records`);
+    `train_rate` is the bit/s of frames that the sender reached; `pace` and `train` count what was really sent.
+    `behind` is by how many seconds the emulator was behind the sender of the train, packets that waited for it.
+    """
+
+    source: str
+    target: str
+    start: int
+    pace: Pace | None
+    train: Train | None
+    train_start: int
+    train_rate: float
+    late: float
+    behind: float
+    records: npt.NDArray[Any]
+
+    def phase(self, number: int) -> npt.NDArray[Any]:
+        """The packets received of one phase, in order of arrival."""
+        chosen: npt.NDArray[Any] = self.records[self.records["phase"] == number]
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One look at a link: both ways, what its emulator says, when (seconds since the Unix epoch), how long it took.
+
+    `zero` is when the plan of the probes began, on the clock of the flows' stamps, and `begun` when the link's own time did, as
+    its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` after them.
+    """
+
+    profile: str
+    topology: str
+    forward: Flow
+    back: Flow
+    zero: int
+    reports: tuple[Mapping[str, Any], ...]
+    started: float
+    seconds: float
+    final: tuple[Mapping[str, Any], ...] = ()
+    seed: int = 0
+    begun: int | None = None
+
+    def place(self, target: str) -> int | None:
+        """The place of the direction to a node among those of its emulator; None if nothing emulates the link."""
+        names = [way["name"] for report in self.reports[:1] for way in report["directions"]]
+        return next((place for place, name in enumerate(names) if name.endswith(f" to {target}")), None)
+
+
+async def observe(
+    keeper: LabClient, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
+) -> Observation:
+    """Look at the link between a topology's first and last node; `pace` None sends trains only.
+
+    What the probers and the emulator print goes to the folder `raw`. LabError if the link cannot be made or the
+    probers fail.
+    """
+    raw.mkdir(parents=True, exist_ok=True)
+    begun, started = time.monotonic(), time.time()
+    keeper.watch()
+    async with keeper.lab(topology, profile, seed=seed, raw=raw) as lab:
+        ends = topology.nodes[0], topology.nodes[-1]
+        plans = probe_plan.plans_of(profile, ends, {node: str(lab.address(node)) for node in ends}, pace)
+        (raw / "probe.plan.json").write_text(json.dumps(plans, indent=1))
+        async with _probers(lab, plans, raw) as probers:
+            await lab.zero()
+            zero = time.time_ns()
+            for each in probers:
+                each.begin(zero)
+            # Before the trains, which ask more than the link can carry: what suffers then is told by each trial.
+            await asyncio.sleep(probe_plan.probed(plans) / 1e9)
+            looks = [await _look(lab)]
+            for node in ends:
+                await asyncio.sleep(max(zero + probe_plan.sent(plans[node]) - time.time_ns(), 0) / 1e9)
+                looks.append(await _look(lab))
+            said = [await each.end(plans[each.node]) for each in probers]
+            final = await lab.link_reports()
+    forward, back = (_flow(plans, zero, said, raw, ends, way, looks) for way in (0, 1))
+    return Observation(
+        profile.name,
+        topology.name,
+        forward,
+        back,
+        zero,
+        tuple(looks[0].reports),
+        started,
+        time.monotonic() - begun,
+        tuple(final),
+        seed,
+        _begun(looks[0].reports),
+    )
+
+
+def _begun(reports: Sequence[Mapping[str, Any]]) -> int | None:
+    """When the first link's time began, on the clock of the flows' stamps."""
+    return int(reports[0]["zero_ns"]) + time.time_ns() - time.monotonic_ns() if reports else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the emulators said, and when that had come (nanoseconds of the clock)."""
+
+    come: int
+    reports: Sequence[Mapping[str, Any]]
+
+    @property
+    def started(self) -> int:
+        """When the first link's emulator was started at the latest: what it says may have come late."""
+        return self.come - 1000 * int(self.reports[0]["elapsed_us"])
+
+    def packets(self, target: str) -> int:
+        """What the first link's emulator has taken that goes to a node."""
+        ways = self.reports[0]["directions"]
+        return sum(int(way["packets"]) for way in ways if way["name"].endswith(f" to {target}"))
+
+
+async def _look(lab: Lab) -> _Look:
+    reports = await lab.link_reports()
+    return _Look(time.time_ns(), reports)
+
+
+@dataclass(slots=True)
+class _Prober:
+    """The prober on one node: bound, and waiting to be told when time begins."""
+
+    node: str
+    process: Process
+    commands: int
+    complaints: Path
+
+    def begin(self, zero: int) -> None:
+        os.write(self.commands, f"{zero}\n".encode())
+
+    async def end(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """What it says at its end; LabError if it failed or does not end."""
+        try:
+            ended = await asyncio.wait_for(self.process.wait(), plan["until"] / 1e9 + _PATIENCE)
+        except TimeoutError:
+            raise LabError(f"the prober on {self.node} did not end in time", hint="the machine is overloaded") from None
+        text = self.complaints.read_text(errors="replace")
+        if ended.code != 0:
+            said = text.strip()[-300:]
+            raise LabError(f"the prober on {self.node} failed: {said}", hint="its plan is in probe.plan.json")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+@asynccontextmanager
+async def _probers(lab: Lab, plans: Mapping[str, dict[str, Any]], raw: Path) -> AsyncIterator[list[_Prober]]:
+    """A prober on each node, bound to its port: a probe to a port that is not there would be lost by us."""
+    probers = []
+    try:
+        for node, plan in plans.items():
+            theirs, ours = os.pipe2(os.O_CLOEXEC)
+            complaints = raw / f"probe.{node}.err"
+            with open(theirs, "rb", buffering=0) as stdin:
+                argv = [sys.executable, "-I", "-S", probe_sender.__file__, json.dumps(plan)]
+                process = await lab.nodes[node].spawn(
+                    argv, stdout=raw / f"probe.{node}.out", stderr=complaints, stdin=stdin
+                )
+            probers.append(_Prober(node, process, ours, complaints))
+        for node in plans:
+            await lab.nodes[node].until({"kind": "udp-port", "port": PORT}, _PATIENCE)
+        yield probers
+    finally:
+        for each in probers:
+            os.close(each.commands)
+
+
+def _flow(
+    plans: Mapping[str, dict[str, Any]],
+    zero: int,
+    said: list[dict[str, Any]],
+    raw: Path,
+    ends: tuple[str, str],
+    way: int,
+    looks: Sequence[_Look],
+) -> Flow:
+    source, target = ends[way], ends[1 - way]
+    planned, done = plans[source]["phases"], said[way]["phases"]
+    row = planned[PROBES]
+    pace = Pace(done[PROBES]["sent"], row["interval"] / 1e9) if row["count"] else None
+    train, rate, begun, behind = None, 0.0, 0, 0.0
+    if len(planned) > TRAIN:
+        plan = planned[TRAIN]
+        train = Train(done[TRAIN]["sent"], plan["interval"] / 1e9, plan["size"], plan["batch"])
+        rate = 8 * (train.size + HEADERS) * train.count / max(done[TRAIN]["seconds"], 1e-9)
+        begun = zero + plan["start"]
+        if looks[0].reports:
+            behind = _behind(looks, way + 1, target, begun, train.count, done[TRAIN]["seconds"])
+    records = np.frombuffer((raw / f"probe.{target}.out").read_bytes(), RECORDS)
+    return Flow(source, target, zero + row["start"], pace, train, begun, rate, done[PROBES]["latest"], behind, records)
+
+
+def _behind(looks: Sequence[_Look], number: int, target: str, begun: int, count: int, seconds: float) -> float:
+    """By how many seconds the emulator was behind the sender of a train at that look."""
+    started = min(look.started for look in looks)
+    now = started + 1000 * int(looks[number].reports[0]["elapsed_us"])
+    taken = looks[number].packets(target) - looks[0].packets(target)
+    return max(min((now - begun) / 1e9, seconds) - taken * seconds / max(count, 1), 0.0)

@@ -1,0 +1,91 @@
+"""Finds an overlay interface that is not there by its name, and says what its node has in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Collection, Mapping
+from typing import TypeVar
+
+from tunnelmark.errors import NotReady, SetupFailed
+from tunnelmark.lab.client import Lab
+from tunnelmark.vpns.base import Daemon, Deployment, Interface, interface_fault
+
+_LOOK_EVERY = 0.5  # seconds: a VPN that is up by the second look answers to the name that it has then
+_HINT = "an interface's name in the driver (`Overlay`, `Interface`) must be the one that the VPN is told, or chooses"
+_Result = TypeVar("_Result")
+
+
+def check(deployment: Deployment) -> None:
+    """SetupFailed if a deployment names an interface that no Linux system can have."""
+    named = [(node, overlay.interface) for node, overlay in deployment.overlays.items()]
+    steps = [step for phase in deployment.phases for step in phase if isinstance(step, Daemon)]
+    named += [(step.node, step.ready.name) for step in steps if isinstance(step.ready, Interface)]
+    for node, name in named:
+        if fault := interface_fault(name):
+            raise SetupFailed(f"node {node}: the interface name {name!r} {fault}", hint="correct it in the driver")
+
+
+class Interfaces:
+    """The interfaces of a lab's nodes, those that a VPN has made apart; `expected` names one by node."""
+
+    def __init__(self, lab: Lab, expected: Mapping[str, str]) -> None:
+        self._lab = lab
+        self._expected = dict(expected)
+        self._before: dict[str, Collection[str]] = {}
+
+    async def remember(self) -> None:
+        """Take what is there now for what the lab has made; called before a VPN is started."""
+        for node in self._expected:
+            self._before.setdefault(node, await self._names(node))
+
+    async def unless_misnamed(self, work: Awaitable[_Result]) -> _Result:
+        """The result of some work, or NotReady as soon as a VPN is up on an interface other than the expected one."""
+        task, watch = asyncio.ensure_future(work), asyncio.ensure_future(self._watch())
+        try:
+            await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
+            if watch.done() and not task.done():
+                watch.result()
+            return await task
+        finally:
+            for future in (task, watch):
+                future.cancel()
+            await asyncio.gather(task, watch, return_exceptions=True)
+
+    async def missing(self) -> str:
+        """Which nodes lack their interface, and what they have, in words; empty if all are there."""
+        said = []
+        for node, wanted in self._expected.items():
+            if wanted not in (names := await self._names(node)):
+                said.append(_words(node, wanted, names))
+        return "; ".join(said)
+
+    async def _watch(self) -> None:
+        suspects: dict[str, set[str]] = {}
+        waiting = set(self._expected)
+        while waiting:
+            await asyncio.sleep(_LOOK_EVERY)
+            for node in sorted(waiting):
+                wanted, names = self._expected[node], await self._names(node)
+                if wanted in names:
+                    waiting.remove(node)
+                    continue
+                # An interface with an address is one that its VPN has finished, and not a step on its way.
+                new = (await self._addressed(node) - set(self._before.get(node, names))) & set(names)
+                if new and new == suspects.get(node):
+                    raise NotReady(_words(node, wanted, names), hint=_HINT)
+                suspects[node] = new
+
+    async def _names(self, node: str) -> list[str]:
+        lines = (await self._lab.nodes[node].read("/proc/net/dev")).splitlines()[2:]  # two of titles
+        return [line.partition(":")[0].strip() for line in lines]
+
+    async def _addressed(self, node: str) -> set[str]:
+        """The interfaces with an address that others could reach."""
+        shown = await self._lab.nodes[node].run(["ip", "-json", "address", "show", "scope", "global"])
+        return {one["ifname"] for one in json.loads(shown.stdout or "[]") if one.get("addr_info")}
+
+
+def _words(node: str, wanted: str, names: Collection[str]) -> str:
+    others = ", ".join(name for name in names if name != "lo") or "none"
+    return f"node {node} has no interface {wanted}; it has {others}"

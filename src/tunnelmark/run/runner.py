@@ -1,0 +1,257 @@
+"""The block loop: takes the trials of a plan in their order, one at a time, and hands each attempt on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
+from tunnelmark.host.programs import Requirement
+from tunnelmark.lab.client import LabClient
+from tunnelmark.packages import status
+from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
+from tunnelmark.plan.order import again
+from tunnelmark.run.attempt import UNPROVED, Attempt, folder_of
+from tunnelmark.run.collectors import base as watch
+from tunnelmark.run.collectors import watchers
+from tunnelmark.run.retries import Retries, RetryLedger
+from tunnelmark.run.trial import PreparedTrial, TrialSpec, prepare, refused
+from tunnelmark.vpns.base import Driver
+from tunnelmark.workloads.base import Asset, Endpoints, Workload
+
+BETWEEN = 0.35
+"""Seconds that a trial takes beside its traffic, for the first estimate; the run itself measures them."""
+
+_HALVES = 4  # blocks from which on the links are looked at in the middle, too
+
+
+class ProgressListener(Protocol):
+    """Who wants to know how the run goes."""
+
+    def begin(self, trial: Trial) -> None:
+        """A trial begins."""
+
+    def end(self, attempt: Attempt) -> None:
+        """It has ended, and its attempt is safe on the disk."""
+
+    def block(self, attempts: Sequence[Attempt]) -> None:
+        """All trials of a block have had their first attempt in this session; these are what came of them."""
+
+    def more(self, trials: Sequence[Trial]) -> None:
+        """A block is added, in place of one with void trials."""
+
+
+class LinkStates(Protocol):
+    """What is known of the links, which were looked at before the trials."""
+
+    def trouble(self, trial: Trial) -> str | None:
+        """Why a trial's link is not what it says; None if it is."""
+
+    async def again(self, trial: Trial) -> None:
+        """Look once more at a trial's link, if that may be done yet."""
+
+    async def halfway(self) -> None:
+        """Look at all links in the middle of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What the names in a plan stand for: drivers, workloads, watchers, and the machine's socket buffer limit in bytes."""
+
+    drivers: Mapping[str, Driver]
+    workloads: Mapping[str, Workload]
+    socket_buffer: int
+    watchers: Mapping[str, watch.Collector] = field(default_factory=watchers)
+    alone: bool = False  # on this machine only the lab runs
+
+    def parts(self, plan: Plan, trial: Trial) -> TrialSpec:
+        """What one trial is made with."""
+        driver, workload = self.drivers[trial.arm.vpn], self.workloads[trial.use.workload]
+        return TrialSpec(
+            driver,
+            driver.options.model_validate(trial.arm.options),
+            workload,
+            workload.options.model_validate(trial.use.options),
+            float(plan.study.ready_timeout) + driver.start_of(len(trial.topology.nodes)),
+            self.socket_buffer,
+            self.watching(plan.study.watch, workload),
+            self.alone,
+            link_seed(plan.study.seed, trial.block),
+        )
+
+    def watching(self, chosen: Sequence[str], workload: Workload) -> tuple[watch.Collector, ...]:
+        """The watchers of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
+        return tuple(self.watchers[name] for name in dict.fromkeys((*chosen, *workload.watch)))
+
+    def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
+        """Those of the trials to come that must be prepared before the first is measured.
+
+        A VPN that needs time to settle does so while earlier trials are measured. It is started between two
+        trials, never during one, and an idle mesh sends a few packets a second on links of its own.
+        """
+        ahead = 0.0
+        for place, trial in enumerate(trials[1:]):
+            driver = self.drivers[trial.arm.vpn]
+            if driver.start_of(len(trial.topology.nodes)) + driver.settling > ahead:
+                yield trial
+            ahead += self.seconds(trials[place + 1])
+
+    def part(self, arm: Arm) -> Requirement:
+        """What must be installed for an arm."""
+        driver = self.drivers[arm.vpn]
+        return driver.part(driver.options.model_validate(arm.options))
+
+    def missing(self, arm: Arm) -> MissingPart | None:
+        """Which program of an arm's VPN is not there, if any."""
+        return status.missing(self.part(arm))
+
+    def lacks(self, use: WorkloadUse) -> MissingPart | None:
+        """Which program of a workload is not there, if any."""
+        return status.missing(self.workloads[use.workload].part)
+
+    def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
+        """What the plan's workloads need beforehand, each with the recipe that brings its programs."""
+        for use in plan.study.workloads:
+            workload = self.workloads[use.workload]
+            if self.lacks(use) is None:
+                options = workload.options.model_validate(use.options)
+                yield from ((asset, workload.peer) for asset in workload.assets_with(options))
+
+    def searches(self, use: WorkloadUse) -> bool:
+        """Whether a workload looks for the most that a link carries."""
+        workload = self.workloads[use.workload]
+        return workload.searches(workload.options.model_validate(use.options))
+
+    def seconds(self, trial: Trial) -> float:
+        """Seconds of traffic that a trial plans, warm-up included."""
+        workload = self.workloads[trial.use.workload]
+        source, target = trial.topology.nodes[0], trial.topology.nodes[-1]
+        nowhere = Endpoints.between(source, target)
+        traffic = workload.traffic(nowhere, workload.options.model_validate(trial.use.options))
+        return traffic.window + traffic.warmup
+
+
+async def carry_out(
+    plan: Plan,
+    kit: RunContext,
+    keeper: LabClient,
+    raw: Path,
+    *,
+    tries: Mapping[str, Retries],
+    ready: Callable[[], None],
+    keep: Callable[[Attempt, Workload], object],
+    watcher: ProgressListener,
+    links: LinkStates,
+    calm: Callable[[], Awaitable[None]],
+) -> None:
+    """Run every trial of the plan that needs an attempt yet; `tries` are those that there are, by the trial's id.
+
+    What the laboratory spoils is tried again at the end of its block, and blocks that stay without a result are replaced,
+    both as far as the study says. `ready` is called before each trial and may refuse by raising; `keep` makes an attempt
+    safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
+    the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
+    """
+    run = _Run(plan, kit, keeper, raw, RetryLedger(plan, tries), ready, keep, watcher, links, calm)
+    blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
+    for place, block in enumerate(blocks):
+        if place == len(blocks) // 2 and len(blocks) >= _HALVES and run.ledger.new(block):
+            await links.halfway()
+        await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
+    for number in range(1, plan.study.replacements + 1):
+        if extra := await run.provable(run.ledger.replacement(number)):
+            watcher.more(extra)
+            await run.block(extra, [])
+
+
+class _Run:
+    """A run under way: what it is made with, and the deployments that stand already."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kit: RunContext,
+        keeper: LabClient,
+        raw: Path,
+        ledger: RetryLedger,
+        ready: Callable[[], None],
+        keep: Callable[[Attempt, Workload], object],
+        watcher: ProgressListener,
+        links: LinkStates,
+        calm: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._plan, self._kit, self._keeper, self._raw = plan, kit, keeper, raw
+        self._ready, self._keep, self._watcher, self._links, self._calm = ready, keep, watcher, links, calm
+        self.ledger = ledger
+        study = plan.study
+        self._absent = {arm.name: missing for arm in study.arms if (missing := kit.missing(arm)) is not None}
+        self._lacking = {use.name: missing for use in study.workloads if (missing := kit.lacks(use)) is not None}
+        self._prepared: dict[str, PreparedTrial] = {}
+
+    async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
+        """Every trial of a block that has no attempt, and then those again that are void, in another order."""
+        attempts: list[Attempt] = []
+        new = self.ledger.new(trials)
+        if new:
+            await self._calm()
+            waiting = [
+                trial for trial in new if self._links.trouble(trial) is not None and not self._absent_part(trial)
+            ]
+            first = [trial for trial in new if trial not in waiting]
+            attempts += await self._in_turn(first, following)
+            await self._look_again(waiting)
+            attempts += await self._in_turn(again(self._plan.study, waiting), following)
+            self._watcher.block(attempts)
+        while wanting := [one for one in self.ledger.wanting(trials) if self._links.trouble(one) is None]:
+            await self._calm()
+            await self._in_turn(wanting, following)
+
+    async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Those whose link is proved, if need be by one more look."""
+        await self._look_again(trials)
+        return [trial for trial in trials if self._links.trouble(trial) is None]
+
+    async def _look_again(self, trials: Sequence[Trial]) -> None:
+        """Look once more at each link of these trials that is not proved."""
+        for trial in {(trial.profile.name, trial.topology.name): trial for trial in trials}.values():
+            if self._links.trouble(trial) is not None:
+                await self._links.again(trial)
+
+    async def _in_turn(self, trials: Sequence[Trial], following: Sequence[Trial]) -> list[Attempt]:
+        attempts = []
+        for place, trial in enumerate(trials):
+            self._ready()
+            for coming in (trial, *self._kit.due([*trials[place:], *following])):
+                if self._hindrance(coming) is None and coming.id not in self._prepared:
+                    self._prepared[coming.id] = await self._prepare(coming)
+            self._watcher.begin(trial)
+            if (error := self._hindrance(trial)) is not None:
+                ended = refused(trial, error, self.ledger.number(trial))
+            else:
+                ended = await self._prepared.pop(trial.id).measure()
+            self._keep(ended, self._kit.workloads[trial.use.workload])
+            self.ledger.note(ended)
+            self._watcher.end(ended)
+            attempts.append(ended)
+        return attempts
+
+    async def _prepare(self, trial: Trial) -> PreparedTrial:
+        number = self.ledger.number(trial)
+        raw = self._raw / folder_of(trial.id, number)
+        return await prepare(self._keeper, trial, self._kit.parts(self._plan, trial), raw, number)
+
+    def _absent_part(self, trial: Trial) -> TunnelmarkError | None:
+        return self._absent.get(trial.arm.name) or self._lacking.get(trial.use.name)
+
+    def _hindrance(self, trial: Trial) -> TunnelmarkError | None:
+        if (missing := self._absent_part(trial)) is not None:
+            return missing
+        reason = self._links.trouble(trial)
+        return None if reason is None else TrialVoid(reason, hint=UNPROVED)
+
+
+def link_seed(seed: int, block: int) -> int:
+    """The seed of emulated links in a block: all arms of a block meet the same link, and each block meets another."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

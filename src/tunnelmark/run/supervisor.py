@@ -1,0 +1,159 @@
+"""The daemons of a deployment: started until they are ready, watched, ended as by a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
+from tunnelmark.lab.client import Lab
+from tunnelmark.lab.node import Exit, Process
+from tunnelmark.vpns import base
+from tunnelmark.vpns.base import Condition, Daemon
+
+PAUSE = 0.005  # seconds between two looks at something that only can be looked at
+BESIDE = "beside this trial's raw output"
+"""Where the logs of a trial's daemons are, in words; in a lab to play in they are elsewhere."""
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Running:
+    daemon: Daemon
+    process: Process
+
+
+class DaemonSupervisor:
+    """The daemons that are meant to run now. `begun` is when the first of them was started (monotonic seconds)."""
+
+    def __init__(self, lab: Lab, logs: Path, env: Mapping[str, str], logs_are: str = BESIDE) -> None:
+        self._lab = lab
+        self._logs = logs
+        self._logs_are = logs_are
+        self._env = dict(env)
+        self._running: list[_Running] = []
+        self._changed: asyncio.Future[None] | None = None  # made when somebody watches, done when `_running` changes
+        self.begun: float | None = None
+
+    async def start(self, daemon: Daemon, patience: float) -> None:
+        """Start a daemon and wait until it is ready; SetupFailed, DaemonDied, or NotReady after `patience` seconds."""
+        node = self._lab.nodes[daemon.node]
+        if self.begun is None:
+            self.begun = time.monotonic()
+        log = self.log(daemon.node, daemon.name)
+        said = log.stat().st_size if log.exists() else 0  # what it said in a former life does not count
+        try:
+            process = await node.spawn(daemon.argv, stdout=log, env=self._env | dict(daemon.env))
+        except LabError as error:
+            raise SetupFailed(f"{daemon.argv[0]}: {error.message}", hint="is its package installed?") from error
+        self._running.append(_Running(daemon, process))
+        self._change()
+        if daemon.ready is None:
+            return
+        try:
+            if isinstance(daemon.ready, base.LogMatch):
+                await self.unless_dead(_said(log, said, daemon.ready.pattern, patience))
+            else:
+                await self.unless_dead(node.until(plain(daemon.ready), patience))
+        except LabError:
+            raise NotReady(
+                f"{daemon.name} on {daemon.node} ran for {patience:g} s without {daemon.ready}",
+                hint=f"its log is {self._logs_are}",
+            ) from None
+
+    async def kill(self, which: Callable[[Daemon], bool]) -> None:
+        """Kill daemons as a crash would, and wait for their ends; nobody who watches takes that for a death."""
+        ending = [running for running in self._running if which(running.daemon)]
+        self._running = [running for running in self._running if running not in ending]
+        self._change()
+        await asyncio.gather(*(running.process.signal(signal.SIGKILL) for running in ending))
+        await asyncio.gather(*(running.process.wait() for running in ending))
+
+    def process(self, node: str, name: str) -> Process:
+        """The process of a daemon that runs."""
+        return next(run.process for run in self._running if (run.daemon.node, run.daemon.name) == (node, name))
+
+    def log(self, node: str, name: str) -> Path:
+        """Where a daemon's output goes, of all its lives."""
+        return self._logs / f"daemon.{node}.{name}.log"
+
+    async def unless_dead(self, work: Awaitable[_Result]) -> _Result:
+        """The result of some work, or DaemonDied as soon as a daemon ends that is meant to run."""
+        task = asyncio.ensure_future(work)
+        deaths: dict[asyncio.Future[Exit], _Running] = {}
+        try:
+            while not task.done():
+                known = set(deaths.values())
+                deaths |= {asyncio.ensure_future(one.process.wait()): one for one in self._running if one not in known}
+                watched: set[asyncio.Future[Any]] = {task, self._change_to_come(), *deaths}
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                for death in [death for death in deaths if death.done()]:
+                    running = deaths.pop(death)
+                    end = death.result()
+                    if running in self._running and not task.done():
+                        raise _died(running.daemon, end)
+            return await task
+        finally:
+            ending: list[asyncio.Future[Any]] = [task, *deaths]
+            for future in ending:
+                future.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    def _change_to_come(self) -> asyncio.Future[None]:
+        if self._changed is None or self._changed.done():
+            self._changed = asyncio.get_running_loop().create_future()
+        return self._changed
+
+    def _change(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+
+async def _said(log: Path, offset: int, pattern: str, patience: float) -> None:
+    """Wait until a log has a match behind `offset`; LabError after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not re.search(pattern, log.read_bytes()[offset:].decode(errors="replace"), re.MULTILINE):
+        if time.monotonic() > deadline:
+            raise LabError(f"{log.name} never said {pattern!r}", hint="its last words may say why")
+        await asyncio.sleep(PAUSE)
+
+
+def _died(daemon: Daemon, end: Exit) -> DaemonDied:
+    how = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+    return DaemonDied(
+        f"{daemon.name} on {daemon.node} ended by itself with {how}",
+        hint=f"the end of its log: daemon.{daemon.node}.{daemon.name}.log",
+    )
+
+
+def plain(condition: Condition) -> Mapping[str, Any]:
+    """A driver's condition as the lab's agents understand it (see `lab.server.conditions`); `Says` is none of theirs."""
+    match condition:
+        case base.UdpPort(port):
+            return {"kind": "udp-port", "port": port}
+        case base.TcpPort(port):
+            return {"kind": "tcp-port", "port": port}
+        case base.Interface(name):
+            return {"kind": "interface", "name": name}
+        case base.UnixSocket(path):
+            return {"kind": "unix-socket", "path": str(path)}
+        case base.LogMatch(pattern):
+            raise LabError(f"no node can wait for {pattern!r}", hint="only a VPN's daemon can be ready by what it says")
+
+
+async def together(work: Iterator[Any]) -> None:
+    """All of some work at once; the first failure cancels the rest and is raised as itself."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

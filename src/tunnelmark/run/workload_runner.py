@@ -1,0 +1,197 @@
+"""Carries a workload's traffic out on a deployment: files, set-up, servers, client, events, and what all of them printed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.errors import LabError, WorkloadFailed
+from tunnelmark.host.programs import path_of
+from tunnelmark.lab.client import Lab
+from tunnelmark.lab.node import Process
+from tunnelmark.run.deploy import RunningDeployment, plain
+from tunnelmark.run.events import happen
+from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, LogMatch
+from tunnelmark.workloads.base import EVENTS, Program, Traffic
+
+_LATE = "its output stands beside the trial's raw output"
+_LOOK_AGAIN = 0.005  # seconds between two looks at whether a server is ready
+_STEP_TIMEOUT = 20.0  # seconds that handing a file over may take
+_ALONE = 2.0  # seconds that a client may take for its own end once no server is left that could answer it
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    program: Program
+    process: Process
+
+
+class WorkloadRunner:
+    """The programs of one trial's workload. Whatever does not go as it should is a WorkloadFailed with its reason."""
+
+    def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, peer: str = "") -> None:
+        self._lab = lab
+        self._tunnel = tunnel
+        self._traffic = traffic
+        self._raw = raw
+        self._path = {"PATH": path_of(peer)}
+        self._servers: list[_Started] = []
+        self._client: Process | None = None
+
+    async def serve(self) -> None:
+        """Everything that comes before the client: files, set-up, servers, each ready before the next."""
+        traffic = self._traffic
+        for file in traffic.files:
+            await self._lab.nodes[file.node].write(str(file.path), file.content, file.mode)
+        for step in traffic.setup:
+            await self._set_up(step)
+        for server in traffic.servers:
+            process = await self._start(server)
+            self._servers.append(_Started(server, process))
+            await self._ready(server, process)
+
+    async def drive(self) -> None:
+        """The clients from their start to the end of the one that counts, and the events meanwhile.
+
+        A client that is left alone, because every server has given up and ended, is asked to end as well: what both
+        printed then says why.
+        """
+        client, beside = self._traffic.client, self._traffic.beside
+        process, *others = await asyncio.gather(*(self._start(one) for one in (client, *beside)))
+        self._client = process
+        self._servers += [_Started(*pair) for pair in zip(beside, others, strict=True)]
+        events = asyncio.ensure_future(happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS))
+        left = asyncio.ensure_future(self._end_when_left(process))
+        try:
+            await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
+        except TimeoutError:
+            raise WorkloadFailed(
+                f"the program {client.name} did not end within {self._traffic.timeout:g} s",
+                hint="the path may have stopped carrying packets in the middle of the trial",
+            ) from None
+        finally:
+            events.cancel()
+            left.cancel()
+            await asyncio.gather(events, left, return_exceptions=True)
+
+    async def _end_when_left(self, client: Process) -> None:
+        ending = [one.process.wait() for one in self._servers if not one.program.stays]
+        if not ending:
+            return
+        await asyncio.gather(*ending)
+        await asyncio.sleep(_ALONE)
+        await client.stop(self._traffic.client.patience)
+
+    def outputs(self) -> dict[str, str]:
+        """What each program printed, by its name, and what was done to the deployment."""
+        programs = (*self._traffic.servers, *self._traffic.beside, self._traffic.client)
+        printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
+        with contextlib.suppress(FileNotFoundError):
+            printed[EVENTS] = (self._raw / EVENTS).read_text()
+        return printed
+
+    def how_it_ended(self) -> str:
+        """The client's exit code and the end of its complaints, in words."""
+        code = self._client.exit.code if self._client is not None and self._client.exit else None
+        said = self._file(self._traffic.client, "err").read_text(errors="replace").strip()
+        return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
+
+    async def finish(self) -> None:
+        """The end of all others: those that stay are asked to, the last first; the rest must end by themselves.
+
+        What a server still does then, such as judging a picture, is no part of the traffic.
+        """
+        for one in reversed(self._servers):
+            if one.program.stays:
+                await one.process.stop(one.program.patience)
+        for one in self._servers:
+            try:
+                await asyncio.wait_for(one.process.wait(), one.program.patience)
+            except TimeoutError:
+                raise WorkloadFailed(
+                    f"{one.program.name} did not end within {one.program.patience:g} s of its client",
+                    hint=_LATE,
+                ) from None
+
+    async def _set_up(self, step: Command | CopyFile) -> None:
+        try:
+            if isinstance(step, CopyFile):
+                source = self._lab.nodes[step.source]
+                await source.until({"kind": "file", "path": str(step.path)}, _STEP_TIMEOUT)
+                await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
+                return
+            node = self._lab.nodes[step.node]
+            done = await node.run(step.argv, timeout=step.timeout, stdin=step.stdin, env=self._path)
+        except LabError as error:
+            raise WorkloadFailed(f"its set-up failed: {error.message}", hint=error.hint) from error
+        if done.code != 0:
+            said = (done.stderr or done.stdout).strip()[-500:]
+            raise WorkloadFailed(
+                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {said}",
+                hint="it is a step of the workload's set-up",
+            )
+
+    async def _start(self, program: Program) -> Process:
+        try:
+            return await self._lab.nodes[program.node].spawn(
+                program.argv,
+                stdout=self._file(program),
+                stderr=self._file(program, "err"),
+                env={**self._path, **program.env},
+            )
+        except LabError as error:
+            raise WorkloadFailed(f"{program.argv[0]}: {error.message}", hint="is its package installed?") from error
+
+    async def _ready(self, server: Program, process: Process) -> None:
+        if server.ready is None:
+            return
+        wait = asyncio.ensure_future(self._holds(server, server.ready))
+        death = asyncio.ensure_future(process.wait())
+        try:
+            await asyncio.wait({wait, death}, timeout=server.patience, return_when=asyncio.FIRST_COMPLETED)
+            if wait.done():
+                await wait
+                return
+            why = f"it ended with code {death.result().code}" if death.done() else f"within {server.patience:g} s"
+            said = self._file(server, "err").read_text(errors="replace").strip()[-500:]
+            raise WorkloadFailed(
+                f"the server {server.name} never became ready: {why}{': ' + said if said else ''}", hint=_LATE
+            )
+        except LabError as error:
+            raise WorkloadFailed(f"the server {server.name} never became ready: {error.message}", hint=_LATE) from error
+        finally:
+            wait.cancel()
+            death.cancel()
+            await asyncio.gather(wait, death, return_exceptions=True)
+
+    async def _holds(self, server: Program, condition: Condition | CommandSucceeds) -> None:
+        match condition:
+            case LogMatch(pattern):
+                files = (self._file(server), self._file(server, "err"))
+                while not any(re.search(pattern, file.read_text(errors="replace"), re.MULTILINE) for file in files):
+                    await asyncio.sleep(_LOOK_AGAIN)
+            case CommandSucceeds(name, argv):
+                while (await self._lab.nodes[name].run(argv, env=self._path)).code != 0:
+                    await asyncio.sleep(_LOOK_AGAIN)
+            case _:
+                await self._lab.nodes[server.node].until(plain(condition), server.patience)
+
+    def _file(self, program: Program, kind: str = "out") -> Path:
+        return self._raw / f"{program.name}.{program.node}.{kind}"
+
+
+async def _ended(client: Process, events: asyncio.Future[None]) -> None:
+    """Wait for the client's end; what an event raises meanwhile is raised, one that takes longer is not waited for."""
+    end = asyncio.ensure_future(client.wait())
+    both: set[asyncio.Future[Any]] = {end, events}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if events.done():
+            events.result()
+        await end
+    finally:
+        end.cancel()

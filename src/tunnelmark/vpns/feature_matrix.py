@@ -1,0 +1,128 @@
+"""The feature matrix: its criteria, and a row for each VPN, with a source and a date in every cell.
+
+A row is put together from three places: what the driver says (`features.Features`), a file of further
+facts (`data/matrix/NAME.toml`, also for VPNs without a driver), and what the lab measured. The criteria
+are those by which the two studies with a matrix chose and compared: Kjorveziroski et al. 2024, section 3.1,
+and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tunnelmark.vpns.base import Driver
+from tunnelmark.vpns.features import Fact
+
+Group = Literal["choosing", "design", "measured"]
+Verdict = Literal["yes", "partly", "no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A column: its key, a short title, and the question that a cell answers."""
+
+    key: str
+    title: str
+    question: str
+    group: Group
+
+
+CRITERIA: tuple[Criterion, ...] = (
+    Criterion("licence", "licence", "Is it open source, under which licence?", "choosing"),
+    Criterion("active", "active", "Was there a release within the last six months?", "choosing"),
+    Criterion("mesh", "mesh", "Do nodes reach each other directly, where possible?", "choosing"),
+    Criterion("registration", "unattended", "Can a node join without a person?", "choosing"),
+    Criterion("acl", "ACL", "Can it be said which nodes may talk to each other?", "choosing"),
+    Criterion("granular_acl", "granular ACL", "Also by port and direction?", "choosing"),
+    Criterion("architectures", "architectures", "Are there builds for x86 and ARM?", "choosing"),
+    Criterion("nat_traversal", "NAT traversal", "Do nodes behind NATs find a direct path?", "choosing"),
+    Criterion("relay_udp", "relay, UDP", "Can traffic be relayed over UDP, end-to-end encrypted?", "choosing"),
+    Criterion("relay_tcp", "relay, TCP", "And over TCP, where UDP is blocked?", "choosing"),
+    Criterion("subnet_routers", "subnet routers", "Can a node lead to hosts behind it?", "choosing"),
+    Criterion("transport", "transport", "What carries the outer packets?", "design"),
+    Criterion("encryption", "encryption", "The data channel's cipher as shipped", "design"),
+    Criterion("handshake", "handshake", "How keys are agreed", "design"),
+    Criterion("key_rotation", "key rotation", "When session keys are renewed", "design"),
+    Criterion("routing", "routing", "How the way through the overlay is found", "design"),
+    Criterion("roaming", "roaming", "Does a session survive a change of address?", "design"),
+    Criterion("inner", "inner", "What the overlay carries", "design"),
+    Criterion("ipv6", "IPv6 underlay", "Does it run over IPv6?", "design"),
+    Criterion("mtu", "MTU", "Default MTU of the overlay interface", "design"),
+    Criterion("datapath", "data path", "Kernel or user space, and how packets move", "design"),
+    Criterion("threads", "threads", "On how many cores the data path can run", "design"),
+    Criterion("offloads", "offloads", "Segmentation offloads that it uses", "design"),
+    Criterion(
+        "measured_first_packet", "first packet", "Time until every node of three answers every other", "measured"
+    ),
+    Criterion("measured_mtu", "MTU seen", "MTU of the overlay interface", "measured"),
+    Criterion("measured_threads", "threads seen", "Threads of the daemons of one node", "measured"),
+    Criterion("measured_offloads", "offloads seen", "Whether the overlay interface takes super-packets", "measured"),
+    Criterion("measured_memory", "memory at rest", "Resident set size of the daemons of one node", "measured"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A VPN's row: cells by criterion; a VPN without a driver says why in `reason`."""
+
+    name: str
+    title: str
+    homepage: str
+    reason: str = ""
+    cells: Mapping[str, Fact] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, object]:
+        """As a JSON object."""
+        return asdict(self) | {"cells": {key: asdict(fact) for key, fact in self.cells.items()}}
+
+
+class MatrixFile(BaseModel):
+    """A file of further facts: each cell is its value, its source and its date."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=1)
+    homepage: str = Field(pattern=r"^https://")
+    reason: str = ""
+    cells: dict[str, tuple[str, str, str]] = Field(default_factory=dict)
+
+
+def rows(
+    drivers: Mapping[str, Driver], files: Mapping[str, MatrixFile], measured: Mapping[str, Mapping[str, Fact]]
+) -> tuple[MatrixRow, ...]:
+    """Every VPN with a driver, then those without one. What was measured is by arm; a VPN's own arm bears its name."""
+    found = []
+    for name in [*drivers, *(name for name in sorted(files) if name not in drivers)]:
+        file = files.get(name)
+        cells = {key: Fact(*cell) for key, cell in (file.cells if file else {}).items()}
+        driver = drivers.get(name)
+        if driver is not None:
+            known = {key: getattr(driver.features, key) for key in driver.features.__slots__}
+            said = {key: fact for key, fact in known.items() if fact.value}  # a new driver's are empty
+            found.append(
+                MatrixRow(name, driver.title, driver.homepage, "", cells | said | dict(measured.get(name, {})))
+            )
+        elif file is not None:
+            found.append(MatrixRow(name, file.title, file.homepage, file.reason, cells))
+    return tuple(found)
+
+
+def verdict(value: str) -> Verdict | None:
+    """The word a cell begins with, where it is one of the three; the rest of the cell is the detail."""
+    first = re.split(r"[ ,:;]", value, maxsplit=1)[0].lower()
+    return next((word for word in get_args(Verdict) if word == first), None)
+
+
+def brief(value: str) -> str:
+    """A cell's value without its conditions: `GPL-2.0 with OpenSSL exception` is `GPL-2.0`."""
+    return re.split(r", | with | and | \(|; ", value, maxsplit=1)[0]
+
+
+def gaps(row: MatrixRow, criteria: Iterable[Criterion] = CRITERIA) -> tuple[str, ...]:
+    """The criteria for which a row has no cell."""
+    return tuple(criterion.key for criterion in criteria if criterion.key not in row.cells)

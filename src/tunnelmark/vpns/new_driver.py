@@ -1,0 +1,49 @@
+"""The driver to start from: a template of a mesh, or of a hub with spokes, filled in for a new VPN's name."""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib import resources
+from typing import Literal
+
+from tunnelmark.plan.new_files import module_name
+from tunnelmark.vpns.feature_matrix import CRITERIA, Group
+from tunnelmark.vpns.features import Features
+
+_MODULES = ("base", "features", "matrix", "scaffold")  # names of this package that are no drivers
+_TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
+
+Like = Literal["wireguard-go", "openvpn"]
+"""What a new driver may begin as: any node with any other, set up by commands; or clients of one server."""
+
+_ASKED: tuple[Group, ...] = ("choosing", "design")
+_HOW = {"choosing": "yes, partly or no: the detail", "design": "in a few words"}
+
+
+def scaffold(name: str, like: Like = "wireguard-go") -> tuple[str, str]:
+    """The module's name and its source for a VPN of that name, which runs, type-checks and waits to be filled in.
+
+    UsageError if the name is no good for a study file, a module or a table.
+    """
+    module = module_name("VPN", name, _MODULES)
+    template = resources.files("tunnelmark.vpns").joinpath(_TEMPLATES[like]).read_text(encoding="utf-8")
+    interface = module.replace("_", "")[:14] + "0"  # 15 characters at most: IFNAMSIZ in linux/if.h
+    return module, template.replace("@NAME@", name).replace("@INTERFACE@", interface)
+
+
+def facts(name: str) -> str:
+    """The file of what the feature matrix asks beside the driver's own facts: each question, to be answered in its line."""
+    said = {field.name for field in dataclasses.fields(Features)}
+    lines = [
+        f"# {name}: what people choose a VPN by, and how it is built, as far as its driver does not say it. Whatever is left out",
+        f"# is `not stated` in `tunnelmark matrix {name}`. Take the # away and answer: [value, source, date of your look].",
+        f'title = "{name}"  # as its makers write it',
+        'homepage = "https://example.org/"',
+        "",
+        "[cells]",
+    ]
+    for group in _ASKED:
+        for criterion in (one for one in CRITERIA if one.group == group and one.key not in said):
+            lines.append(f"# {criterion.question}")
+            lines.append(f'# {criterion.key} = ["{_HOW[group]}", "a document and its section", "2026-01-31"]')
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,206 @@
+"""What bound a trial: each kind of bottleneck is named, and without evidence nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.analyse.analysis import judge
+from tunnelmark.analyse.bottleneck import apart, apart_from_direct, of_cell, of_trial
+from tunnelmark.analyse.model import Bottleneck, Scenario
+from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadInfo
+from unit.builders import RATE, TCP, UDP, Study
+
+QUIET = {
+    **{f"core_{end}": 0.5 for end in ("source", "target")},
+    **{f"thread_{end}": 0.4 for end in ("source", "target")},
+    "wire_source": 0.5e9,
+    "wire_target": 0.01e9,
+    "out_source": 100_000.0,
+    "out_target": 10_000.0,
+    "sent_source": 100_000.0,
+    "got_target": 99_990.0,
+    "emulator": 0.3,
+    "tcp_busy_source": 0.99,
+    "tcp_window_source": 0.0,
+    "tcp_buffer_source": 0.01,
+}
+"""Half of the link and half of both cores in use: nothing that binds."""
+
+SWAP = {"source": "target", "target": "source"}
+
+
+def row(use: WorkloadInfo = TCP, value: float = 0.4e9, **limits: float) -> TrialRow:
+    metric = next(metric for metric in use.metrics if metric.primary)
+    return TrialRow(
+        *("001.tinc.gigabit.pair.tcp", 0, 1, "tinc", "gigabit", "pair", use.name, "a>b", "ok", 0.0, {}),
+        samples=(SampleRow(metric.name, metric.unit, value),),
+        limits=QUIET | limits,
+    )
+
+
+def said(**limits: float) -> str:
+    bound = of_trial(replace(row(), limits=QUIET | limits), TCP, RATE)
+    assert bound is not None
+    return bound.text
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, "unknown"),
+        ({"core_source": 0.97}, "the sender's core"),
+        ({"core_target": 0.97}, "the receiver's core"),
+        ({"core_source": 0.96, "core_target": 0.99}, "the receiver's core"),
+        ({"thread_source": 0.98}, "the sender's core"),
+        ({"thread_target": 0.98}, "the receiver's core"),
+        ({"wire_source": 0.98e9}, "the link"),
+        ({"emulator": 0.97}, "the emulator"),
+        ({"tcp_window_source": 0.8}, "the window"),
+        ({"tcp_buffer_source": 0.8}, "the window"),
+        ({"tcp_window_source": 0.45, "tcp_buffer_source": 0.4}, "the window"),
+        ({"tcp_busy_source": 0.5}, "the generator"),
+        ({"drop_tun_source": 500.0}, "loss: the sender's tunnel interface"),
+        ({"drop_sndbuf_source": 500.0}, "loss: a send buffer of the sender"),
+        ({"drop_card_source": 500.0}, "loss: the sender's network interface"),
+        ({"drop_card_target": 500.0}, "loss: the receiver's network interface"),
+        ({"drop_link_source": 500.0}, "loss: the link's queue"),
+        ({"drop_lossy_source": 500.0}, "loss: the link, as its profile says"),
+        ({"drop_softnet_target": 500.0}, "loss: the receive queue of the receiver's core"),
+        ({"drop_rcvbuf_target": 500.0}, "loss: the receive buffer of the VPN's socket, receiver"),
+        ({"drop_rcvbuf_app_target": 500.0}, "loss: the receive buffer of the workload's socket"),
+        ({"got_target": 99_000.0}, "loss: inside the VPN"),
+        ({"drop_rcvbuf_target": 4.0}, "unknown"),  # fewer than anybody would call a loss
+        ({"drop_rcvbuf_source": 500.0}, "unknown"),  # on the way back: acknowledgements
+    ],
+)
+def test_each_bottleneck_is_named(limits: dict[str, float], expected: str) -> None:
+    assert said(**limits) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"core_target": 0.99, "drop_rcvbuf_target": 500.0}, "the receiver's core"),  # its program came too late
+        ({"core_source": 0.99, "tcp_buffer_source": 0.9}, "the sender's core"),
+        ({"core_target": 0.99, "tcp_window_source": 0.9}, "the receiver's core"),
+        ({"tcp_window_source": 0.9, "drop_link_source": 500.0}, "the window"),
+        ({"tcp_busy_source": 0.01, "drop_rcvbuf_target": 500.0}, "the generator"),
+        (  # its program did not get all of its turns
+            {"tcp_busy_source": 0.5, "drop_rcvbuf_target": 500.0},
+            "loss: the receive buffer of the VPN's socket, receiver",
+        ),
+        ({"wire_source": 0.99e9, "core_source": 0.99, "drop_link_source": 900.0}, "the link"),
+        (
+            {"drop_tun_source": 50.0, "drop_rcvbuf_target": 500.0},
+            "loss: the receive buffer of the VPN's socket, receiver",
+        ),
+    ],
+)
+def test_what_follows_from_a_bottleneck_is_not_taken_for_it(limits: dict[str, float], expected: str) -> None:
+    assert said(**limits) == expected
+
+
+def test_a_core_that_others_took_is_no_bottleneck_of_the_arm_and_one_that_it_took_itself_is() -> None:
+    busy = replace(row(core_source=1.0), host={"other_cpu": 0.8, "steal": 0.1})
+    bound = of_trial(busy, TCP, RATE)
+    assert bound is not None
+    assert bound.what == "unknown"
+    for own, core, what in ((0.97, 0.97, "sender's core"), (0.9, 1.0, "sender's core"), (0.9, 0.93, "unknown")):
+        taken = replace(busy, limits={**busy.limits, "used_source": own, "core_source": core})
+        bound = of_trial(taken, TCP, RATE)
+        assert bound is not None
+        assert bound.what == what, (own, core)
+
+
+def test_a_download_is_told_of_the_end_that_sends() -> None:
+    back = {name.replace(end, SWAP[end]): value for name, value in QUIET.items() for end in SWAP if name.endswith(end)}
+    bound = of_trial(replace(row(), limits=back | {"core_target": 0.99}), TCP, RATE)
+    assert bound is not None
+    assert bound.what == "sender's core"
+
+
+def test_lost_inside_is_not_told_of_super_packets_or_fragments() -> None:
+    assert said(got_target=90_000.0, out_source=200_000.0) == "unknown"
+
+
+def test_a_link_without_a_rate_is_never_full() -> None:
+    bound = of_trial(row(wire_source=9e9), TCP, None)
+    assert bound is not None
+    assert bound.what == "unknown"
+
+
+def test_the_load_is_named_where_all_of_it_arrived_however_busy_the_cores_were() -> None:
+    for value, expected in ((199e6, "load"), (150e6, "receiver's core")):
+        bound = of_trial(row(UDP, value, core_target=1.0), UDP, RATE)
+        assert bound is not None
+        assert bound.what == expected
+
+
+def test_a_generator_that_says_it_was_at_its_end_is_believed() -> None:
+    metric = MetricInfo("requests", "1/s", "requests", "higher", "ratio", True, limited_by="exhausted")
+    use = replace(TCP, metrics=(metric,))
+    for exhausted, expected in ((1.0, "generator"), (0.0, "unknown")):
+        one = replace(row(use), samples=(SampleRow("requests", "1/s", 5.0), SampleRow("exhausted", "", exhausted)))
+        bound = of_trial(one, use, RATE)
+        assert bound is not None
+        assert bound.what == expected
+
+
+def test_nothing_is_said_of_a_trial_that_nobody_watched_or_that_failed() -> None:
+    assert of_trial(replace(row(), limits={}), TCP, RATE) is None
+    assert of_trial(replace(row(), outcome="failed"), TCP, RATE) is None
+    assert of_cell([None, None]) is None
+
+
+def test_a_cell_is_bound_by_what_bound_more_than_half_of_its_trials() -> None:
+    window, loss, link = Bottleneck("window"), Bottleneck("loss", "the link's queue"), Bottleneck("link")
+    found = of_cell([window, window, loss, None])
+    assert found is not None
+    assert (found.what, found.count, found.total) == ("window", 2, 3)
+    mixed = of_cell([window, loss, link])
+    assert mixed is not None
+    assert mixed.what == "unknown"
+    assert "link 1" in mixed.why
+
+
+def test_cores_of_now_the_one_and_now_the_other_end_are_a_core_still() -> None:
+    found = of_cell(
+        [Bottleneck("sender's core"), Bottleneck("receiver's core"), Bottleneck("receiver's core"), Bottleneck("link")]
+    )
+    assert found is not None
+    assert (found.what, found.count) == ("receiver's core", 3)
+
+
+def test_two_sides_are_apart_only_if_both_are_known_and_differ() -> None:
+    core, other, link = Bottleneck("sender's core"), Bottleneck("receiver's core"), Bottleneck("link")
+    assert apart(core, link)
+    assert not apart(core, other), "either is the processor"
+    assert not apart(core, None)
+    assert not apart(core, Bottleneck("unknown"))
+    assert apart(Bottleneck("loss", "inside the VPN"), Bottleneck("loss", "the link's queue"))
+    assert not apart(Bottleneck("loss", "inside the VPN"), core), "the processor, both"
+
+
+def test_a_buffer_that_its_program_came_to_too_late_is_the_processor_s_and_a_link_s_loss_is_not() -> None:
+    assert Bottleneck("loss", "the receive buffer of the VPN's socket, receiver").processor
+    assert not Bottleneck("loss", "the link's queue").processor
+    assert not Bottleneck("window").processor
+
+
+def test_the_analysis_says_beside_a_ratio_that_its_sides_are_bound_by_different_things() -> None:
+    results = Study(tcp={"tinc": 0.3}).results()
+    watched = tuple(
+        replace(one, limits=QUIET | ({"wire_source": 1e9} if one.arm == "direct" else {"core_source": 1.0}))
+        for one in results.trials
+    )
+    analysis = judge(replace(results, trials=watched))
+    setting = Scenario("gigabit", "pair", "tcp")
+    told = apart_from_direct(analysis, analysis.cell("tinc", setting, "goodput"))
+    assert told == "bound by the sender's core, and direct by the link"
+    assert not apart_from_direct(analysis, analysis.cell("tinc", setting, "retransmits")), (
+        "a difference has no two sides"
+    )
+    assert not apart_from_direct(analysis, analysis.cell("direct", setting, "goodput"))
+    assert not judge(results).bound_by, "results of before have no such evidence"

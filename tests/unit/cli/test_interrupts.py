@@ -1,0 +1,163 @@
+"""Ctrl-C ends a command whatever it does, with a word on how to go on; real signals to real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.cli import interrupts
+from tunnelmark.cli.package_verify import _Suites
+
+LONG = 300  # seconds that nothing here would wait for
+PATIENCE = 60  # seconds: far more than the two that are promised, for a machine that stands still
+
+BEGIN = """
+import asyncio, sys, time
+from pathlib import Path
+from tunnelmark.cli import command, stopping
+
+def ready():
+    print("ready", flush=True)
+
+def work():
+    stopping.goes_on("go on like this")
+{body}
+
+command.tunnelmark.main = lambda *_, **__: work()
+sys.exit(command.main([]))
+"""
+
+
+def started(body: str) -> subprocess.Popen[str]:
+    """A command that does this, with Ctrl-C as a shell gives it; returns once it has said that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN.format(body=textwrap.indent(textwrap.dedent(body), "    "))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"ready(); time.sleep({LONG})",
+        f"async def main(): ready(); await asyncio.sleep({LONG})\nasyncio.run(main())",
+        f"async def main(): ready(); time.sleep({LONG})  # work that awaits nothing\nasyncio.run(main())",
+        f"async def main(): ready(); await asyncio.to_thread(time.sleep, {LONG})\nasyncio.run(main())",
+        f"try:\n    ready(); time.sleep({LONG})\nfinally:\n    time.sleep({LONG})  # an end that takes too long",
+    ],
+)
+def test_whatever_it_does_it_ends_with_a_word(body: str) -> None:
+    with started(body) as process:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "stopped; go on like this" in said
+    assert "Traceback" not in said
+
+
+def test_the_end_is_orderly_where_it_can_be() -> None:
+    body = f"""
+    async def main():
+        try:
+            ready()
+            await asyncio.sleep({LONG})
+        finally:
+            await asyncio.sleep(0.01)
+            print("taken down", flush=True)
+    asyncio.run(main())
+    """
+    with started(body) as process:
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert out == "taken down\n"
+
+
+def test_a_second_time_it_ends_at_once() -> None:
+    body = f"""
+    try:
+        ready()
+        time.sleep({LONG})
+    finally:
+        stopping._PATIENCE = {LONG}
+        print("ending", flush=True)
+        time.sleep({LONG})
+    """
+    with started(f"stopping._PATIENCE = {LONG}\n" + textwrap.dedent(body)) as process:
+        assert process.stdout is not None
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "ending\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "stopped; go on like this" in said
+
+
+def test_where_it_is_ignored_it_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts.heard():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with interrupts.heard():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_asset_that_is_being_made_leaves_nothing(tmp_path: Path) -> None:
+    body = f"""
+    import os
+    os.environ["XDG_CACHE_HOME"] = {str(tmp_path)!r}
+    from tunnelmark.run import assets
+    from tunnelmark.workloads.base import Asset
+    making = "sleep {LONG} & echo $! >{tmp_path}/child; echo ready >/proc/{{}}/fd/1; wait".format(os.getpid())
+    assets.make(Asset("slow", commands=(("sh", "-c", making),)))
+    """
+    with started(body) as process:
+        child = int((tmp_path / "child").read_text())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert not list((tmp_path / "tunnelmark" / "assets").iterdir())
+    pidfd_gone(child)
+
+
+def test_suites_that_run_end_with_all_they_started(tmp_path: Path) -> None:
+    suites, codes = _Suites(), []
+    fifo = tmp_path / "begun"
+    os.mkfifo(fifo)
+    argv = ["sh", "-c", f"sleep {LONG} & echo $! >{fifo}; wait"]
+    with (tmp_path / "log").open("wb") as log:
+        thread = threading.Thread(target=lambda: codes.append(suites.run(argv, tmp_path, log)))
+        thread.start()
+        child = int(fifo.read_text())
+        suites.kill()
+        thread.join(PATIENCE)
+        assert codes == [-signal.SIGKILL]
+        assert suites.run(argv, tmp_path, log) == -signal.SIGKILL  # none begins any more
+    pidfd_gone(child)
+
+
+def pidfd_gone(pid: int) -> None:
+    """Wait until a process has ended; a test's time limit ends the wait."""
+    import select
+
+    try:
+        file = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([file], [], [], PATIENCE)[0]
+    os.close(file)

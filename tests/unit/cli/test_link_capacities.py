@@ -1,0 +1,96 @@
+"""What a run says of links that this machine does not carry: a warning, or the end before it starts, with what fits."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli import link_capacities
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, parse_study
+from tunnelmark.plan.model import Study
+from tunnelmark.run.link_capacity import Fitness
+from tunnelmark.units import Rate
+
+FILES = Files.standard()
+TEXT = """
+[study]
+name = "mine"
+title = "Mine"
+blocks = 1
+profiles = [{}]
+topologies = ["pair"]
+[[arm]]
+name = "direct"
+[[arm]]
+name = "again"
+same_as = "direct"
+[[workload]]
+workload = "tcp"
+"""
+
+
+def study(*profiles: str) -> Study:
+    text = TEXT.format(", ".join(f'"{name}"' for name in profiles))
+    return parse_study(text, "mine.toml", FILES, registry.catalogue())
+
+
+def told(found: Study, *fits: Fitness) -> str:
+    out = io.StringIO()
+    link_capacities._tell(found, fits, Console(file=out, width=1000))
+    return out.getvalue()
+
+
+LATE = Fitness("wifi-bad", "late", "3 ms late")
+DROPS = Fitness("wifi-bad", "drops", "the emulator dropped 7 packets unasked")
+SHORT = Fitness("gigabit", "short", "83 %", Rate.parse("200 Mbit/s"))
+
+
+def test_what_fits_is_not_mentioned():
+    assert told(study("gigabit"), Fitness("gigabit", "fits", "95.6 %")) == ""
+
+
+def test_a_study_of_which_no_link_is_carried_ends_before_it_starts_and_says_what_would_do():
+    with pytest.raises(UsageError, match="does not carry wifi-bad: the emulator dropped 7 packets") as caught:
+        told(study("wifi-bad"), DROPS)
+    for words in ("--backend vm", "doctor --measure", "--no-measure"):
+        assert words in caught.value.hint
+
+
+def test_a_study_with_another_link_goes_on_with_a_warning():
+    said = told(study("wifi-bad", "gigabit"), DROPS, Fitness("gigabit", "fits", "95.6 %"))
+    assert said.startswith(
+        "warning: wifi-bad: the emulator dropped 7 packets unasked; trials on it will be void. What fits: "
+    )
+
+
+def test_a_late_link_is_a_warning_for_not_every_metric_feels_it():
+    said = told(study("wifi-bad"), LATE)
+    assert said.startswith("warning: wifi-bad: 3 ms late; metrics that feel it will be disturbed, or void. What fits: ")
+
+
+def test_a_link_that_is_not_filled_is_a_warning_with_the_rate_that_is():
+    said = told(study("gigabit"), SHORT)
+    assert 'filled here: rate = "200 Mbit/s" in the profile; or --profile auto' in said
+
+
+@pytest.mark.parametrize(
+    ("profile", "rate", "words"),
+    [
+        ("wifi-bad", "100 Mbit/s", "in time here: wifi-bad+fast-ethernet"),
+        ("wifi-bad", "10 Mbit/s", 'in time here: rate = "10 Mbit/s" in the profile'),
+        ("home-fibre", "20 Mbit/s", 'in time here: rate = "20 Mbit/s" in the profile'),
+    ],
+)
+def test_a_rate_that_was_in_time_is_offered_as_it_can_be_asked_for(profile, rate, words):
+    fit = Fitness(profile, "late", "late", Rate.parse(rate))
+    assert link_capacities.instead(fit, load_profile(profile, FILES)).startswith(words)
+
+
+def test_what_is_offered_can_be_loaded():
+    assert load_profile("wifi-bad+fast-ethernet", FILES).rate == link_capacities._FAST_ETHERNET
+    assert load_profile("auto", FILES).auto

@@ -1,0 +1,170 @@
+"""Who measures is told to who waits; what disturbs a measurement waits, or says that it does not."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tunnelmark.cli import measurement_lock as module
+from tunnelmark.cli import other_work
+from tunnelmark.cli.measurement_lock import alone, measuring, quiet
+
+PATIENCE = 60  # seconds until a thread must have done what it does at once
+
+
+@pytest.fixture(autouse=True)
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "LOCK", tmp_path / "measuring.lock")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv(module.NO_WAIT, raising=False)
+    return tmp_path / "measuring.lock"
+
+
+@pytest.fixture(autouse=True)
+def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else that may go on on this machine is the tests' concern."""
+    monkeypatch.setattr(other_work, "others", tuple)
+
+
+def console() -> tuple[Console, io.StringIO]:
+    return Console(file=(said := io.StringIO()), width=400), said
+
+
+def until(said: io.StringIO, words: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while words not in said.getvalue():
+        assert time.monotonic() < deadline, said.getvalue()
+        time.sleep(0.01)
+
+
+def test_who_measures_is_known_by_all_that_it_says_of_itself() -> None:
+    assert measuring() is None
+    with alone(console()[0], "the study quick", Path("results/one"), 600.0):
+        holder = measuring()
+        assert holder is not None and holder.pid == os.getpid()
+        assert f"the study quick (results in {Path.cwd()}/results/one, process {os.getpid()}, for " in holder.words()
+        assert "about " in holder.words() and holder.words().endswith(" left)")
+    assert measuring() is None
+
+
+def test_what_is_left_is_told_anew() -> None:
+    with alone(console()[0], "the study quick", None, 6000.0) as held:
+        assert held is not None
+        assert (before := measuring()) is not None and before.until is not None
+        held.left(0.0)
+        assert (after := measuring()) is not None and after.until is not None
+        assert after.until < before.until
+        assert "left" in before.words() and "nearly done" in after.words()
+
+
+def test_a_second_run_waits_and_says_for_whom(lock: Path) -> None:
+    (first, _), (second, said) = console(), console()
+    order: list[str] = []
+
+    def wait() -> None:
+        with alone(second, "the study two"):
+            order.append("second")
+
+    with alone(first, "the study one", None, 120.0):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(said, "waiting for a run on this machine to end: the study one")
+        assert f"process {os.getpid()}" in said.getvalue() and "left" in said.getvalue()
+        order.append("first")
+    thread.join(PATIENCE)
+    assert order == ["first", "second"]
+
+
+def test_what_disturbs_a_run_waits_for_its_end() -> None:
+    (first, _), (other, said) = console(), console()
+    order: list[str] = []
+
+    def wait() -> None:
+        quiet(other, "a lab")
+        order.append("lab")
+
+    with alone(first, "the study one", None, 120.0):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(said, "because a lab would disturb it; --no-wait goes on at once")
+        assert "the study one" in said.getvalue()
+        order.append("run")
+    thread.join(PATIENCE)
+    assert order == ["run", "lab"]
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_or_goes_on_with_a_warning(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by == "environment":
+        monkeypatch.setenv(module.NO_WAIT, "1")
+    other, said = console()
+    with alone(console()[0], "the study one"):
+        quiet(other, "a lab", wait=by != "option")
+    assert said.getvalue().startswith("warning: a lab disturbs the study one (process")
+
+
+def test_where_nobody_measures_nothing_is_said() -> None:
+    other, said = console()
+    quiet(other, "a lab")
+    assert said.getvalue() == ""
+
+
+@pytest.mark.parametrize("content", ["4711", '{"pid": 4711, "new": 1}', "", "{"])
+def test_what_another_version_says_is_taken_as_far_as_it_goes(content: str, lock: Path) -> None:
+    lock.write_text(content)
+    holder = module._holder()
+    assert holder.pid == (4711 if content == "4711" else None)
+    assert holder.words().startswith("another run (process ")
+
+
+def test_a_run_that_begins_says_what_goes_on_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        other_work, "others", lambda: (other_work.OtherWork("peers install of 3", 4711, time.time() - 130),)
+    )
+    mine, said = console()
+    with alone(mine, "the study one"):
+        pass
+    assert "warning: beside this goes on: peers install of 3 (process 4711, for 2 min " in said.getvalue()
+
+
+@pytest.fixture
+def builder() -> Iterator[subprocess.Popen[str]]:
+    """Another process that says what it does."""
+    code = (
+        "from tunnelmark.cli import busy\nwith busy.told('a build of this test'): print('ready', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+def test_work_is_seen_by_others_until_its_process_ends(
+    builder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the real one
+    seen = [work for work in other_work.others() if work.pid == builder.pid]
+    assert [work.what for work in seen] == ["a build of this test"]
+    assert f"a build of this test (process {builder.pid}, for " in seen[0].words()
+    builder.kill()
+    builder.wait()
+    assert builder.pid not in {work.pid for work in other_work.others()}
+
+
+def test_nobody_sees_himself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    with other_work.told("x" * 300):  # longer than a name may be
+        assert f"@tunnelmark/{os.getpid()}/" in Path("/proc/net/unix").read_text()
+        assert os.getpid() not in {work.pid for work in other_work.others()}

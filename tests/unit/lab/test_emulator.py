@@ -1,0 +1,97 @@
+"""Where the emulator is looked for, and when its own reports void a trial."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.errors import MissingPart
+from tunnelmark.host import programs
+from tunnelmark.lab import emulator, emulator_health
+from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.model import Profile
+from tunnelmark.units import Duration
+
+
+def program(folder: Path, name: str) -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("#!/bin/sh\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """No emulator is built, named, or on PATH."""
+    monkeypatch.delenv(emulator.VARIABLE, raising=False)
+    monkeypatch.setattr(emulator, "BUILT", tmp_path / "target")
+    monkeypatch.setattr(programs, "BUILT", tmp_path / "target")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path
+
+
+def test_what_the_variable_names_comes_first_then_the_build_then_path(nowhere, monkeypatch):
+    on_path = program(nowhere, "bin/tunnelmark-wire")
+    assert emulator.program() == on_path
+    built = program(nowhere, "target/tunnelmark-wire")
+    assert emulator.program() == built
+    named = program(nowhere, "mine")
+    monkeypatch.setenv(emulator.VARIABLE, str(named))
+    assert emulator.program() == named
+
+
+def test_without_one_the_hint_says_how_to_build_it(nowhere):
+    with pytest.raises(MissingPart) as caught:
+        emulator.program()
+    assert "make setup" in caught.value.hint
+    assert emulator.VARIABLE in caught.value.hint
+
+
+def test_a_variable_that_names_no_program_is_told(nowhere, monkeypatch):
+    program(nowhere, "bin/tunnelmark-wire")
+    monkeypatch.setenv(emulator.VARIABLE, str(nowhere / "gone"))
+    with pytest.raises(MissingPart) as caught:
+        emulator.program()
+    assert "unset" in caught.value.hint
+
+
+def profile(way: Direction, **more) -> Profile:
+    return Profile("p", "T", "S", way, way, **more)
+
+
+def report(p99: float = 10.0, count: int = 100, **more: int) -> dict:
+    ports = {name: more.get(name, 0) for name in ("tx_dropped", "rx_dropped", "socket_dropped", "refused")}
+    dropped = {"loss": 7, "memory": more.get("memory", 0), "oversize": more.get("oversize", 0)}
+    direction = {"name": "a to b", "lateness_us": {"count": count, "p99": p99, "max": p99}, "dropped": dropped}
+    return {"directions": [direction], "ports": [{"name": "a.0", **ports}]}
+
+
+SHORT, LONG = profile(Direction(delay=Duration(0.001))), profile(Direction(delay=Duration(0.3)))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (report(), None),
+        (report(p99=1500), None),  # what lateness means is for `run.grades` to say
+        (report(memory=2), "2 packets"),
+        (report(socket_dropped=1, oversize=1, refused=1), "3 packets"),
+    ],
+)
+def test_what_the_emulator_lost(found, said):
+    trouble = emulator_health.trouble([found])
+    assert trouble is None if said is None else said in str(trouble)
+
+
+def test_a_long_delay_may_be_late_by_more():
+    assert emulator_health.bound(LONG) == 15_000
+    assert emulator_health.bound(SHORT) == 1000
+
+
+def test_an_emulator_that_lost_packets_and_was_refused_priority_says_so():
+    refused = report(memory=1) | {"scheduler": "other (fifo 10: Operation not permitted (os error 1))"}
+    assert "without real-time priority" in str(emulator_health.trouble([refused]))
+    granted = report(memory=1) | {"scheduler": "fifo 10"}
+    assert "priority" not in str(emulator_health.trouble([granted]))

@@ -1,0 +1,138 @@
+"""Watchers are asked in order, cost what they cost, and never make a trial fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tunnelmark.errors import LabError
+from tunnelmark.run.collection import COST, FILE, Collection, shifted
+from tunnelmark.run.collectors import light, watchers
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
+from tunnelmark.workloads.base import Metric, Sample
+
+
+class Eye:
+    """An eye that tells what it was asked, and may refuse."""
+
+    def __init__(self, asked: list[str], refuses: str, seen: Collected) -> None:
+        self._asked, self._refuses, self._seen = asked, refuses, seen
+        self._note("watch")
+
+    def _note(self, what: str) -> None:
+        self._asked.append(what)
+        if self._refuses == what:
+            raise LabError("not here", hint="elsewhere")
+
+    async def begin(self) -> None:
+        self._note("begin")
+
+    async def sample(self) -> None:
+        self._note("sample")
+
+    async def end(self) -> Collected:
+        self._note("end")
+        return self._seen
+
+
+METRICS = tuple(Metric(name, "s", name, "lower") for name in ("x_source", "x_target", "y_source", "y_target"))
+
+
+def watcher(
+    asked: list[str],
+    *,
+    refuses: str = "",
+    seen: Collected | None = None,
+    every: float | None = None,
+    name: str = "test",
+) -> Collector:
+    seen = seen or Collected((Sample("x_source", 1.0),))
+    return Collector(name, "test", METRICS, lambda _: Eye(asked, refuses, seen), every=every)
+
+
+def watched(folder: Path, *these: Collector, seconds: float = 0.0) -> tuple[dict[str, float], dict[str, str]]:
+    """The values and notes of a trial that these watch."""
+    scene = CollectorContext(cast(Any, None), cast(Any, None), "a", "b", folder)
+
+    async def trial() -> tuple[dict[str, float], dict[str, str]]:
+        watching = Collection(scene, these)
+        await watching.begin()
+        await asyncio.sleep(seconds)
+        samples = await watching.end()
+        return {sample.metric: sample.value for sample in samples}, watching.notes
+
+    return asyncio.run(trial())
+
+
+def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
+    asked: list[str] = []
+    values, notes = watched(tmp_path, watcher(asked))
+    assert asked == ["watch", "begin", "end"]
+    assert values["x_source"] == 1.0
+    assert notes == {}
+
+
+def test_it_is_asked_meanwhile_as_often_as_it_says(tmp_path: Path):
+    asked: list[str] = []
+    watched(tmp_path, watcher(asked, every=0.02), seconds=0.21)
+    assert 4 <= asked.count("sample") <= 10
+    assert asked[-1] == "end"
+
+
+@pytest.mark.parametrize("moment", ["watch", "begin", "sample", "end"])
+def test_what_the_machine_refuses_is_a_note_and_nobody_elses_trouble(tmp_path: Path, moment: str):
+    refused: list[str] = []
+    asked: list[str] = []
+    other = watcher(asked, seen=Collected((Sample("y_source", 2.0),)), name="other")
+    values, notes = watched(tmp_path, watcher(refused, refuses=moment, every=0.01), other, seconds=0.05)
+    assert notes == {"test": "not here"}
+    assert refused[-1] == moment, "it is not asked again"
+    assert "x_source" not in values
+    assert values["y_source"] == 2.0
+
+
+def test_what_it_costs_is_measured_and_told_by_watcher(tmp_path: Path):
+    def busy(_: CollectorContext) -> Any:
+        end = time.process_time() + 0.05
+        while time.process_time() < end:
+            pass
+        return Eye([], "", Collected(cpu=0.5))
+
+    values, _ = watched(tmp_path, Collector("busy", "", (), busy), watcher([], name="lazy"))
+    assert values[COST.name] == pytest.approx(0.55, abs=0.03)
+    told = json.loads((tmp_path / FILE).read_text())["CPU seconds by watcher"]
+    assert told["busy"] == pytest.approx(0.55, abs=0.03)
+    assert told["lazy"] < 0.02
+
+
+def test_nobody_watches_at_no_cost(tmp_path: Path):
+    assert watched(tmp_path) == ({}, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reason_is_told_once_where_that_says_as_much(tmp_path: Path):
+    none = "no daemon"
+    _, notes = watched(
+        tmp_path, watcher([], seen=Collected(notes={"x_source": none, "x_target": none, "y_target": "shared"}))
+    )
+    assert notes == {"x": none, "y_target": "shared"}
+
+
+def test_series_begin_where_the_window_does():
+    samples = (Sample("x", 1.0, 0.25), Sample("x", 2.0, 0.75), Sample("x", 9.0))
+    assert shifted(samples, 0.5) == (Sample("x", 2.0, 0.25), Sample("x", 9.0))
+
+
+def test_every_watcher_is_whole():
+    assert {"cpu", "limits", "memory", "switches", "wire"} == set(light())
+    assert {"tcp", "syscalls"} <= set(watchers())
+    names = [metric.name for one in watchers().values() for metric in one.metrics]
+    assert len(names) == len(set(names)), "two watchers have a metric of one name"
+    for one in watchers().values():
+        assert not any(metric.primary for metric in one.metrics)
+        assert all(metric.title and metric.title[0] not in "ABDEFGHIJKLMNOPQRSUVWXYZ" for metric in one.metrics)

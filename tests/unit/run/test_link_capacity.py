@@ -1,0 +1,66 @@
+"""Whether a machine carries a study's links: which load the study is, and what the looks are said to mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from tunnelmark import registry
+from tunnelmark.doctor.capacity import CapacityLook, Lateness
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, parse_study
+from tunnelmark.plan.model import Study
+from tunnelmark.run.link_capacity import StudyLoad, load_of, seen
+
+HEAD = """
+[study]
+name = "mine"
+title = "Mine"
+blocks = 1
+profiles = ["fast-ethernet"]
+topologies = ["pair"]
+[[arm]]
+name = "direct"
+[[arm]]
+name = "again"
+same_as = "direct"
+"""
+
+
+def study(*workloads: str) -> Study:
+    tables = "".join(f"[[workload]]\nworkload = {each}\n" for each in workloads)
+    return parse_study(HEAD + tables, "mine.toml", Files.standard(), registry.catalogue())
+
+
+@pytest.mark.parametrize(
+    ("workloads", "load"),
+    [
+        (['"ping"'], StudyLoad(False)),
+        (['"ping"', '"udp"\noptions = { rate = "20 Mbit/s" }'], StudyLoad(False, 20e6)),
+        (['"udp"\noptions = { rate = "30 %" }'], StudyLoad(False, 29_531_900.0)),
+        (['"ping"', '"tcp"'], StudyLoad(True)),
+        (['"udp"', '"latency"'], StudyLoad(True)),
+        (['"quic"'], StudyLoad(True)),
+    ],
+)
+def test_the_load_is_the_heaviest_that_a_study_makes(workloads, load):
+    assert load_of(study(*workloads), registry.workloads()) == load
+
+
+def test_a_link_that_is_not_filled_says_by_how_much():
+    gigabit = load_profile("gigabit", Files.standard())
+    said = seen(gigabit, [CapacityLook(0.83e9, 0.0), CapacityLook(0.93e9, 0.0)])
+    assert said == "one TCP stream over the bare link reached 94.5, 84.3 % of 984.395 Mbit/s; 95 % is asked"
+
+
+def test_a_link_that_is_late_says_by_how_much_and_what_is_allowed():
+    bad = load_profile("wifi-bad", Files.standard())
+    looks = [CapacityLook(1e7, 0.0, Lateness(500, 1e-5, late, 2 * late), "late") for late in (0.0031, 0.0012)]
+    assert (
+        seen(bad, looks) == "one packet in a hundred left the emulator 1.20, 3.10 ms late or more; 1.00 ms is the bound"
+    )
+
+
+def test_packets_that_were_dropped_are_told_first():
+    bad = load_profile("wifi-bad", Files.standard())
+    look = CapacityLook(1e7, 0.0, Lateness(500, 1e-5, 1e-4, 2e-4), "the emulator dropped 3 packets unasked")
+    assert seen(bad, [look]).startswith("the emulator dropped 3 packets unasked; one packet in a hundred")
