@@ -79,7 +79,7 @@ def _processes() -> list[str]:
             theirs = _is_of(folder, others)
         except OSError:
             continue
-        if not theirs and (elsewhere or "tunnelmark.lab" in command or "janitor.py" in command):
+        if not theirs and (elsewhere or "tunnelmark.lab" in command or "cgroup_cleanup.py" in command):
             found.append(f"{folder.name} {command}")
     return found
 

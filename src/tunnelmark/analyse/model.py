@@ -1,6 +1,6 @@
 """What the analysis says, as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings, times.
 
-Two arms are compared inside one `Setting` by one metric, block by block. Their *effect* in a block is a ratio
+Two arms are compared inside one `Scenario` by one metric, block by block. Their *effect* in a block is a ratio
 (a pure number) or a difference (in the metric's unit), whichever the metric declares.
 """
 
@@ -92,7 +92,7 @@ class Comparison:
     counts, as a ratio above 1 or a difference above 0. `differs`: q is below 5 % and the effect is beyond the threshold;
     `equal`: the 92 % interval of the mean lies within the margin (never both).
     `order` is the effect that was tested on the scale on which effects add up: the mean, and with zeros the log of the ratio
-    of both means. `left_out` are the least and largest estimate without one block. `detectable`: see `power`.
+    of both means. `left_out` are the least and largest estimate without one block. `detectable`: see `analyse.detectable`.
     """
 
     arm: str

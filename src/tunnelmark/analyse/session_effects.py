@@ -16,7 +16,7 @@ mean). The spread is that of the estimates as they came, which holds the differe
 nothing is cut off at zero, and with runs of equal length and normal units k - 1 degrees are exact. (Of machines with several
 sessions, what a single run varies more than their mean is added.) With the variance between
 units alone, as theirs has it for the true effect, 89 to 95 % were held where 95 % was said (3 to 5 sessions of 5 or 8 blocks, and
-a spread of one to five times the run's own error). `tests/unit/analyse/test_sessions.py` counts coverage.
+a spread of one to five times the run's own error). `tests/unit/analyse/test_session_effects.py` counts coverage.
 """
 
 from __future__ import annotations

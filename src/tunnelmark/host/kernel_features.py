@@ -84,7 +84,7 @@ def require(names: Iterable[str]) -> None:
 def main() -> None:
     """The child: its own child is the first process of a PID namespace and runs the probes."""
     hierarchies = cgroups.find()
-    group = f"tunnelmark-{os.getpid()}-probe"  # so named, `lab.sweep` removes it should we be killed
+    group = f"tunnelmark-{os.getpid()}-probe"  # so named, `linux.cgroups.sweep` removes it should we be killed
     outcome = dict.fromkeys(NAMES, "not tried: no namespaces")
     reading, writing = os.pipe()
     try:

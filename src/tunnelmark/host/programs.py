@@ -107,7 +107,7 @@ def how_to_install(packages: Sequence[str], peer: str = "") -> str:
 
 
 def find(program: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False) -> Path:
-    """The path of a program; MissingPart says which packages or recipe bring it (see `Part` for `peer` and `strict`)."""
+    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `peer` and `strict`)."""
     found = shutil.which(program, path=path_of(peer, strict))
     if found is None or (strict and peer and not (peer_folder(peer) / "bin").is_dir()):
         raise MissingPart(

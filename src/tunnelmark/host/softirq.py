@@ -4,7 +4,7 @@ Softirq work runs in the context of whichever task a core just runs, and its tim
 accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: what is left to `ksoftirqd`, one
 thread a core; what workers bound to a core do, such as kernel WireGuard's encryption; and softirq work while the core is idle,
 which is billed to nobody. The last is most of a TCP sender's work on a link that it does not fill: with 1 Gbit/s its core was
-busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab keeps cores awake (`awake`) none idles, and the same work is
+busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab keeps cores awake (`keep_awake`) none idles, and the same work is
 billed to the loop that it interrupts.
 """
 

@@ -2,7 +2,7 @@
 
 Who is who, from the outside in:
 
-    the command      plans, measures, records; talks to the others over Unix sockets (`lab`, `node`)
+    the command      plans, measures, records; talks to the others over Unix sockets (`client`, `node`)
     ├─ janitor       outlives the command by a moment, removes what the kernel does not collect
     └─ keeper        first process of a PID namespace, in a network namespace of its own; makes labs
        ├─ agent      first process of the middle node: one port an end of a link, one shaper a direction

@@ -58,7 +58,7 @@ class Timings:
 
 
 class LabClient:
-    """The keeper of one command (see `keeper`), with the janitor that cleans up after it; its nodes have so many cores each."""
+    """The keeper of one command (see `lab.server.server`), with the janitor that cleans up after it; its nodes have so many cores each."""
 
     def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
         self._scratch = tuple(scratch)
@@ -204,7 +204,7 @@ class LabClient:
         return Lab(self, name, topology, profile, nodes, placement, wires, emulators, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Ask the keeper for something (see `keeper` for the requests); LabError if it says no."""
+        """Ask the keeper for something (see `lab.server.server` for the requests); LabError if it says no."""
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
@@ -309,7 +309,7 @@ class Lab:
     async def link_reports(self) -> list[dict[str, Any]]:
         """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
 
-        Where clocks see pauses of the machine (`Keeper.watch`), its `own_lateness_us` is without them.
+        Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
         """
         seen = await self._keeper.seen() if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]

@@ -1,6 +1,6 @@
 """Removes what the kernel does not collect: empty control groups and scratch files or folders of a dead command.
 
-Started as `python -I janitor.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that
+Started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that
 the command and its keeper hold open: its end of file is the death of both, however it came. Until then the kernel's threads
 have the nice value NICE (`kernel_threads`), and after that the kernel's own again; 0 leaves them alone.
 """

@@ -3,7 +3,7 @@
 They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work queue). No
 control group may hold them (cgroup_procs_write_start refuses PF_NO_SETAFFINITY), so beside a lab, whose group has the largest
 weight, they had 1 part in 50 to 128 of a busy core where a host gives them about half. While a lab stands they get a nice value
-that is worth as much as the lab (`fairness`); the janitor gives it, also to workers that are born meanwhile, and takes it back,
+that is worth as much as the lab (`host.fair_nice`); the janitor gives it, also to workers that are born meanwhile, and takes it back,
 however the command ends. Only threads with the kernel's own nice value of 0 are touched: another one is somebody's decision.
 
 This module imports nothing of the project, because the janitor runs with nothing installed.

@@ -1,6 +1,6 @@
 """Field types for everything that people write: quantities as text with a unit, and names.
 
-Used by the plan files (`schema`) and by the options of workloads, so that a duration is written and
+Used by the plan files (`study_schema`) and by the options of workloads, so that a duration is written and
 refused in the same way everywhere.
 """
 
@@ -54,7 +54,7 @@ class OfPath:
 
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
 OfLink = Annotated[Rate | Share, PlainValidator(_rate_or_share), PlainSerializer(str)]
-"""A rate, or a share of the rate of the link that a trial runs on; the trial is given the rate (`Use.over`)."""
+"""A rate, or a share of the rate of the link that a trial runs on; the trial is given the rate (`WorkloadUse.over`)."""
 
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]

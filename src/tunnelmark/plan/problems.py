@@ -128,7 +128,7 @@ def _model_at(model: type[BaseModel], location: Location) -> type[BaseModel] | N
 
 
 def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
-    """The models in a field's type: `Table` itself, or the one in `list[Table]`."""
+    """The models in a field's type: `TomlTable` itself, or the one in `list[Table]`."""
     parts: Iterable[object] = (field.annotation, *get_args(field.annotation))
     return (part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
 

@@ -9,7 +9,7 @@ Layout of a results folder:
     raw/TRIAL/          what every program of that trial printed; raw/TRIAL~2/ at its second attempt
     raw/link.WHEN.../   what the probers printed that proved a link
     vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
-    samples.parquet, trials.parquet    the journal as tables (see `schema`), written at the end
+    samples.parquet, trials.parquet    the journal as tables (see `parquet_schema`), written at the end
     report.md, report.html
 """
 

@@ -1,4 +1,4 @@
-"""Several runs as one report: for a terminal, as Markdown, and as one HTML file, all from the tables of `joined`."""
+"""Several runs as one report: for a terminal, as Markdown, and as one HTML file, all from the tables of `meta_tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a VPN on a lab: its nodes as a driver sees them, and what the driver says as a `Tunnel` that stands."""
+"""Puts a VPN on a lab: its nodes as a driver sees them, and what the driver says as a `RunningDeployment` that stands."""
 
 from __future__ import annotations
 

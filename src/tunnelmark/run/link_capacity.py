@@ -76,7 +76,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload]) -> StudyLoad:
 
 
 async def examine(keeper: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
-    """Look at most `capacity.TIMES` times; one good look is enough, for what a machine does once it can do."""
+    """Look at most `TIMES` times; one good look is enough, for what a machine does once it can do."""
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []

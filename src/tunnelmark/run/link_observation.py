@@ -28,7 +28,7 @@ from tunnelmark.run import probe_plan
 from tunnelmark.run.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Train
 
 RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sent", "<i8"), ("received", "<i8")])
-"""What the prober writes for each packet received (`prober.RECORD`); times in nanoseconds of one clock."""
+"""What the prober writes for each packet received (`probe_sender.RECORD`); times in nanoseconds of one clock."""
 
 _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 

@@ -134,7 +134,7 @@ def _died(daemon: Daemon, end: Exit) -> DaemonDied:
 
 
 def plain(condition: Condition) -> Mapping[str, Any]:
-    """A driver's condition as the lab's agents understand it (see `lab.server.conditions`); `Says` is none of theirs."""
+    """A driver's condition as the lab's agents understand it (see `lab.server.conditions`); `LogMatch` is none of theirs."""
     match condition:
         case base.UdpPort(port):
             return {"kind": "udp-port", "port": port}

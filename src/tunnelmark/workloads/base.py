@@ -115,7 +115,7 @@ class _Anywhere(Mapping[str, Path]):
 class Program:
     """A program on a node; `ready` must hold before programs that come later are started.
 
-    `stays`: it does not end by itself, and is asked to end (SIGTERM) when the client has ended. `Says` looks at what it
+    `stays`: it does not end by itself, and is asked to end (SIGTERM) when the client has ended. `LogMatch` looks at what it
     prints on either stream. `patience` is how many seconds it may take to become ready, and again to end.
     """
 
@@ -213,7 +213,7 @@ class Workload:
     `read` gets the options and the output of each program by name (with that of `events`, see EVENTS), and raises `OutputUnreadable` or
     `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
     options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
-    recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.watch`) that a
+    recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.collectors`) that a
     trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
     offers with these options, None where it takes all that it gets; `searches` whether it looks for the most that a link
     carries, at whatever that is lost.

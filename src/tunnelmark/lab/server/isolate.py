@@ -1,7 +1,7 @@
 """Turns a forked process into the first process of a node: namespaces, private folders, host name.
 
 What a node has of its own: network, mounts, host name, IPC, process numbers; `/run` and `/tmp` are
-empty but for the places where the lab's programs stand (see `places`), which are there read-only under the names that
+empty but for the places where the lab's programs stand (see `shared_files`), which are there read-only under the names that
 they have on the host; `/etc` and `/var/lib` look like the host's but keep their changes to themselves, and `/proc`
 and `/sys` show the node only.
 """

@@ -1,7 +1,7 @@
 """What a watcher is: somebody who looks at the nodes while a trial's traffic runs, and says what it cost.
 
 A watcher is one module of this package with a `WATCHER`; it is found by itself. It declares its metrics as a workload
-does, and `watch` makes an `Eye` for one trial:
+does, and `watch` makes a `Sampler` for one trial:
 
     __init__  when the deployment stands and nothing of the workload has been started: the mesh is at rest
     begin     just before the traffic's client starts
