@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup peers demo test proof check contract bench lock clean
+.PHONY: help setup packages peers demo test proof check contract bench lock clean
 
 BIN := .venv/bin
 VPN ?=
@@ -17,16 +17,18 @@ setup: ## install what is missing: Debian packages, a virtual environment, the p
 demo: setup ## run the quick study: eight arms, three workloads, a table and a report
 	@scripts/demo $(ARGS)
 
-peers: setup ## install the VPNs that are built soon, for the tests (tunnelmark peers install --all for the rest)
-	@$(BIN)/tunnelmark peers install --quick
+packages: setup ## install the VPNs that are built soon, for the tests (tunnelmark packages install --all for the rest)
+	@$(BIN)/tunnelmark packages install --quick
 
-test: peers ## check the code, then run the tests that every change must pass
+peers: packages
+
+test: packages ## check the code, then run the tests that every change must pass
 	@scripts/check
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo test --workspace --locked --quiet
 	@scripts/as-root $(BIN)/python -m pytest -n auto -m "not proof" $(ARGS)
 
 proof: setup ## show each claim of the project, with a verdict: all VPNs, accuracy, virtual machines; hours, on a quiet machine
-	@$(BIN)/tunnelmark peers install --all || echo "go on without the VPNs that are missing"
+	@$(BIN)/tunnelmark packages install --all || echo "go on without the VPNs that are missing"
 	@scripts/as-root $(BIN)/python -m pytest -m proof $(ARGS)
 
 check: setup ## format, lint, types, import order, Rust

@@ -264,7 +264,7 @@ def its_vpn_stands_for_it_in_ci(arm: NamedArm) -> None:
     """Skip in CI what waits for up to two minutes, for arms that run the same programs with another setting."""
     usual = arm.driver.build(arm.driver.options())
     if os.environ.get("CI") == "true" and arm.options and arm.driver.build(arm.driver.options(**arm.options)) == usual:
-        pytest.skip(f"in CI {arm.driver.name} stands for it; `tunnelmark peers verify` lets {arm.name} crash, too")
+        pytest.skip(f"in CI {arm.driver.name} stands for it; `tunnelmark packages verify` lets {arm.name} crash, too")
 
 
 async def mtu(lab: Lab, tunnel: RunningDeployment, node: str) -> int:

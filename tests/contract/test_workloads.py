@@ -122,12 +122,12 @@ def test_what_a_workload_says_is_true(
         socket_buffer_limit(),
         tunnel.address,
         tunnel.interface,
-        {asset.name: make(asset, workload.peer) for asset in workload.assets_with(options)},
+        {asset.name: make(asset, workload.recipe) for asset in workload.assets_with(options)},
     )
 
     async def carried(raw: Path) -> Seen:
         raw.mkdir()
-        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw, workload.peer)
+        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw, workload.recipe)
         needed = [watchers()[name] for name in workload.watch]
         watching = Collection(CollectorContext(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())

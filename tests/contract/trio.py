@@ -55,7 +55,7 @@ Together = Callable[..., AbstractAsyncContextManager[tuple[Lab, RunningDeploymen
 def promised(part: Requirement) -> bool:
     """Whether `make test` sees to it that this part is installed: its recipe is a quick one, or it needs none."""
     recipe = recipe_for(part)
-    return recipe is None or (recipe.peer.ci and not obstacle(recipe)[0])
+    return recipe is None or (recipe.about.ci and not obstacle(recipe)[0])
 
 
 def installed(part: Requirement) -> None:

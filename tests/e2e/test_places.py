@@ -54,7 +54,7 @@ def demonstrate(clone: Path, env: dict[str, str]) -> None:
     assert not [trial for trial in trials if trial["outcome"] == "failed"], trials  # void: the machine stood still
     environment = json.loads((clone / "results" / "environment.json").read_text())
     assert str(clone) in json.dumps(environment["vpns"]["tinc"])
-    link = clones.run(clone, "prove-link", "wifi-good+fast-ethernet", "--probes", "200", "--json", env=env)
+    link = clones.run(clone, "check-link", "wifi-good+fast-ethernet", "--probes", "200", "--json", env=env)
     assert link.returncode in (0, 1), link.stdout + link.stderr
     assert json.loads(link.stdout)["lines"]
 

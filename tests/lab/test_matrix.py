@@ -18,8 +18,8 @@ def test_what_is_seen_of_a_vpn_at_rest_is_kept_beside_what_was_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs.require(registry.vpn_part(registry.vpn("wireguard-go")))
-    peers = programs.peers_home()
-    monkeypatch.setenv("TUNNELMARK_PEERS", str(peers))
+    peers = programs.packages_home()
+    monkeypatch.setenv("TUNNELMARK_PACKAGES", str(peers))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     known = {"tinc": {"measured_mtu": {"value": "1", "source": "a test", "date": "2026-11-22"}}}
     registry.measured_file().parent.mkdir(parents=True)

@@ -181,7 +181,7 @@ def test_a_run_that_was_stopped_leaves_no_guest_and_goes_on_in_another(tmp_path:
 
 def test_a_link_is_proved_in_a_guest_and_its_raw_output_kept(tmp_path: Path) -> None:
     done = tunnelmark(
-        ["prove-link", "wifi-good", "--probes", "500", "--backend", "vm", "--out", "out", "--json"], tmp_path
+        ["check-link", "wifi-good", "--probes", "500", "--backend", "vm", "--out", "out", "--json"], tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     proof = json.loads(done.stdout)
@@ -192,7 +192,7 @@ def test_a_link_is_proved_in_a_guest_and_its_raw_output_kept(tmp_path: Path) -> 
 
 def test_an_error_in_the_guest_is_told_with_its_hint(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
-    done = tunnelmark(["prove-link", "vdsl", "--backend", "vm", "--kernel", "0.0.1-none"], tmp_path)
+    done = tunnelmark(["check-link", "vdsl", "--backend", "vm", "--kernel", "0.0.1-none"], tmp_path)
     assert done.returncode == 2
     assert "0.0.1-none" in done.stderr
     assert "hint:" in done.stderr

@@ -27,10 +27,10 @@ _COMMANDS = {
     "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
     "matrix": ("tunnelmark.cli.matrix_command", "matrix", "Compare what the VPNs can do and how they are built."),
-    "peers": ("tunnelmark.cli.packages_command", "peers", "List, install and verify the VPNs under test."),
-    "prove-link": (
+    "packages": ("tunnelmark.cli.packages_command", "packages", "List, install and verify the VPNs under test."),
+    "check-link": (
         "tunnelmark.cli.link_command",
-        "prove_link",
+        "check_link",
         "Measure what a link does, beside what its profile asks.",
     ),
     "doctor": (
@@ -43,6 +43,9 @@ _COMMANDS = {
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
+
+_FORMER = {"peers": "packages", "prove-link": "check-link"}
+"""Former names of commands, which work with a note for one release."""
 
 _COMPLETING = "_TUNNELMARK_COMPLETE"  # environment variable by which a shell asks (see `completion`)
 
@@ -64,6 +67,9 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in _FORMER:
+            click.echo(f"note: `tunnelmark {args[0]}` is called `tunnelmark {_FORMER[args[0]]}` now", err=True)
+            args = [_FORMER[args[0]], *args[1:]]
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             raise UnknownName("command", args[0], _COMMANDS)
         return super().resolve_command(ctx, args)

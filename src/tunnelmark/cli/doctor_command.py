@@ -98,5 +98,8 @@ def summary(checks: Sequence[Check]) -> tuple[str, ...]:
     absent = [check.name for check in checks if check.state == "warn" and check.group == "vpns"]
     said = "ready, with reservations: " + ", ".join(dict.fromkeys(warnings)) if warnings else "ready"
     if absent:
-        return said, f"not installed: {', '.join(absent)} (`tunnelmark peers list` says how; no study needs them all)"
+        return (
+            said,
+            f"not installed: {', '.join(absent)} (`tunnelmark packages list` says how; no study needs them all)",
+        )
     return (said,)

@@ -1,4 +1,4 @@
-"""What `peers install` shows while it goes: a line for what has ended, and what is being built for how long."""
+"""What `packages install` shows while it goes: a line for what has ended, and what is being built for how long."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InstallProgress:
     def __init__(self, console: Console, wanted: Iterable[Recipe], jobs: int) -> None:
         self._console = console
         self._jobs = jobs
-        self._waiting = {recipe.name: float(recipe.peer.takes) for recipe in wanted}
+        self._waiting = {recipe.name: float(recipe.about.takes) for recipe in wanted}
         self._total = len(self._waiting)
         self._done = 0
         self._building: dict[str, tuple[Recipe, float]] = {}
@@ -53,7 +53,7 @@ class InstallProgress:
         self._waiting.pop(recipe.name, None)
         self._building[recipe.name] = (recipe, time.monotonic())
         if not self._console.is_terminal:
-            self._print(recipe.name, Text(f"begins, takes about {clock(float(recipe.peer.takes))} on two idle cores"))
+            self._print(recipe.name, Text(f"begins, takes about {clock(float(recipe.about.takes))} on two idle cores"))
 
     def end(self, outcome: InstallOutcome) -> None:
         """Say how it went with a recipe."""
@@ -77,7 +77,7 @@ class InstallProgress:
     def _progress(self) -> str:
         """How many are dealt with, and about how long the rest takes if each takes what its recipe says."""
         now = time.monotonic()
-        begun = [max(0.0, float(one.peer.takes) - (now - since)) for one, since in self._building.copy().values()]
+        begun = [max(0.0, float(one.about.takes) - (now - since)) for one, since in self._building.copy().values()]
         waiting = sum(self._waiting.copy().values())
         left = max([*begun, (sum(begun) + waiting) / self._jobs])
         return f"{self._done} of {self._total}" + (f", about {clock(left)} left" if left >= 1 else "")
@@ -87,7 +87,7 @@ class InstallProgress:
         return Group(
             *(
                 Text.assemble(f"  {name:<18} ", (f"building, {clock(now - since)}", "cyan"))
-                + Text(f" of about {clock(float(recipe.peer.takes))}", style="dim")
+                + Text(f" of about {clock(float(recipe.about.takes))}", style="dim")
                 for name, (recipe, since) in self._building.copy().items()
             ),
             Text(f"  {self._progress()}", style="dim"),

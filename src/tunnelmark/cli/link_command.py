@@ -1,4 +1,4 @@
-"""The command `prove-link`: sends probes through a bare link and prints what the profile asks beside what they met."""
+"""The command `check-link`: sends probes through a bare link and prints what the profile asks beside what they met."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {True: "ok", False: "outside", None: "-"}
 _PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 
 
-@click.command("prove-link")
+@click.command("check-link")
 @click.argument("profile", type=param_types.PROFILE)
 @param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Whose first link is proved.")
 @click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
@@ -35,7 +35,7 @@ _PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 @core_options.option
 @vm.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def prove_link(
+def check_link(
     profile: str,
     topology: str,
     probes: int,
@@ -60,7 +60,7 @@ def prove_link(
     guests = vm.chosen(backend, kernels)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
-    measured = alone(console, f"prove-link {profile}", seconds=probes / rate)
+    measured = alone(console, f"check-link {profile}", seconds=probes / rate)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
         folder = out or Path(temporary)
         if guests:

@@ -62,7 +62,9 @@ def arms(json_: bool) -> None:
     parts = registry.parts()
     for name, (driver, options) in registry.arms().items():
         part = parts[name]
-        rows.append({"name": name, "vpn": driver.name, "options": dict(options), **_version(part), "peer": part.peer})
+        rows.append(
+            {"name": name, "vpn": driver.name, "options": dict(options), **_version(part), "recipe": part.recipe}
+        )
     if json_:
         as_json(rows)
         return

@@ -28,7 +28,7 @@ LOCK = Path("/run/tunnelmark/measuring.lock")
 """Held (flock(2)) by the command that measures now; the kernel lets go of it when the command ends in any way."""
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that says `--no-wait` to what cannot be given the option, as a suite that `peers verify` starts."""
+"""Environment variable that says `--no-wait` to what cannot be given the option, as a suite that `packages verify` starts."""
 
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
 _GLANCE = 0.05  # seconds for which somebody who only looks may hold it

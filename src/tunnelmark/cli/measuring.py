@@ -226,7 +226,7 @@ def require(plan: Plan, kit: RunContext, console: Console) -> None:
 
 def prepare(plan: Plan, kit: RunContext, console: Console) -> None:
     """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
-    for asset, peer in kit.assets(plan):
+    for asset, recipe in kit.assets(plan):
         if assets.absent([asset]):
             with console.status(f"making {asset.name}, once on this machine"):
-                assets.make(asset, peer)
+                assets.make(asset, recipe)

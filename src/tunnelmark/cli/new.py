@@ -45,7 +45,7 @@ def profile(name: str, folder: Path | None) -> None:
     path = shlex.quote(_near(file))
     _next(
         (f"change its figures, and say where they come from ({_guide('profile')})",),
-        (f"tunnelmark prove-link {path}", "measure what the link does"),
+        (f"tunnelmark check-link {path}", "measure what the link does"),
         (f"tunnelmark compare tinc --profile {path}", "compare VPNs over it"),
     )
 

@@ -1,4 +1,4 @@
-"""What `peers verify` does: the contract suite on one arm after the other, and a table of how each did."""
+"""What `packages verify` does: the contract suite on one arm after the other, and a table of how each did."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _suite() -> Path:
     if not (top / "tests" / "contract" / "test_vpns.py").is_file():
         raise MissingPart(
             "the contract suite is part of the checkout, and this is the installed package alone",
-            hint="clone the project, run `make setup` there, and then .venv/bin/tunnelmark peers verify",
+            hint="clone the project, run `make setup` there, and then .venv/bin/tunnelmark packages verify",
         )
     if importlib.util.find_spec("pytest") is None:
         raise MissingPart(

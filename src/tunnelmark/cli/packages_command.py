@@ -1,4 +1,4 @@
-"""The commands `peers list`, `peers install` and `peers verify`: the VPNs under test, from their registries to green."""
+"""The commands `packages list`, `packages install` and `packages verify`: the VPNs under test, from their registries to green."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STYLES = {"ready": "green", "installable": "yellow", "missing": "red"}
 
 
 @click.group()
-def peers() -> None:
+def packages() -> None:
     """List, install and verify the VPNs under test.
 
-    Each is built from its registry, in a pinned version, into a folder of its own. docs/peers.md says more.
+    Each is built from its registry, in a pinned version, into a folder of its own. docs/packages.md says more.
     """
 
 
-@peers.command("list")
+@packages.command("list")
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @binary_overrides.option
 def list_(json_: bool) -> None:
@@ -44,7 +44,7 @@ def list_(json_: bool) -> None:
         as_json([_plain(one, how, arms.get(name, {})) for name, (one, how) in found.items()])
         return
     table(
-        ("peer", "state", "version", "from", "arms, workloads", ""),
+        ("name", "state", "version", "from", "arms, workloads", ""),
         [
             (
                 name,
@@ -59,18 +59,18 @@ def list_(json_: bool) -> None:
     )
     ready = [name for name, (_, how) in found.items() if how.state == "ready"]
     click.echo(
-        f"\n{len(ready)} of {len(found)} peers are ready, and with them {sum(len(arms.get(one, {})) for one in ready)} arms"
+        f"\n{len(ready)} of {len(found)} packages are ready, and with them {sum(len(arms.get(one, {})) for one in ready)} arms"
     )
 
 
-@peers.command()
-@click.argument("chosen", metavar="[NAME]...", nargs=-1, type=param_types.PEER)
+@packages.command()
+@click.argument("chosen", metavar="[NAME]...", nargs=-1, type=param_types.RECIPE)
 @click.option("--all", "all_", is_flag=True, help="Install all that registries carry.")
-@click.option("--quick", is_flag=True, help="Install what is built soon, as CI does.")
+@click.option("--quick", is_flag=True, help="Install what is built quickly, as CI does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many are built at once  [default: one a core].")
 @no_wait
 def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, no_wait: bool) -> int:
-    """Install peers, each into a folder of its own, at low priority.
+    """Install packages, each into a folder of its own, at low priority.
 
     It can be stopped at any moment; the same command goes on, and does nothing for what is in place. Exit code 1 when
     one failed.
@@ -79,9 +79,9 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
     from tunnelmark.packages.install import install
 
     if bool(chosen) + all_ + quick != 1:
-        raise UsageError("name peers, or say --all or --quick", hint="see `tunnelmark peers list`")
+        raise UsageError("name packages, or say --all or --quick", hint="see `tunnelmark packages list`")
     wanted = [recipe(name) for name in chosen] or [
-        one for one in recipes().values() if (one.peer.ci if quick else not one.file.makers)
+        one for one in recipes().values() if (one.about.ci if quick else not one.file.makers)
     ]
     if os.geteuid() != 0 and any((one.packages or lacking(one)) and standing(one).state != "ready" for one in wanted):
         _ask_sudo()
@@ -92,8 +92,8 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
     interrupts.goes_on(
         "what is in place stays, and apt finishes what it has begun; the same command goes on with the rest"
     )
-    console.print(f"{len(wanted)} peers, up to {jobs} at once, at low priority; stop at any moment, and go on later")
-    with other_work.told(f"peers install of {len(wanted)}"), InstallProgress(console, wanted, jobs) as live:
+    console.print(f"{len(wanted)} packages, up to {jobs} at once, at low priority; stop at any moment, and go on later")
+    with other_work.told(f"packages install of {len(wanted)}"), InstallProgress(console, wanted, jobs) as live:
         outcomes = asyncio.run(install(wanted, live, jobs))
     counts = {
         result: sum(one.result == result for one in outcomes) for result in dict.fromkeys(o.result for o in outcomes)
@@ -103,14 +103,14 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
     return int(any(one.result in refused for one in outcomes))
 
 
-@peers.command()
+@packages.command()
 @click.argument("chosen", metavar="[NAME]...", nargs=-1)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many are tested at once.")
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @no_wait
 @binary_overrides.option
 def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> int:
-    """Run the contract suite on every arm that is ready, or on NAME: an arm, or a peer for all of its arms.
+    """Run the contract suite on every arm that is ready, or on NAME: an arm, or a package for all of its arms.
 
     It deploys each on three nodes: it must come up, carry packets both ways, show no plaintext, survive crashes, leave
     nothing behind. Needs root and the checkout. Exit code 1 when an arm failed. Most of the time it waits for an arm to
@@ -123,7 +123,7 @@ def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> in
     arms = _chosen_arms(chosen)
     package_verify.require()
     quiet(console, "the contract suite", wait=not no_wait)
-    with other_work.told(f"peers verify of {len(arms)} arms"):
+    with other_work.told(f"packages verify of {len(arms)} arms"):
         return package_verify.verify(arms, console, jobs, json_)
 
 
@@ -146,20 +146,20 @@ def _arms() -> dict[str, dict[str, Requirement]]:
     return found
 
 
-def _workloads(peer: str) -> list[str]:
+def _workloads(recipe: str) -> list[str]:
     """The workloads whose programs a recipe brings."""
-    return [name for name, one in registry.workloads().items() if one.peer == peer]
+    return [name for name, one in registry.workloads().items() if one.recipe == recipe]
 
 
 def _chosen_arms(chosen: Iterable[str]) -> dict[str, Requirement]:
-    """The arms behind names of peers and arms; all without a name. UnknownName for a name that is neither."""
+    """The arms behind names of packages and arms; all without a name. UnknownName for a name that is neither."""
     known, brought = registry.parts(), _arms()
     found: dict[str, Requirement] = {}
     for name in chosen:
         if name in known:
             found[name] = known[name]
         elif not (arms := brought.get(recipe(name).name)):
-            raise UsageError(f"no driver uses the peer {name}", hint="see the arms in `tunnelmark peers list`")
+            raise UsageError(f"no driver uses the package {name}", hint="see the arms in `tunnelmark packages list`")
         else:
             found |= arms
     return found or known
@@ -184,15 +184,15 @@ def _plain(one: Recipe, how: RecipeStatus, arms: dict[str, Requirement]) -> dict
     paths = where(one) if how.state == "ready" else {}
     return {
         "name": one.name,
-        "title": one.peer.title,
-        "homepage": one.peer.homepage,
+        "title": one.about.title,
+        "homepage": one.about.homepage,
         "from": list(one.sources),
         "state": how.state,
         "version": _version(how, arms) or None,
         "note": how.note,
-        "takes": clock(float(one.peer.takes)),
-        "takes_seconds": float(one.peer.takes),
-        "ci": one.peer.ci,
+        "takes": clock(float(one.about.takes)),
+        "takes_seconds": float(one.about.takes),
+        "ci": one.about.ci,
         "arms": list(arms),
         "workloads": _workloads(one.name),
         "programs": {name: {"path": str(path), "sha256": sha256(path)} for name, path in paths.items()},

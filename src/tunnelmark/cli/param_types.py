@@ -114,14 +114,14 @@ def _topologies() -> Iterable[str]:
     return Files.standard().names("topology")
 
 
-def _peers() -> Iterable[str]:
+def _recipes() -> Iterable[str]:
     from tunnelmark.packages.recipe import recipes
 
     return recipes()
 
 
 VPN = Name("vpn", _vpns)
-PEER = Name("peer", _peers)
+RECIPE = Name("recipe", _recipes)
 WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)
 PROFILE = Name("profile", _profiles, path=True, joined="+")

@@ -21,7 +21,9 @@ WEIGHTS = (
 BUSY = 2
 """Cores on which a lab is busy: those of the path's ends."""
 
-_AUTOGROUP = 29154  # of a session of nice -15 (`lab.server.server.HIGHEST_AUTOGROUP`), the way where there is no CPU controller
+_AUTOGROUP = (
+    29154  # of a session of nice -15 (`lab.server.server.HIGHEST_AUTOGROUP`), the way where there is no CPU controller
+)
 _V2_UNIT = 10.24  # a v2 group of cpu.weight 100 weighs 1024 (`sched_weight_from_cgroup`)
 
 

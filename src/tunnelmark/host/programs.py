@@ -16,8 +16,13 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.host import kernel_features, paths
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, but daemons live there
-PEERS_VARIABLE = "TUNNELMARK_PEERS"
-"""Environment variable with the folder of installed peers."""
+PACKAGES_VARIABLE = "TUNNELMARK_PACKAGES"
+"""Environment variable with the folder of what recipes have installed."""
+
+_OLD_VARIABLE, _OLD_FOLDER = (
+    "TUNNELMARK_PEERS",
+    "peers",
+)  # what variable and folder were called; heeded where there is no new one
 
 NAMED_VARIABLE = "TUNNELMARK_BIN"
 """Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
@@ -33,7 +38,7 @@ class Requirement:
     """Something that is to be installed: its programs, the Debian packages that bring them, its version command.
 
     The first group of `version_pattern` is the version. `essential` says that no lab works without it.
-    `peer` is the recipe in `peers/` that installs the programs into a folder of their own; `strict` says that no other
+    `recipe` is the recipe in `data/recipes/` that installs the programs into a folder of their own; `strict` says that no other
     version will do, so that the same program elsewhere on PATH does not count. `kernel` is what the kernel must have, by
     the names of `host.kernel_features`.
     """
@@ -44,7 +49,7 @@ class Requirement:
     version: tuple[str, ...] = ()
     version_pattern: str = ""
     essential: bool = False
-    peer: str = ""
+    recipe: str = ""
     strict: bool = False
     kernel: tuple[str, ...] = ()
 
@@ -60,34 +65,40 @@ TOOLS: tuple[Requirement, ...] = (
 """The tools beside the VPNs; the VPNs' own programs stand in their drivers."""
 
 
-def peers_home() -> Path:
-    """Where `tunnelmark peers install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PEERS)."""
-    if chosen := os.environ.get(PEERS_VARIABLE):
+def packages_home() -> Path:
+    """Where `tunnelmark packages install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PACKAGES)."""
+    if chosen := os.environ.get(PACKAGES_VARIABLE) or os.environ.get(_OLD_VARIABLE):
         return Path(chosen)
-    return paths.data("peers")
+    return _newest(paths.data("packages"))
 
 
-def peer_folder(peer: str) -> Path:
-    """The folder of a recipe: below `peers_home()`, or under sudo in the home of whoever called it."""
-    own, theirs = peers_home() / peer, caller_peers()
-    return theirs / peer if theirs is not None and not own.is_dir() and (theirs / peer).is_dir() else own
+def _newest(folder: Path) -> Path:
+    """That folder, or the one of its old name where only that is there."""
+    old = folder.with_name(_OLD_FOLDER)
+    return old if old.is_dir() and not folder.is_dir() else folder
 
 
-def caller_peers() -> Path | None:
-    """The folder of installed peers of whoever called sudo; None without sudo, or where TUNNELMARK_PEERS names another."""
+def recipe_folder(recipe: str) -> Path:
+    """The folder of a recipe: below `packages_home()`, or under sudo in the home of whoever called it."""
+    own, theirs = packages_home() / recipe, caller_packages()
+    return theirs / recipe if theirs is not None and not own.is_dir() and (theirs / recipe).is_dir() else own
+
+
+def caller_packages() -> Path | None:
+    """The folder of what recipes have installed for whoever called sudo; None without sudo, or where the environment names another."""
     caller = os.environ.get("SUDO_USER", "")
-    if not caller or PEERS_VARIABLE in os.environ:
+    if not caller or PACKAGES_VARIABLE in os.environ or _OLD_VARIABLE in os.environ:
         return None
-    return Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/peers")
+    return _newest(Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/packages"))
 
 
-def path_of(peer: str = "", strict: bool = False) -> str:
+def path_of(recipe: str = "", strict: bool = False) -> str:
     """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then everybody's.
 
     Where no other version will do (`strict`), what `--bin` named stands behind the recipe's folder.
     """
     named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
-    own = [str(peer_folder(peer) / "bin")] if peer else []
+    own = [str(recipe_folder(recipe) / "bin")] if recipe else []
     first = [*own, *named] if strict else [*named, *own]
     return os.pathsep.join([*first, search_path()])
 
@@ -98,38 +109,38 @@ def search_path() -> str:
     return os.pathsep.join([*given, *(folder for folder in (*_SYSTEM_FOLDERS, str(BUILT)) if folder not in given)])
 
 
-def how_to_install(packages: Sequence[str], peer: str = "") -> str:
+def how_to_install(packages: Sequence[str], recipe: str = "") -> str:
     """The commands that bring a VPN's recipe and Debian packages, as a hint."""
-    commands = [f"tunnelmark peers install {peer}"] if peer else []
+    commands = [f"tunnelmark packages install {recipe}"] if recipe else []
     if packages:
         commands.append("apt-get install " + " ".join(packages))
     return " and ".join(commands) or "install it, and put it on PATH"
 
 
-def find(program: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False) -> Path:
-    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `peer` and `strict`)."""
-    found = shutil.which(program, path=path_of(peer, strict))
-    if found is None or (strict and peer and not (peer_folder(peer) / "bin").is_dir()):
+def find(program: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False) -> Path:
+    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `recipe` and `strict`)."""
+    found = shutil.which(program, path=path_of(recipe, strict))
+    if found is None or (strict and recipe and not (recipe_folder(recipe) / "bin").is_dir()):
         raise MissingPart(
-            f"the program {program} is not installed" + (f" in the version {peer}" if strict else ""),
-            hint=how_to_install(packages or _packages(program), peer),
+            f"the program {program} is not installed" + (f" in the version {recipe}" if strict else ""),
+            hint=how_to_install(packages or _packages(program), recipe),
         )
     return Path(found)
 
 
 def version(
-    argv: Sequence[str], pattern: str, packages: Sequence[str] = (), peer: str = "", strict: bool = False
+    argv: Sequence[str], pattern: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False
 ) -> str:
     """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
 
     An exit code other than 0 is no error, for some programs print their version and then complain.
     Raises MissingPart when the program is not there or cannot be started.
     """
-    program = find(argv[0], packages, peer, strict)
+    program = find(argv[0], packages, recipe, strict)
     try:
         done = subprocess.run(
             [program, *argv[1:]],
-            env=os.environ | {"PATH": path_of(peer, strict)},
+            env=os.environ | {"PATH": path_of(recipe, strict)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -151,14 +162,14 @@ def part_version(part: Requirement) -> str:
     require(part)
     if not part.version:
         return "part of the lab"
-    return version(part.version, part.version_pattern, part.packages, part.peer, part.strict)
+    return version(part.version, part.version_pattern, part.packages, part.recipe, part.strict)
 
 
 def require(part: Requirement) -> dict[str, Path]:
     """The paths of a part's programs, by name; MissingPart names the first, or what of the kernel, that is not there."""
     if part.kernel:
         kernel_features.require(part.kernel)
-    return {program: find(program, part.packages, part.peer, part.strict) for program in part.programs}
+    return {program: find(program, part.packages, part.recipe, part.strict) for program in part.programs}
 
 
 @functools.lru_cache

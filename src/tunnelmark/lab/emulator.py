@@ -31,7 +31,7 @@ _XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its head
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _KEPT = "what it printed stands in {name}.middle.out and {name}.middle.err beside the trial's raw output"
-_NOT_KEPT = "`tunnelmark prove-link PROFILE --out DIR` keeps what it prints"
+_NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:

@@ -19,7 +19,7 @@ from typing import IO, Literal, Protocol
 
 from tunnelmark.errors import SetupFailed, TunnelmarkError
 from tunnelmark.host import load, paths
-from tunnelmark.host.programs import peers_home
+from tunnelmark.host.programs import packages_home
 from tunnelmark.packages import debian, installed, toolchains
 from tunnelmark.packages.build_steps import BuildStep, check, prepare, steps
 from tunnelmark.packages.recipe import Recipe
@@ -64,7 +64,7 @@ class InstallListener(Protocol):
 
 def cache() -> Path:
     """Where recipes are built (XDG base directories): a folder, a lock and a log each."""
-    return paths.cache("peers")
+    return paths.cache("packages")
 
 
 async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int) -> list[InstallOutcome]:
@@ -76,9 +76,9 @@ async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int)
         watcher.end(outcome)
 
     waiting: list[Recipe] = []
-    for recipe in sorted(chosen, key=lambda recipe: -recipe.peer.takes):
+    for recipe in sorted(chosen, key=lambda recipe: -recipe.about.takes):
         why, hint = toolchains.obstacle(recipe)
-        if not installed.changed(recipe, peers_home() / recipe.name):
+        if not installed.changed(recipe, packages_home() / recipe.name):
             ended(InstallOutcome(recipe.name, "kept"))
         elif why:
             ended(InstallOutcome(recipe.name, "missing" if recipe.file.makers else "impossible", 0.0, why, hint))
@@ -105,10 +105,10 @@ async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int)
 
 def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, room: int) -> Recipe | None:
     """The first recipe that may begin beside those that run; one may always run."""
-    taken = sum(recipe.peer.memory for recipe in running)
+    taken = sum(recipe.about.memory for recipe in running)
     if len(running) >= jobs:
         return None
-    return next((recipe for recipe in waiting if not running or taken + recipe.peer.memory <= room), None)
+    return next((recipe for recipe in waiting if not running or taken + recipe.about.memory <= room), None)
 
 
 async def _one(recipe: Recipe, watcher: InstallListener, apt: asyncio.Lock) -> InstallOutcome:
@@ -121,7 +121,7 @@ async def _one(recipe: Recipe, watcher: InstallListener, apt: asyncio.Lock) -> I
         with (base / f"{recipe.name}.lock").open("a") as lock:
             while not _locked(lock):
                 await asyncio.sleep(_LOOK_AGAIN)
-            if not installed.changed(recipe, peers_home() / recipe.name):  # whoever held the lock did it
+            if not installed.changed(recipe, packages_home() / recipe.name):  # whoever held the lock did it
                 return InstallOutcome(recipe.name, "kept", time.monotonic() - begun)
             if recipe.packages:
                 async with apt:
@@ -158,8 +158,8 @@ async def _build(recipe: Recipe, stage: Path, log: Path, lock: IO[str], apt: asy
     check(recipe, stage, Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")))
     seconds = time.monotonic() - begun
     tool = toolchains.toolchain(recipe)
-    installed.write(recipe, stage / "prefix", version=recipe.peer.version, seconds=seconds, toolchain=tool)
-    installed.place(stage / "prefix", peers_home() / recipe.name)
+    installed.write(recipe, stage / "prefix", version=recipe.about.version, seconds=seconds, toolchain=tool)
+    installed.place(stage / "prefix", packages_home() / recipe.name)
     shutil.rmtree(stage)
 
 
@@ -172,7 +172,7 @@ async def _debian(recipe: Recipe, log: Path, lock: IO[str]) -> None:
         raise SetupFailed(f"the packages brought no {', '.join(missing)}", hint="correct the recipe for this system")
     version = debian.versions(recipe.packages).get(recipe.packages[0], "unknown")
     seconds = time.monotonic() - begun
-    installed.write(recipe, peers_home() / recipe.name, version=version, seconds=seconds, toolchain="")
+    installed.write(recipe, packages_home() / recipe.name, version=version, seconds=seconds, toolchain="")
 
 
 async def _run(step: BuildStep, output: IO[bytes], log: Path, lock: IO[str], *, low: bool = True) -> None:

@@ -14,7 +14,7 @@ from tunnelmark.linux import syscalls
 from tunnelmark.packages.recipe import Recipe
 
 FILE = "peer.json"
-"""The record's name in a recipe's folder below `peers_home()`."""
+"""The record's name in a recipe's folder below `packages_home()`."""
 
 
 def read(folder: Path) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """A recipe: which version of a VPN is installed, from which registry, and what it takes.
 
-Recipes are files of their own, `NAME.toml` in `data/peers/` or in the `peers/` of a folder in TUNNELMARK_PATH, with a
+Recipes are files of their own, `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH, with a
 folder NAME beside where a recipe has more to say: a Go module with its checksums, locked Python requirements, a script.
 One kind of table says where the VPN comes from: `[[go]]`, `[[crate]]`, `[pypi]`, `[debian]`, or `[makers]` when no
 registry carries it. Only `[[go]]` and `[[crate]]` may stand together, for a VPN that needs a program of another.
@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +30,19 @@ from tunnelmark.units import Duration, Size
 
 Source = Literal["go", "crate", "pypi", "debian", "makers"]
 
-FOLDER = "peers"
+FOLDER = "recipes"
+_OLD_FOLDER, _OLD_TABLE = (
+    "peers",
+    re.compile(r"^\[peer\]", re.MULTILINE),
+)  # what these were called; heeded for one release
 
 _Program = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 _Hash = Annotated[str, StringConstraints(strict=True, pattern=r"^[0-9a-f]{64}$")]
 _EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
 
 
-class PeerTable(TomlTable):
-    """`[peer]`: what is installed and what that takes; `seconds` and `memory` are what it took on two cores."""
+class RecipeTable(TomlTable):
+    """`[recipe]`: what is installed and what that takes; `seconds` and `memory` are what it took on two cores."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
@@ -88,7 +94,7 @@ class MakersTable(TomlTable):
 class RecipeFile(TomlTable):
     """A recipe file."""
 
-    peer: PeerTable = Field(description="a table [peer] with title, homepage and programs")
+    recipe: RecipeTable = Field(description="a table [recipe] with title, homepage and programs")
     go: list[GoTable] = Field(default_factory=list, description="tables [[go]]")
     crate: list[CrateTable] = Field(default_factory=list, description="tables [[crate]]")
     pypi: PypiTable | None = Field(default=None, description="a table [pypi]")
@@ -105,8 +111,9 @@ class Recipe:
     folder: Path
 
     @property
-    def peer(self) -> PeerTable:
-        return self.file.peer
+    def about(self) -> RecipeTable:
+        """What its file says of it."""
+        return self.file.recipe
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -120,7 +127,7 @@ class Recipe:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return tuple(self.peer.programs)
+        return tuple(self.about.programs)
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -130,7 +137,8 @@ class Recipe:
     def digest(self) -> str:
         """SHA-256 of all that decides what is installed: a title or an estimate that changes rebuilds nothing."""
         beside = {"title", "homepage", "takes", "memory", "ci"}
-        what = self.file.model_dump(mode="json", exclude={"peer": beside, "crate": {"__all__": {"packages"}}})
+        what = self.file.model_dump(mode="json", exclude={"recipe": beside, "crate": {"__all__": {"packages"}}})
+        what["peer"] = what.pop("recipe")  # its name when what is installed here was
         found = hashlib.sha256(json.dumps([self.name, what], sort_keys=True).encode())
         for file in self.files():
             found.update(b"\0" + str(file.relative_to(self.folder)).encode() + b"\0" + file.read_bytes())
@@ -146,7 +154,7 @@ class Recipe:
 def _all(files: Files) -> Mapping[str, Recipe]:
     found: dict[str, Recipe] = {}
     for folder in files.folders:
-        for path in sorted(folder.glob(f"{FOLDER}/*.toml")):
+        for path in (*sorted(folder.glob(f"{FOLDER}/*.toml")), *sorted(folder.glob(f"{_OLD_FOLDER}/*.toml"))):
             found.setdefault(path.stem, load(path))
     return MappingProxyType(dict(sorted(found.items())))
 
@@ -160,13 +168,17 @@ def recipe(name: str, files: Files | None = None) -> Recipe:
     """The recipe of that name; UnknownName holds the nearest ones."""
     known = recipes(files)
     if name not in known:
-        raise UnknownName("peer", name, known)
+        raise UnknownName("recipe", name, known)
     return known[name]
 
 
 def load(path: Path) -> Recipe:
     """One recipe file, checked together with what must stand in the folder beside it."""
-    file = parse(read_text(path), str(path), RecipeFile)
+    text = read_text(path)
+    if _OLD_TABLE.search(text):
+        logging.getLogger("tunnelmark").warning("%s: the table [peer] is called [recipe] now", path)
+        text = _OLD_TABLE.sub("[recipe]", text)
+    file = parse(text, str(path), RecipeFile)
     made = Recipe(path.stem, file, path.parent / path.stem)
     problems = Problems(str(path))
     found = made.sources
@@ -188,12 +200,12 @@ def _sources(file: RecipeFile) -> tuple[Source, ...]:
 
 def _check(made: Recipe, problems: Problems) -> None:
     file = made.file
-    if made.built and not file.peer.version:
-        problems.add(("peer", "version"), "is missing", "what is built has an exact version")
+    if made.built and not file.recipe.version:
+        problems.add(("recipe", "version"), "is missing", "what is built has an exact version")
     brought = {program for table in file.go for program in table.programs} | set(file.pypi.scripts if file.pypi else ())
     if (lost := brought - set(made.programs)) or (made.built and not file.crate and brought != set(made.programs)):
         hint = "built: " + ", ".join(sorted(brought))
-        problems.add(("peer", "programs"), f"are not what is built{': ' + ', '.join(lost) if lost else ''}", hint)
+        problems.add(("recipe", "programs"), f"are not what is built{': ' + ', '.join(lost) if lost else ''}", hint)
     needed = [f"{table.module}/{name}" for table in file.go for name in ("go.mod", "go.sum")]
     if file.pypi:
         needed += [file.pypi.requirements, *file.pypi.scripts.values()]

@@ -33,9 +33,9 @@ class RecipeStatus:
 
 def standing(recipe: Recipe) -> RecipeStatus:
     """Look at a recipe's folder, at PATH, and at what `--bin` named."""
-    folder = programs.peer_folder(recipe.name)
+    folder = programs.recipe_folder(recipe.name)
     if recipe.built and not (differs := installed.changed(recipe, folder)):
-        return RecipeStatus("ready", recipe.peer.version)
+        return RecipeStatus("ready", recipe.about.version)
     if (named := os.environ.get(programs.NAMED_VARIABLE)) and _found(recipe, named):
         return RecipeStatus("ready", "", "named by --bin")
     if recipe.built and _found(recipe, str(folder / "bin")):
@@ -46,14 +46,14 @@ def standing(recipe: Recipe) -> RecipeStatus:
     why, hint = toolchains.obstacle(recipe)
     if why:
         return RecipeStatus("missing", "", hint if recipe.file.makers else f"it {why}: {hint}")
-    return RecipeStatus("installable", "", f"about {clock(float(recipe.peer.takes))}")
+    return RecipeStatus("installable", "", f"about {clock(float(recipe.about.takes))}")
 
 
 def recipe_for(part: Requirement) -> Recipe | None:
     """The recipe that brings an arm's programs: the one it names, or the Debian packages that hold one of its own."""
     known = recipes()
-    if part.peer:
-        return known.get(part.peer)
+    if part.recipe:
+        return known.get(part.recipe)
     return next(
         (
             one
@@ -89,7 +89,7 @@ def absent(part: Requirement, recipe: Recipe, missing: MissingPart) -> str:
         return f"{part.name}: {missing.message}; {missing.hint}"
     if found.state == "missing":
         return f"{part.name}: not installed here: {found.note}"
-    return f"{part.name}: not installed here: it takes {found.note}; tunnelmark peers install {recipe.name}"
+    return f"{part.name}: not installed here: it takes {found.note}; tunnelmark packages install {recipe.name}"
 
 
 def _found(recipe: Recipe, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""What builds peers: where go, cargo and a C compiler are, how new, and what a recipe lacks here."""
+"""What builds packages: where go, cargo and a C compiler are, how new, and what a recipe lacks here."""
 
 from __future__ import annotations
 

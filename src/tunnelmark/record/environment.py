@@ -15,7 +15,7 @@ from typing import Any
 import tunnelmark
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import fingerprint, load
-from tunnelmark.host.programs import TOOLS, Requirement, find, part_version, peer_folder, require, sha256
+from tunnelmark.host.programs import TOOLS, Requirement, find, part_version, recipe_folder, require, sha256
 from tunnelmark.packages import debian, installed
 from tunnelmark.record.fingerprint_diff import KEY, plain
 
@@ -110,7 +110,7 @@ def _programs(part: Requirement) -> dict[str, dict[str, str]]:
 
 def _peer(part: Requirement) -> dict[str, Any]:
     """How a recipe built it, if one did: version, hash of the recipe, toolchain, hashes of all that it brought."""
-    found = installed.read(peer_folder(part.peer)) if part.peer else None
+    found = installed.read(recipe_folder(part.recipe)) if part.recipe else None
     return {"peer": found} if found else {}
 
 

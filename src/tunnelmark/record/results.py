@@ -230,7 +230,7 @@ class LinkPoint:
 
 
 When = Literal["before", "during", "after", "alone"]
-"""When a link was looked at: before, between and after the trials of a run, or by `prove-link`."""
+"""When a link was looked at: before, between and after the trials of a run, or by `check-link`."""
 
 
 @dataclass(frozen=True, slots=True)

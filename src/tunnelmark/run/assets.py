@@ -30,13 +30,13 @@ def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:
     return tuple(asset for asset in assets if not folder_of(asset).is_dir())
 
 
-def make(asset: Asset, peer: str = "") -> Path:
+def make(asset: Asset, recipe: str = "") -> Path:
     """The folder of an asset, made now if it is not there; MissingPart says what is missing or which command failed."""
     folder = folder_of(asset)
     if folder.is_dir():
         return folder
     for program in asset.programs:
-        find(program, asset.packages, peer)
+        find(program, asset.packages, recipe)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
         work = Path(scratch, "asset")
@@ -45,7 +45,7 @@ def make(asset: Asset, peer: str = "") -> Path:
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(content)
         for argv in asset.commands:
-            _carry_out(asset, argv, work, peer)
+            _carry_out(asset, argv, work, recipe)
         try:
             work.rename(folder)
         except OSError:  # another command was faster
@@ -81,8 +81,8 @@ def _run(
     return subprocess.CompletedProcess(argv, process.returncode, said)
 
 
-def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, peer: str) -> None:
-    environment = os.environ | {"PATH": path_of(peer), "HOME": str(work)}
+def _carry_out(asset: Asset, argv: tuple[str, ...], work: Path, recipe: str) -> None:
+    environment = os.environ | {"PATH": path_of(recipe), "HOME": str(work)}
     try:
         done = _run(argv, work, environment, asset.timeout)
     except (OSError, subprocess.TimeoutExpired) as error:

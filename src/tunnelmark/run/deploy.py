@@ -47,7 +47,7 @@ def prepare(
     `logs_are` says in words where somebody finds them once it has failed.
     """
     part = driver.part(options)
-    path = path_of(part.peer, part.strict)
+    path = path_of(part.recipe, part.strict)
     deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
     return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, logs_are=logs_are)
 

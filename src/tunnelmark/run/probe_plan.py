@@ -23,7 +23,7 @@ PROBES, TRAIN = 0, 1
 PORT = 4242
 """UDP port of the probers."""
 
-_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `prove-link` sends as many as it is told
+_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `check-link` sends as many as it is told
 _STRUCK = 60  # probes
 _LIGHT = 0.05  # share of a rate that probes may take, so that they do not queue behind each other
 _START = 0.02  # seconds until the first packet, for both probers to hear of it

@@ -118,7 +118,7 @@ class RunContext:
             workload = self.workloads[use.workload]
             if self.lacks(use) is None:
                 options = workload.options.model_validate(use.options)
-                yield from ((asset, workload.peer) for asset in workload.assets_with(options))
+                yield from ((asset, workload.recipe) for asset in workload.assets_with(options))
 
     def searches(self, use: WorkloadUse) -> bool:
         """Whether a workload looks for the most that a link carries."""

@@ -193,7 +193,7 @@ async def _measure(
         {asset.name: folder_of(asset) for asset in parts.workload.assets_with(parts.use_options)},
     )
     traffic = parts.workload.traffic(endpoints, parts.use_options)
-    stage = WorkloadRunner(lab, tunnel, traffic, raw, parts.workload.peer)
+    stage = WorkloadRunner(lab, tunnel, traffic, raw, parts.workload.recipe)
     watching = Collection(scene, parts.watchers)
     found["notes"], found["limits"] = watching.notes, watching.limits
     await tunnel.unless_dead(stage.serve())

@@ -33,12 +33,12 @@ class _Started:
 class WorkloadRunner:
     """The programs of one trial's workload. Whatever does not go as it should is a WorkloadFailed with its reason."""
 
-    def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, peer: str = "") -> None:
+    def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, recipe: str = "") -> None:
         self._lab = lab
         self._tunnel = tunnel
         self._traffic = traffic
         self._raw = raw
-        self._path = {"PATH": path_of(peer)}
+        self._path = {"PATH": path_of(recipe)}
         self._servers: list[_Started] = []
         self._client: Process | None = None
 

@@ -239,7 +239,7 @@ class Options(BaseModel):
 class Build:
     """A VPN's programs in one version: which must be there, what brings them, and how they say their version.
 
-    `packages` are Debian packages; `peer` is the recipe in `peers/` that installs them into a folder of
+    `packages` are Debian packages; `recipe` is the recipe in `data/recipes/` that installs them into a folder of
     its own, which then stands first on the PATH of every step. `version` is the command that prints the version
     (its exit code does not count) and `version_pattern` a regular expression whose first group is it.
     """
@@ -248,14 +248,14 @@ class Build:
     version: tuple[str, ...]
     version_pattern: str
     packages: tuple[str, ...] = ()
-    peer: str = ""
+    recipe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
     """A VPN that the lab can deploy.
 
-    `programs` to `peer` are its usual `Build`. `builds` has further ones by the value of the option `build`.
+    `programs` to `recipe` are its usual `Build`. `builds` has further ones by the value of the option `build`.
     `variants` are sets of options worth a name of their own: they are arms beside the VPN itself, and the contract
     suite tests each. `deploy` is pure but for the randomness of fresh keys. `starting` and `settling` are
     how many seconds it usually takes to answer, where that is beyond a few, and then to settle: a run begins that
@@ -277,7 +277,7 @@ class Driver:
     joining: float = 0.0  # seconds more for each node beyond three, where they are let in one after the other
     recovering: float = 0.0  # seconds that peers may ignore a node that crashed and came back, where beyond a few
     lost: str = ""  # the program's own fault by which a mesh may never find its restarted hub again, where it has one
-    peer: str = ""
+    recipe: str = ""
     builds: Mapping[str, Build] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     ipv6: bool = False  # whether it can use an IPv6 underlay
@@ -289,7 +289,7 @@ class Driver:
 
     def build(self, options: Options) -> Build:
         """The build that these options ask for."""
-        usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.peer)
+        usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.recipe)
         return self.builds.get(_chosen(options), usual)
 
     def part(self, options: Options) -> Requirement:
@@ -302,7 +302,7 @@ class Driver:
             build.packages,
             build.version,
             build.version_pattern,
-            peer=build.peer,
+            recipe=build.recipe,
             strict=named,
             kernel=self.kernel,
         )

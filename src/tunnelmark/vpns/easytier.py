@@ -99,7 +99,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=EasyTierOptions,
     settling=8.0,
-    peer="easytier",
+    recipe="easytier",
     variants={
         "easytier-tcp": {"transport": "tcp"},
         "easytier-wg": {"transport": "wg"},

@@ -120,7 +120,7 @@ DRIVER = Driver(
     version_pattern=VERSION_PATTERN,
     deploy=deploy,
     options=NebulaOptions,
-    builds={"1.10": Build(PROGRAMS, VERSION, VERSION_PATTERN, peer="nebula-1.10")},
+    builds={"1.10": Build(PROGRAMS, VERSION, VERSION_PATTERN, recipe="nebula-1.10")},
     variants={
         "nebula-1.10": {"build": "1.10"},
         "nebula-relay": {"relay": True},

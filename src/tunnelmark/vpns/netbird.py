@@ -210,7 +210,7 @@ DRIVER = Driver(
         *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
         *("python3", "sh", "grep", "cat"),
     ),
-    peer="netbird",
+    recipe="netbird",
     version=("netbird-client", "version"),
     version_pattern=r"(\d+\.\d+\.\d+)",
     deploy=deploy,

@@ -241,7 +241,7 @@ DRIVER = Driver(
         *("netmaker", "netclient", "mosquitto", "nginx", "python3"),
         *("unshare", "mount", "setpriv", "ip", "env", "sh", "cat", "grep"),
     ),
-    peer="netmaker",
+    recipe="netmaker",
     version=("sh", "-c", _VERSION),
     version_pattern=r"v(\d+\.\d+\.\d+)",
     deploy=deploy,

@@ -111,7 +111,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=VpnCloudOptions,
     recovering=120.0,  # for so long a peer that dialled a node takes its next start for an echo (init.rs, MAX_FAILED_RETRIES)
-    peer="vpncloud",
+    recipe="vpncloud",
     variants={
         "vpncloud-plain": {"cipher": "plain"},
         "vpncloud-aes128": {"cipher": "aes128"},

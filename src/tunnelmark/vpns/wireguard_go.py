@@ -40,7 +40,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=WireGuardOptions,
     builds={
-        year: Build(("wireguard-go", *_wg.TOOLS), *_VERSION, _wg.PACKAGES, peer=f"wireguard-go-{year}")
+        year: Build(("wireguard-go", *_wg.TOOLS), *_VERSION, _wg.PACKAGES, recipe=f"wireguard-go-{year}")
         for year in _YEARS
     },
     variants={f"wireguard-go-{year}": {"build": year} for year in _YEARS},

@@ -100,7 +100,7 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     options=YggdrasilOptions,
-    builds={"0.5": Build(("yggdrasil",), ("yggdrasil", "-version"), r"version: (\d\S+)", peer="yggdrasil-0.5")},
+    builds={"0.5": Build(("yggdrasil",), ("yggdrasil", "-version"), r"version: (\d\S+)", recipe="yggdrasil-0.5")},
     variants={
         "yggdrasil-tls": {"transport": "tls"},
         "yggdrasil-0.5": {"build": "0.5"},

@@ -24,7 +24,7 @@ from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.vpns.base import Command, File
 from tunnelmark.workloads.base import Endpoints, Metric, Program, Sample
 
-PROGRAM, PEER = "vegeta", "vegeta"
+PROGRAM, RECIPE = "vegeta", "vegeta"
 CLIENT = "client"
 
 LATE_MS = 50.0

@@ -212,8 +212,8 @@ class Workload:
 
     `read` gets the options and the output of each program by name (with that of `events`, see EVENTS), and raises `OutputUnreadable` or
     `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
-    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `peer` is the
-    recipe in `peers/` that brings its programs, where no Debian package does. `watch` names watchers (`run.collectors`) that a
+    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `recipe` is the
+    recipe in `data/recipes/` that brings its programs, where no Debian package does. `watch` names watchers (`run.collectors`) that a
     trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
     offers with these options, None where it takes all that it gets; `searches` whether it looks for the most that a link
     carries, at whatever that is lost.
@@ -229,7 +229,7 @@ class Workload:
     options: type[Options] = field(default=Options)
     metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
     assets: Callable[[Options], tuple[Asset, ...]] | None = None
-    peer: str = ""
+    recipe: str = ""
     watch: tuple[str, ...] = ()
     offered: Callable[[Options], float | None] = lambda _: None
     searches: Callable[[Options], bool] = lambda _: False
@@ -241,7 +241,7 @@ class Workload:
     @property
     def part(self) -> Requirement:
         """What must be installed for it."""
-        return Requirement(self.name, self.programs, self.packages, peer=self.peer)
+        return Requirement(self.name, self.programs, self.packages, recipe=self.recipe)
 
     def assets_with(self, options: Options) -> tuple[Asset, ...]:
         """What must have been made before a trial with these options."""

@@ -162,5 +162,5 @@ WORKLOAD = Workload(
     packages=(_nginx.PACKAGE, _nginx.OPENSSL_PACKAGE),
     options=HttpOptions,
     metrics_of=_metrics,
-    peer=_vegeta.PEER,
+    recipe=_vegeta.RECIPE,
 )

@@ -253,5 +253,5 @@ WORKLOAD = Workload(
     programs=(_vegeta.PROGRAM, "kube-apiserver", "etcd", _nginx.OPENSSL),
     packages=("etcd-server", _nginx.OPENSSL_PACKAGE),
     options=KubeApiOptions,
-    peer="kube-apiserver",
+    recipe="kube-apiserver",
 )

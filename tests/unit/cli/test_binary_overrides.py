@@ -60,12 +60,12 @@ def test_a_named_program_stands_before_all_others(
 def test_a_build_that_must_be_its_own_is_not_replaced(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TUNNELMARK_PEERS", str(tmp_path / "home"))
+    monkeypatch.setenv("TUNNELMARK_PACKAGES", str(tmp_path / "home"))
     own = tmp_path / "home" / "nebula-1.10" / "bin"
     own.mkdir(parents=True)
     script(own, "nebula")
     binary_overrides._name(None, None, (f"nebula={script(tmp_path, 'nebula')}",))  # type: ignore[arg-type]
-    strict = Requirement("nebula 1.10", ("nebula",), (), peer="nebula-1.10", strict=True)
+    strict = Requirement("nebula 1.10", ("nebula",), (), recipe="nebula-1.10", strict=True)
     assert programs.require(strict)["nebula"] == own / "nebula"
     assert programs.find("nebula") != own / "nebula"
 

@@ -43,7 +43,7 @@ def test_a_profile_may_be_a_file(
     [
         ["lab", "up", "--profile", "vdsl", "--profile", "lan"],
         ["compare", "tinc", "--topology", "pair", "--topology", "trio"],
-        ["prove-link", "lan", "--topology", "pair", "--topology", "trio"],
+        ["check-link", "lan", "--topology", "pair", "--topology", "trio"],
     ],
 )
 def test_what_there_is_one_of_is_refused_twice(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

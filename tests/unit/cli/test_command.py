@@ -156,7 +156,7 @@ def test_a_study_may_be_a_path() -> None:
     assert [item.type for item in completer.get_completions([], "./mine")] == ["file"]
 
 
-@pytest.mark.parametrize("arguments", [["compare", "tinc", "--profile"], ["lab", "up", "--profile"], ["prove-link"]])
+@pytest.mark.parametrize("arguments", [["compare", "tinc", "--profile"], ["lab", "up", "--profile"], ["check-link"]])
 def test_the_last_of_joined_profiles_completes_and_a_file_is_one_too(arguments: list[str]) -> None:
     assert complete(arguments, "wifi-good+giga") == ["wifi-good+gigabit"]
     completer = ShellComplete(cli.tunnelmark, {}, "tunnelmark", "_TUNNELMARK_COMPLETE")

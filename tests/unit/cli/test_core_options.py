@@ -10,7 +10,7 @@ from tunnelmark.cli import core_options, lab_commands, link_command, run
 from tunnelmark.host.keep_awake import VARIABLE
 
 
-@pytest.mark.parametrize("command", [run.run, run.compare, link_command.prove_link, lab_commands.up])
+@pytest.mark.parametrize("command", [run.run, run.compare, link_command.check_link, lab_commands.up])
 def test_commands_that_make_a_lab_have_it(command: click.Command):
     assert core_options.OPTION in CliRunner().invoke(command, ["--help"]).output
 

@@ -1,4 +1,4 @@
-"""`prove-link` says what it was asked wrongly, and prints a proof as tables or as JSON."""
+"""`check-link` says what it was asked wrongly, and prints a proof as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, *, ok: bool) -> None:
 
 def test_a_proved_link(monkeypatch, capsys):
     answers(monkeypatch, ok=True)
-    assert cli.main(["prove-link", "wifi-good+gigabit"]) == 0
+    assert cli.main(["check-link", "wifi-good+gigabit"]) == 0
     said = capsys.readouterr().out
     assert "delay, mean" in said
     assert "20.050 ms" in said
@@ -42,7 +42,7 @@ def test_a_proved_link(monkeypatch, capsys):
 
 def test_a_link_that_is_outside(monkeypatch, capsys):
     answers(monkeypatch, ok=False)
-    assert cli.main(["prove-link", "wifi-good"]) == 1
+    assert cli.main(["check-link", "wifi-good"]) == 1
     assert "not 19.800 ms to 20.200 ms" in capsys.readouterr().out
 
 
@@ -54,7 +54,7 @@ def test_what_nothing_could_show_is_called_not_tested(monkeypatch, capsys):
             return LinkProof("gigabit", "pair", "alone", 1.79e9, 3.0, "proved", "", (*others[:1], line))
 
         monkeypatch.setattr(link_command, "prove", found)
-        assert cli.main(["prove-link", "gigabit"]) == 0
+        assert cli.main(["check-link", "gigabit"]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
         assert last.startswith("not tested")
         assert "rate a>b of gigabit (the sender was slow)" in last
@@ -62,7 +62,7 @@ def test_what_nothing_could_show_is_called_not_tested(monkeypatch, capsys):
 
 def test_json(monkeypatch, capsys):
     answers(monkeypatch, ok=True)
-    assert cli.main(["prove-link", "wifi-good", "--json"]) == 0
+    assert cli.main(["check-link", "wifi-good", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["verdict"] == "proved"
     assert [line["name"] for line in said["lines"]] == ["delay_mean", "rate", "late"]
@@ -78,5 +78,5 @@ def test_json(monkeypatch, capsys):
     ],
 )
 def test_what_is_asked_wrongly(arguments, hint, capsys):
-    assert cli.main(["prove-link", *arguments]) == 2
+    assert cli.main(["check-link", *arguments]) == 2
     assert hint in capsys.readouterr().err

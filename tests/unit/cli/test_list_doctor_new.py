@@ -61,7 +61,7 @@ def test_profiles_are_in_bits_and_bytes_for_programs(capsys: pytest.CaptureFixtu
 OK = Check("machine", "system", "ok", "Linux")
 WARN = Check("machine", "load", "warn", "3 cores busy", "wait")
 ABSENT = Check(
-    "vpns", "boringtun", "warn", "the program boringtun is not installed", "tunnelmark peers install boringtun"
+    "vpns", "boringtun", "warn", "the program boringtun is not installed", "tunnelmark packages install boringtun"
 )
 MISSING = Check("kernel", "tun", "missing", "No such file", "modprobe tun")
 

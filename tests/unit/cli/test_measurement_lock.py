@@ -128,7 +128,7 @@ def test_what_another_version_says_is_taken_as_far_as_it_goes(content: str, lock
 
 def test_a_run_that_begins_says_what_goes_on_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        other_work, "others", lambda: (other_work.OtherWork("peers install of 3", 4711, time.time() - 130),)
+        other_work, "others", lambda: (other_work.OtherWork("packages install of 3", 4711, time.time() - 130),)
     )
     mine, said = console()
     with alone(mine, "the study one"):

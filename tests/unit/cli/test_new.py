@@ -39,7 +39,7 @@ def printed(begin: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_a_new_profile_is_a_link_that_needs_no_emulator(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "profile", "my-dsl"]) == 0
-    assert printed("tunnelmark prove-link", capsys)[2] == "./profiles/my-dsl.toml"
+    assert printed("tunnelmark check-link", capsys)[2] == "./profiles/my-dsl.toml"
     loaded = load_profile("my-dsl", Files.standard())
     assert (loaded.forward.rate, loaded.back.rate) == (20_000_000, 5_000_000)
     assert backend_of(loaded) == "shaper"

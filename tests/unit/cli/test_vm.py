@@ -59,7 +59,7 @@ def test_an_error_in_the_machine_is_the_same_error_outside() -> None:
     [
         ["compare", "wireguard", "--kernel", "6.12"],
         ["run", "quick", "--kernel", "6.12"],
-        ["prove-link", "gigabit", "--kernel", "6.12"],
+        ["check-link", "gigabit", "--kernel", "6.12"],
     ],
 )
 def test_the_commands_refuse_a_kernel_without_a_machine(

@@ -34,7 +34,7 @@ def test_root_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nobody")
 @pytest.mark.parametrize(
-    "arguments", [["run", "quick"], ["compare", "tinc"], ["lab", "up"], ["peers", "verify", "tinc"]]
+    "arguments", [["run", "quick"], ["compare", "tinc"], ["lab", "up"], ["packages", "verify", "tinc"]]
 )
 def test_nothing_is_printed_or_made_before(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,6 +1,6 @@
 """The script around apt: no package may start a service, an owner's policy is never written to, and ours does not stay.
 
-apt is a stand-in that asks the policy what every package's installation asks it; the real one is asked by `peers install`.
+apt is a stand-in that asks the policy what every package's installation asks it; the real one is asked by `packages install`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.cli import command as cli
-from tunnelmark.host.programs import peers_home
+from tunnelmark.host.programs import packages_home
 from tunnelmark.packages import installed, toolchains
 from tunnelmark.packages.build_steps import BuildStep
 from tunnelmark.packages.install import InstallOutcome, _fitting, _run, cache, install
@@ -42,19 +42,19 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = os.environ | {"GOTOOLCHAIN": "local", "PATH": toolchains.build_path()}
     shared = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True, env=environ).stdout
     monkeypatch.setenv("GOCACHE", shared.strip())  # the standard library is built once, not in every test
-    monkeypatch.setenv("TUNNELMARK_PEERS", str(tmp_path / "home"))
+    monkeypatch.setenv("TUNNELMARK_PACKAGES", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def make(folder: Path, name: str, says: str = "hello", main: str = "", go: str = "1.21") -> Recipe:
-    module = folder / "peers" / name
+    module = folder / "recipes" / name
     module.mkdir(parents=True, exist_ok=True)
     (module / "go.mod").write_text(f"module tunnelmark.invalid/{name}\n\ngo {go}\n")
     (module / "go.sum").write_text("")
     (module / "main.go").write_text(main or MAIN % says)
-    file = folder / "peers" / f"{name}.toml"
+    file = folder / "recipes" / f"{name}.toml"
     file.write_text(
-        f'[peer]\ntitle = "x"\nhomepage = "https://example.org"\nversion = "1.0"\nprograms = ["{name}"]\n'
+        f'[recipe]\ntitle = "x"\nhomepage = "https://example.org"\nversion = "1.0"\nprograms = ["{name}"]\n'
         f'[[go]]\nprograms = {{{name} = "tunnelmark.invalid/{name}"}}\n'
     )
     return load(file)
@@ -65,7 +65,7 @@ def do(*chosen: Recipe, jobs: int = 2) -> dict[str, InstallOutcome]:
 
 
 def said_by(name: str) -> str:
-    return subprocess.run([peers_home() / name / "bin" / name], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([packages_home() / name / "bin" / name], capture_output=True, text=True, check=True).stdout
 
 
 def test_it_builds_records_and_then_leaves_alone(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_it_builds_records_and_then_leaves_alone(tmp_path: Path) -> None:
     outcomes = do(one, two)
     assert {name: outcome.result for name, outcome in outcomes.items()} == {"one": "ready", "two": "ready"}, outcomes
     assert said_by("two") == "hello from two\n"
-    written = json.loads((peers_home() / "one" / installed.FILE).read_text())
+    written = json.loads((packages_home() / "one" / installed.FILE).read_text())
     assert written["version"] == "1.0"
     assert written["recipe"] == one.digest()
     assert len(written["programs"]["one"]["sha256"]) == 64
     assert written["toolchain"].startswith("go 1.")
     assert standing(one).state == "ready"
-    before = (peers_home() / "one" / "bin" / "one").stat().st_mtime_ns
+    before = (packages_home() / "one" / "bin" / "one").stat().st_mtime_ns
     assert do(one)["one"].result == "kept"
-    assert (peers_home() / "one" / "bin" / "one").stat().st_mtime_ns == before
+    assert (packages_home() / "one" / "bin" / "one").stat().st_mtime_ns == before
     assert not (cache() / "one").exists(), "what is built is not kept twice"
 
 
@@ -96,7 +96,7 @@ def test_a_changed_recipe_is_built_anew(tmp_path: Path) -> None:
 def test_a_program_that_somebody_replaced_is_built_anew(tmp_path: Path) -> None:
     one = make(tmp_path, "one")
     do(one)
-    program = peers_home() / "one" / "bin" / "one"
+    program = packages_home() / "one" / "bin" / "one"
     program.write_text("#!/bin/sh\necho mine\n")
     assert "one is not the one that was installed" in standing(one).note
     assert do(one)["one"].result == "ready"
@@ -110,7 +110,7 @@ def test_one_that_fails_says_why_and_stops_no_other(tmp_path: Path) -> None:
     assert bad.result == "failed"
     assert "undefined: nonsense" in bad.message
     assert bad.log and bad.log.is_file() and str(bad.log) in bad.hint
-    assert not (peers_home() / "bad").exists()
+    assert not (packages_home() / "bad").exists()
 
 
 def test_a_recipe_without_its_hashes_is_not_built(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_an_installation_that_is_killed_leaves_nothing_half_and_goes_on(
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
     monkeypatch.setenv("TUNNELMARK_NO_WAIT", "1")  # whoever measures on this machine is not the test's concern
     monkeypatch.setenv("GOCACHE", str(tmp_path / "cold"))  # so that the build lasts
-    argv = [sys.executable, "-c", "from tunnelmark.cli import main; main()", "peers", "install", "first", "second"]
+    argv = [sys.executable, "-c", "from tunnelmark.cli import main; main()", "packages", "install", "first", "second"]
     command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     log = cache() / "logs" / "second.log"
     deadline = time.monotonic() + 30
@@ -154,7 +154,7 @@ def test_an_installation_that_is_killed_leaves_nothing_half_and_goes_on(
     command.kill()
     said = command.communicate()[0].decode()
     assert "first              in place" in said
-    assert not (peers_home() / "second").exists()
+    assert not (packages_home() / "second").exists()
     with (cache() / "second.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the orphaned build ends, and with it the last holder
     outcomes = do(first, second)
@@ -203,7 +203,7 @@ def ends(pid: int) -> bool:
 
 def test_memory_bounds_how_many_are_built_at_once() -> None:
     large, small = recipe("netbird"), recipe("wireguard-go-2026")
-    room = large.peer.memory + small.peer.memory
+    room = large.about.memory + small.about.memory
     assert _fitting([large], [], 2, 0) is large, "one always runs"
     assert _fitting([large], [large], 2, room) is None
     assert _fitting([large, small], [large], 2, room) is small
@@ -212,7 +212,7 @@ def test_memory_bounds_how_many_are_built_at_once() -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["tinc", "--all"], ["--all", "--quick"]])
 def test_it_must_be_told_what_to_install(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["peers", "install", *arguments]) == 2
+    assert cli.main(["packages", "install", *arguments]) == 2
     assert "--all or --quick" in capsys.readouterr().err
 
 
@@ -222,8 +222,8 @@ def test_the_command_s_exit_code_says_whether_all_is_there(
     make(tmp_path, "good")
     make(tmp_path, "bad", main="package main\n\nfunc main() { nonsense() }\n")
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
-    assert cli.main(["peers", "install", "good"]) == 0
-    assert cli.main(["peers", "install", "good", "bad"]) == 1
+    assert cli.main(["packages", "install", "good"]) == 0
+    assert cli.main(["packages", "install", "good", "bad"]) == 1
     said = capsys.readouterr().out
     assert "undefined: nonsense" in said
     assert "1 kept  1 failed" in said or "1 failed  1 kept" in said

@@ -11,7 +11,7 @@ from tunnelmark.packages import toolchains
 from tunnelmark.packages.recipe import Recipe, load
 
 CRATE = """
-[peer]
+[recipe]
 title = "x"
 homepage = "https://example.org"
 version = "1.0"

@@ -43,10 +43,10 @@ def test_a_vpn_has_its_version_and_the_hash_of_every_program() -> None:
 
 
 def test_a_vpn_that_a_recipe_built_has_the_recipe_s_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNNELMARK_PEERS", str(tmp_path))
+    monkeypatch.setenv("TUNNELMARK_PACKAGES", str(tmp_path))
     (tmp_path / "shell").mkdir()
     (tmp_path / "shell" / "peer.json").write_text('{"recipe": "abc", "toolchain": "go 1.26"}')
-    built = Requirement("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", peer="shell")
+    built = Requirement("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", recipe="shell")
     assert environment.capture([built], tools=[])["vpns"]["shell"]["peer"]["toolchain"] == "go 1.26"
     assert "peer" not in environment.capture([SHELL], tools=[])["vpns"]["shell"]
 

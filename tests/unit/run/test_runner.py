@@ -176,7 +176,7 @@ def test_trials_on_an_unproved_link_are_void_and_not_run(tmp_path: Path):
             "trial-void",
             "the link unshaped was not what it says",
         )
-        assert "prove-link" in attempt.failure.hint
+        assert "check-link" in attempt.failure.hint
 
 
 def test_trials_whose_link_is_proved_at_a_later_look_run_at_the_end_of_their_block(tmp_path: Path, monkeypatch):

@@ -38,7 +38,7 @@ def ready(deployment: Deployment) -> object:
 
 def test_a_further_build_has_a_recipe_of_its_own_and_the_same_programs() -> None:
     for usual, other in (("nebula", "nebula-1.10"), ("yggdrasil", "yggdrasil-0.5")):
-        assert build(other).peer == other != build(usual).peer
+        assert build(other).recipe == other != build(usual).recipe
         assert build(other).programs == build(usual).programs
 
 

@@ -183,7 +183,7 @@ def test_the_driver_introduces_itself(driver: Driver) -> None:
     assert driver.title
     assert driver.homepage.startswith("https://")
     assert driver.programs
-    assert driver.packages or driver.peer, "say what brings its programs"
+    assert driver.packages or driver.recipe, "say what brings its programs"
     assert re.compile(driver.version_pattern).groups == 1
     assert driver.options() == driver.options(), "all options have defaults"
 

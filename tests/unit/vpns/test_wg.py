@@ -22,12 +22,12 @@ def daemon(deployment: Deployment) -> Daemon:
 @pytest.mark.parametrize("year", ["2022", "2023", "2026"])
 def test_each_build_comes_from_its_own_recipe_and_from_nowhere_else(year: str) -> None:
     part = registry.parts()[f"wireguard-go-{year}"]
-    assert part.peer == f"wireguard-go-{year}"
+    assert part.recipe == f"wireguard-go-{year}"
     assert part.strict
 
 
 def test_without_a_build_it_is_debians() -> None:
-    assert build("wireguard-go").peer == ""
+    assert build("wireguard-go").recipe == ""
     assert "wireguard-go" in build("wireguard-go").packages
 
 

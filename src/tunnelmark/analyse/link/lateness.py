@@ -3,7 +3,7 @@
 A look before or after the trials is to say whether the link decides as its profile says. How late packets leave changes
 from second to second with the machine, is counted for every trial by itself, and decides its grade (`run.grades`). So in
 these looks lateness is told and not judged, and neither is a delay that is too long by no more than the emulator itself
-says that packets were late, nor a few probes that are later than the profile can make any. `prove-link` judges all of it.
+says that packets were late, nor a few probes that are later than the profile can make any. `check-link` judges all of it.
 """
 
 from __future__ import annotations

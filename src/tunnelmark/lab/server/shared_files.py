@@ -1,6 +1,6 @@
 """Finds what must be seen on every node although it stands below a folder of which each node has its own.
 
-A node's `/tmp` and `/run` are empty (see `isolate`). A checkout, a virtual environment, installed peers, a cache, or a folder
+A node's `/tmp` and `/run` are empty (see `isolate`). A checkout, a virtual environment, installed VPNs, a cache, or a folder
 that TUNNELMARK_PATH or PATH names may stand there on the machine, and their programs run on nodes.
 """
 
@@ -24,13 +24,13 @@ def needed() -> tuple[str, ...]:
     environ = os.environ
     listed = [folder for name in _LISTS for folder in environ.get(name, "").split(os.pathsep)]
     searched = [*programs.search_path().split(os.pathsep), *environ.get(programs.NAMED_VARIABLE, "").split(os.pathsep)]
-    caller = programs.caller_peers()
-    peers = [programs.peers_home(), *([caller] if caller else [])]
+    caller = programs.caller_packages()
+    installed_here = [programs.packages_home(), *([caller] if caller else [])]
     wanted = [
         *_chain(sys.executable),
         *(sys.prefix, sys.base_prefix, *(place for place in sys.path if place != os.getcwd())),
         *Path(tunnelmark.__file__).parents[:2],
-        *(paths.data(), paths.cache(), *peers),
+        *(paths.data(), paths.cache(), *installed_here),
         *(*listed, *searched, *_behind_links(searched), environ.get(_PROGRAM, "")),
     ]
     return tuple(dict.fromkeys(os.path.abspath(os.path.expanduser(path)) for path in map(str, wanted) if path))

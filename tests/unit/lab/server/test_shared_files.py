@@ -39,7 +39,7 @@ def test_a_place_behind_a_link_is_named_as_it_is_called_and_as_it_is(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_WIRE", "PATH", "TUNNELMARK_PEERS"]
+    "variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_WIRE", "PATH", "TUNNELMARK_PACKAGES"]
 )
 def test_what_the_environment_names_is_needed(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "with a space"))
@@ -49,7 +49,7 @@ def test_what_the_environment_names_is_needed(variable: str, tmp_path: Path, mon
 def test_the_caches_and_the_peers_of_whoever_called_sudo_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("TUNNELMARK_PEERS", raising=False)
+    monkeypatch.delenv("TUNNELMARK_PACKAGES", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("SUDO_USER", "nobody")
     needed = shared_files.needed()
