@@ -21,7 +21,7 @@ from tunnelmark import registry
 from tunnelmark.cli import param_types
 from tunnelmark.cli.output import as_json, console, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
-from tunnelmark.host import load
+from tunnelmark.host import utilisation
 from tunnelmark.host.programs import part_version
 from tunnelmark.plan.load import ANCHOR, DIRECT
 from tunnelmark.report.feature_tables import GROUPS, LEGEND, UNKNOWN, mark, markdown
@@ -201,7 +201,7 @@ async def _look(name: str, version: str) -> dict[str, Fact]:
         async with LabClient() as keeper:
             for number in range(_LOOKS):
                 seen.append(await look(keeper, trio, driver, driver.options(), Path(logs, str(number))))
-    where = f"Linux {platform.release()}, {load.cores()} cores"
+    where = f"Linux {platform.release()}, {utilisation.cores()} cores"
     source = f"measured, {version}, {where}, median of {_LOOKS}: tunnelmark matrix --measure"
     today = str(date.today())
     values = {

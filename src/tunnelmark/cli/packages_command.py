@@ -15,7 +15,7 @@ from tunnelmark.cli import binary_overrides, interrupts, other_work, output, par
 from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart, UsageError
-from tunnelmark.host import load
+from tunnelmark.host import utilisation
 from tunnelmark.host.programs import Requirement, part_version, sha256
 from tunnelmark.packages.recipe import Recipe, recipe, recipes
 from tunnelmark.packages.status import RecipeStatus, recipe_for, standing, where
@@ -86,7 +86,7 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
     if os.geteuid() != 0 and any((one.packages or lacking(one)) and standing(one).state != "ready" for one in wanted):
         _ask_sudo()
     console = output.console()
-    jobs = jobs or load.cores()
+    jobs = jobs or utilisation.cores()
     if any(standing(one).state != "ready" for one in wanted):
         quiet(console, "building VPNs", wait=not no_wait)
     interrupts.goes_on(

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from tunnelmark import errors
 from tunnelmark.errors import LabError, TunnelmarkError, UsageError
-from tunnelmark.host import load as host
+from tunnelmark.host import utilisation as host
 from tunnelmark.host.programs import version
 from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
 from tunnelmark.plan.load import save_inputs, write_inputs

@@ -13,7 +13,7 @@ from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
-from tunnelmark.host import load, paths
+from tunnelmark.host import paths, utilisation
 from tunnelmark.lab import emulator as wire
 from tunnelmark.linux import cgroups
 
@@ -37,7 +37,7 @@ class MeasurementCache:
     @classmethod
     def here(cls) -> MeasurementCache:
         """Of this machine; looks at its load for a moment."""
-        return cls(paths.cache("machine.json"), key(), load.load(0.3).busy, load.cores())
+        return cls(paths.cache("machine.json"), key(), utilisation.load(0.3).busy, utilisation.cores())
 
     def get(self, name: str) -> dict[str, Any] | None:
         """What was measured under that name, if it still counts."""
@@ -74,7 +74,13 @@ def key() -> str:
     except (MissingPart, OSError):
         emulator = "none"
     found = cgroups.find()
-    said = [load.cpu(), load.kernel(), load.cores(), load.memory()[0], load.virtualisation()]
+    said = [
+        utilisation.cpu(),
+        utilisation.kernel(),
+        utilisation.cores(),
+        utilisation.memory()[0],
+        utilisation.virtualisation(),
+    ]
     said += [_boot(), tunnelmark.__version__, emulator, str(found.cpu), _quota(found.cpu)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import kernel_features
-from tunnelmark.host import load as machine
+from tunnelmark.host import utilisation as machine
 from tunnelmark.host.programs import TOOLS, Requirement, part_version
 from tunnelmark.lab import emulator as wire
 from tunnelmark.lab.vm import host_support

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tunnelmark.doctor import capacity
 from tunnelmark.doctor.capacity import CapacityLook, Chosen, Lateness
 from tunnelmark.doctor.checks import Check
-from tunnelmark.host import load, wakeups, yardsticks
+from tunnelmark.host import utilisation, wakeups, yardsticks
 from tunnelmark.host.wakeups import Wakeups
 from tunnelmark.host.yardsticks import PACKET, Yardsticks
 from tunnelmark.lab import emulator_health
@@ -67,7 +67,7 @@ class Measured:
 
 async def measure(say: Callable[[str], None]) -> Measured:
     """Half a minute of loads on a fresh lab; `say` is told what is measured next. LabError if it cannot be made."""
-    before, began = load.stolen(), time.monotonic()
+    before, began = utilisation.stolen(), time.monotonic()
     say("wake-ups of each core")
     asleep = wakeups.measure(_WAKEUPS, awake=False)
     say("wake-ups of each core, kept awake")
@@ -85,7 +85,7 @@ async def measure(say: Callable[[str], None]) -> Measured:
         busy = await capacity.bulk(keeper, PAIR, BUSY, 4)
         say("the highest rate that the bare link fills")
         filled = await capacity.choose(keeper, PAIR, GIGABIT)
-    steal = (load.stolen() - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
+    steal = (utilisation.stolen() - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
     return Measured(
         direct, direct_small, emulator, emulator_small, busy, filled, sticks, asleep, awake, max(steal, 0.0)
     )

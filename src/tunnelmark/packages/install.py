@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Literal, Protocol
 
 from tunnelmark.errors import SetupFailed, TunnelmarkError
-from tunnelmark.host import load, paths
+from tunnelmark.host import paths, utilisation
 from tunnelmark.host.programs import packages_home
 from tunnelmark.packages import debian, installed, toolchains
 from tunnelmark.packages.build_steps import BuildStep, check, prepare, steps
@@ -84,7 +84,7 @@ async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int)
             ended(InstallOutcome(recipe.name, "missing" if recipe.file.makers else "impossible", 0.0, why, hint))
         else:
             waiting.append(recipe)
-    room = load.memory()[1]
+    room = utilisation.memory()[1]
     apt = asyncio.Lock()  # dpkg's own lock lets one in; the others would look busy and are not
     running: dict[asyncio.Task[InstallOutcome], Recipe] = {}
     try:

@@ -23,7 +23,7 @@ from tunnelmark.plan.impairments import (
     ScheduleStep,
     Trace,
 )
-from tunnelmark.plan.link_checks import Model, Where, check, loss_of
+from tunnelmark.plan.link_rules import Model, Where, check, loss_of
 from tunnelmark.plan.link_schema import (
     DirectionTable,
     JitterTable,

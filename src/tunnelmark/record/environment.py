@@ -14,7 +14,7 @@ from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
-from tunnelmark.host import fingerprint, load
+from tunnelmark.host import fingerprint, utilisation
 from tunnelmark.host.programs import TOOLS, Requirement, find, part_version, recipe_folder, require, sha256
 from tunnelmark.packages import debian, installed
 from tunnelmark.record.fingerprint_diff import KEY, plain
@@ -61,12 +61,12 @@ def capture(
         "command": list(command or ["tunnelmark", *sys.argv[1:]]),
         "python": sys.version.split()[0],
         "machine": {
-            "system": load.system(),
-            "kernel": load.kernel(),
-            "cpu": load.cpu(),
-            "cores": load.cores(),
-            "memory_bytes": load.memory()[0],
-            "virtualisation": f"qemu, {guest['accelerator']}" if guest else load.virtualisation(),
+            "system": utilisation.system(),
+            "kernel": utilisation.kernel(),
+            "cpu": utilisation.cpu(),
+            "cores": utilisation.cores(),
+            "memory_bytes": utilisation.memory()[0],
+            "virtualisation": f"qemu, {guest['accelerator']}" if guest else utilisation.virtualisation(),
         },
         KEY: json.loads(json.dumps(plain(fingerprint.look(guest=guest is not None)))),
         **({"guest": dict(guest)} if guest else {}),
@@ -81,7 +81,7 @@ def capture(
         "tools": {part.name: _tool(part) for part in tools if _installed(part)},
         "host_sysctls": sysctls(),
         "lab": dict(lab or {}),
-        "load": {"before": asdict(load.load())},
+        "load": {"before": asdict(utilisation.load())},
     }
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tunnelmark.host import load
+from tunnelmark.host import utilisation
 from tunnelmark.run.grades import QUIET
 
 ONCE = 60.0
@@ -24,7 +24,7 @@ _BETWEEN = 1.0
 
 def _others() -> float:
     """Cores that are busy or stolen now; the lab rests meanwhile."""
-    seen = load.load(_LOOK)
+    seen = utilisation.load(_LOOK)
     return seen.busy + seen.steal
 
 

@@ -11,8 +11,8 @@ from tunnelmark.doctor import checks as doctor
 from tunnelmark.doctor.checks import Check, Findings, judge
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import kernel_features
-from tunnelmark.host.load import HostLoad
 from tunnelmark.host.programs import Requirement
+from tunnelmark.host.utilisation import HostLoad
 from tunnelmark.lab.vm.host_support import VmSupport
 
 GIB = 2**30

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tunnelmark.host import cores, load
+from tunnelmark.host import cores, utilisation
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_threads_of_a_processor_core_are_put_together_as_far_as_they_are_usable(
 def test_a_process_kept_to_some_cores_still_counts_all():
     cores.keep_to((2, 3))
     assert os.sched_getaffinity(0) == {2, 3}
-    assert (cores.usable(), load.cores()) == ({0, 1, 2, 3}, 4)
+    assert (cores.usable(), utilisation.cores()) == ({0, 1, 2, 3}, 4)
     cores.keep_to((3,))
     assert cores.usable() == {0, 1, 2, 3}
     cores.keep_to(())

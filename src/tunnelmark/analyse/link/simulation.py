@@ -30,7 +30,7 @@ from tunnelmark.plan.impairments import (
     Pattern,
     Reordering,
 )
-from tunnelmark.plan.link_checks import after
+from tunnelmark.plan.link_rules import after
 
 Model = Literal["stated", "netem"]
 Floats = npt.NDArray[np.float64]
