@@ -1,4 +1,4 @@
-"""What watching itself costs: trials with the light watchers and without, turn by turn, on direct and on wireguard-go.
+"""What watching itself costs: trials with the light collectors and without, turn by turn, on direct and on wireguard-go.
 
 Run as a program for the figures (`python bench/bench_watch.py [ROUNDS]`), or by pytest with a bound.
 """
@@ -21,7 +21,7 @@ from tunnelmark.analyse.intervals import interval
 from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.model import Arm, Profile, Trial, WorkloadUse
 from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.collectors import light, watchers
+from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collector
 from tunnelmark.run.trial import TrialSpec, prepare
 
@@ -33,9 +33,9 @@ OPTIONS = {"duration": "2 s"}
 
 
 async def rounds(arm: str, number: int, folder: Path, profile: Profile = UNSHAPED) -> list[tuple[float, float, float]]:
-    """Goodput with and without (bit/s) of so many pairs of trials, the order changing; and the watchers' CPU seconds."""
+    """Goodput with and without (bit/s) of so many pairs of trials, the order changing; and the collectors' CPU seconds."""
     found = []
-    chosen = tuple(watchers()[name] for name in light())
+    chosen = tuple(collectors()[name] for name in light())
     async with LabClient() as keeper:
         for pair in range(number):
             seen: dict[bool, tuple[float, float]] = {}
@@ -67,7 +67,7 @@ def told(arm: str, found: list[tuple[float, float, float]]) -> tuple[str, float]
     effects = [log(watched / alone) for watched, alone, _ in found]
     between = interval(effects, (1,))
     cpu = fmean(spent for _, _, spent in found)
-    said = f"{arm}: goodput with the light watchers {100 * exp(fmean(effects)):.1f} % of that without"
+    said = f"{arm}: goodput with the light collectors {100 * exp(fmean(effects)):.1f} % of that without"
     if between is not None:
         said += f" [{100 * exp(between.low):.1f} to {100 * exp(between.high):.1f}]"
     return f"{said}, {len(found)} pairs; they take {1e3 * cpu:.0f} ms of CPU a trial", exp(

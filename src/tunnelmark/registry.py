@@ -30,7 +30,7 @@ from tunnelmark.host import paths
 from tunnelmark.host.programs import Requirement
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import PACKAGED, PATH_VARIABLE, Files
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.vpns.feature_matrix import MatrixFile, MatrixRow, rows
 from tunnelmark.vpns.features import Fact
@@ -139,7 +139,7 @@ def catalogue() -> Catalogue:
         variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
         ipv6=frozenset(name for name, driver in vpns().items() if driver.ipv6),
         workloads={name: kind.options for name, kind in workloads().items()},
-        watchers={name: watcher.light for name, watcher in watchers().items()},
+        collectors={name: collector.light for name, collector in collectors().items()},
     )
 
 

@@ -73,7 +73,7 @@ async def traffic(arm: NamedArm, together: Together, folder: Path) -> tuple[str,
         mesh = mesh_of(lab)
         relay = mesh.relay.name
         one, other = (host.name for host in mesh.others(mesh.relay))
-        await tunnel.settle(READY + arm.driver.settling)
+        await tunnel.wait_converged(READY + arm.driver.convergence_time)
         pings = ["ping", "-n", "-q", "-i0.2", f"-w{LOOKING}", str(tunnel.address[other])]
         assert (await lab.nodes[one].run(pings, timeout=2 * LOOKING)).code == 0
         captures = {frozenset(pair): await capture(lab, pair, folder) for pair in combinations(lab.nodes, 2)}

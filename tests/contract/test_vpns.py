@@ -109,10 +109,10 @@ def test_tcp_passes_both_ways(up: tuple[Lab, RunningDeployment], run: Run) -> No
 def test_it_settles_in_the_time_that_its_driver_says(
     arm: NamedArm, up: tuple[Lab, RunningDeployment], run: Run, report: Report
 ) -> None:
-    if not arm.driver.settling:
+    if not arm.driver.convergence_time:
         pytest.skip("it keeps the path that it begins with")
     began = time.monotonic()
-    run(up[1].settle(4 * arm.driver.settling))
+    run(up[1].wait_converged(4 * arm.driver.convergence_time))
     report(f"{arm.name}: settled after {time.monotonic() - began:.1f} s")
 
 
@@ -162,7 +162,7 @@ def test_a_marker_sent_inside_is_seen_outside_only_without_encryption(
 
 def test_a_crashed_node_comes_back(arm: NamedArm, together: Together, run: Run, report: Report) -> None:
     its_vpn_stands_for_it_in_ci(arm)
-    seconds = run(crash(arm, together, SPOKE, READY + arm.driver.starting + arm.driver.recovering))
+    seconds = run(crash(arm, together, SPOKE, READY + arm.driver.startup_time + arm.driver.recovery_time))
     report(f"{arm.name}: answers everywhere {seconds:.2f} s after a node's crash")
 
 
@@ -173,8 +173,8 @@ def test_a_crashed_hub_comes_back(arm: NamedArm, together: Together, run: Run, r
     try:
         seconds = run(crash(arm, together, HUB, CRASH_READY))
     except NotReady as lost:
-        if arm.driver.lost:
-            pytest.xfail(f"{arm.driver.lost}; here: {lost.message}")
+        if arm.driver.known_restart_bug:
+            pytest.xfail(f"{arm.driver.known_restart_bug}; here: {lost.message}")
         raise
     report(f"{arm.name}: answers everywhere {seconds:.2f} s after the first node's crash")
 

@@ -25,7 +25,7 @@ from tunnelmark.plan.load import load_profile
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.assets import make
 from tunnelmark.run.collection import Collection
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors._proc import udp_drops, udp_errors
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
@@ -68,10 +68,10 @@ class Standing:
         await self.end()
         self._block = self._keeper.lab(TRIO, self._profile)
         self.lab = await self._block.__aenter__()
-        ready = READY + self._driver.starting
+        ready = READY + self._driver.startup_time
         deployed = deploy(self.lab, self._driver, self._options, logs=self._logs, ready_timeout=ready)
         self.tunnel = await deployed.__aenter__()
-        await self.tunnel.settle(READY)
+        await self.tunnel.wait_converged(READY)
 
     async def end(self) -> None:
         """End the lab, if one stands."""
@@ -128,7 +128,7 @@ def test_what_a_workload_says_is_true(
     async def carried(raw: Path) -> Seen:
         raw.mkdir()
         stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw, workload.recipe)
-        needed = [watchers()[name] for name in workload.watch]
+        needed = [collectors()[name] for name in workload.watch]
         watching = Collection(CollectorContext(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())
         before = await counters(lab, tunnel)

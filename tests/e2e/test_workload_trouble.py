@@ -21,7 +21,7 @@ from tunnelmark.workloads.base import Metric, Program, Reading, Sample, Traffic,
 def traffic(ends, options):
     servers = {servers}
     client = Program("client", ends.source, {client})
-    return Traffic(servers=servers, client=client, window=0.1, warmup=0.0, timeout=2.0, beside={beside})
+    return Traffic(servers=servers, client=client, window=0.1, warmup=0.0, timeout=2.0, extra_clients={beside})
 
 
 def read(outputs, options):
@@ -43,10 +43,10 @@ WORKLOAD = Workload(
 )
 """
 
-NEVER_LISTENS = 'Program("server", ends.target, ("sleep", "60"), ready=TcpPort(9), patience=1.0)'
+NEVER_LISTENS = 'Program("server", ends.target, ("sleep", "60"), ready=TcpPort(9), ready_timeout=1.0)'
 _NO_DISK = "echo the disk is missing >&2; exit 3"
-ENDS_AT_ONCE = f'Program("server", ends.target, ("sh", "-c", "{_NO_DISK}"), ready=TcpPort(9), patience=5.0)'
-STAYS_ON = 'Program("server", ends.target, ("sleep", "60"), patience=1.0)'
+ENDS_AT_ONCE = f'Program("server", ends.target, ("sh", "-c", "{_NO_DISK}"), ready=TcpPort(9), ready_timeout=5.0)'
+STAYS_ON = 'Program("server", ends.target, ("sleep", "60"), ready_timeout=1.0)'
 
 
 def workload(
@@ -74,7 +74,7 @@ def test_each_kind_of_trouble_has_its_reason_and_the_study_goes_on(tmp_path: Pat
     workload(tmp_path, "ends-at-once", server=ENDS_AT_ONCE)
     workload(tmp_path, "stays-on", server=STAYS_ON)
     workload(tmp_path, "hangs", client=("sleep", "60"))
-    workload(tmp_path, "beside-hangs", beside='Program("other", ends.target, ("sleep", "60"), patience=1.0)')
+    workload(tmp_path, "beside-hangs", beside='Program("other", ends.target, ("sleep", "60"), ready_timeout=1.0)')
     workload(tmp_path, "mumbles", client=("echo", "no number"))
     workload(tmp_path, "missing", programs=("no-such-program",))
     workload(tmp_path, "healthy")

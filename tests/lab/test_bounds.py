@@ -22,7 +22,7 @@ from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadInfo
 from tunnelmark.run import interference
 from tunnelmark.run.collection import Collection
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.units import Duration, Rate, Share, Size
@@ -70,7 +70,7 @@ def bound(
         ):
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
             await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 10)
-            watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [watchers()["limits"]])
+            watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()["limits"]])
             await prepare(lab, tunnel)
             before = interference.glance(lab.cpu_seconds())
             await watching.begin()

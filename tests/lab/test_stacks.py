@@ -46,7 +46,7 @@ def on(vpn: str, raw: Path, body: Callable[[Lab, RunningDeployment], Awaitable[_
         tunnel = prepare(lab, driver, driver.options(), raw)
         await tunnel.start()
         await tunnel.answer(20)
-        await tunnel.settle(20)
+        await tunnel.wait_converged(20)
         return await body(lab, tunnel)
 
     return in_lab(run, profile=shaped("500 Mbit/s"))
@@ -58,14 +58,14 @@ def recorded(vpn: str, raw: Path) -> tuple[Collected, dict[str, str]]:
     async def body(lab: Lab, tunnel: RunningDeployment) -> Collected:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"], stdout=raw / "server")
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
-        eye = stacks.WATCHER.watch(CollectorContext(lab, tunnel, "a", "b", raw))
-        await eye.begin()
+        sampler = stacks.COLLECTOR.watch(CollectorContext(lab, tunnel, "a", "b", raw))
+        await sampler.begin()
         client = await lab.nodes["a"].spawn(
             ["iperf3", "-c", str(tunnel.address["b"]), "-t", "2"], stdout=raw / "client"
         )
         assert (await client.wait()).code == 0
         await server.wait()
-        return await eye.end()
+        return await sampler.end()
 
     seen = on(vpn, raw, body)
     assert not seen.notes
@@ -113,7 +113,7 @@ def test_what_perf_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         with pytest.raises(LabError, match=r"perf does not record: .*cgroup"):
-            await stacks.WATCHER.watch(CollectorContext(lab, tunnel, "a", "b", tmp_path)).begin()
+            await stacks.COLLECTOR.watch(CollectorContext(lab, tunnel, "a", "b", tmp_path)).begin()
 
     on("direct", tmp_path, body)
 

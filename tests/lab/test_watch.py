@@ -15,7 +15,7 @@ from tunnelmark import registry
 from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.linux import cgroups, packet_sizes
 from tunnelmark.run.collection import Collection
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
 
@@ -29,7 +29,7 @@ async def watched(
     lab: Lab, tunnel: RunningDeployment, raw: Path, names: tuple[str, ...], work: list[str], node: str = "a"
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Values and notes of what these watchers saw while a program ran on a node."""
-    watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [watchers()[name] for name in names])
+    watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()[name] for name in names])
     await watching.begin()
     done = await lab.nodes[node].run(work, timeout=30)
     samples = await watching.end()

@@ -40,11 +40,11 @@ def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None
     for name in names:
         if name in (NONE, ALL) and len(names) > 1:
             raise UsageError(f"--watch {name} stands alone", hint="name watchers, or give it once")
-        if name not in (NONE, ALL, *catalogue.watchers):
-            raise UnknownName("watcher", name, (*catalogue.watchers, NONE, ALL))
+        if name not in (NONE, ALL, *catalogue.collectors):
+            raise UnknownName("watcher", name, (*catalogue.collectors, NONE, ALL))
     if NONE in names:
         return ()
-    return tuple(catalogue.watchers) if ALL in names else tuple(dict.fromkeys(names))
+    return tuple(catalogue.collectors) if ALL in names else tuple(dict.fromkeys(names))
 
 
 def with_stacks(study: Study, asked: bool) -> Study:

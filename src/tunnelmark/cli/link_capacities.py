@@ -47,7 +47,7 @@ def option(command: _Command) -> _Command:
     )(command)
 
 
-def before(study: Study, kit: RunContext, console: Console, *, look: bool) -> tuple[Study, dict[str, Any]]:
+def before(study: Study, context: RunContext, console: Console, *, look: bool) -> tuple[Study, dict[str, Any]]:
     """The study with every rate fixed, and what was measured for the record.
 
     With `look` each link is tried, and what it does not carry is told. UsageError if it carries none of them in real time.
@@ -58,7 +58,7 @@ def before(study: Study, kit: RunContext, console: Console, *, look: bool) -> tu
     if not console.is_terminal:
         console.print("measuring what this machine carries (--no-measure leaves it out)", soft_wrap=True)
     with console.status("measuring what this machine carries (--no-measure leaves it out)"):
-        found = asyncio.run(_measure(study, kit.workloads, open_, look))
+        found = asyncio.run(_measure(study, context.workloads, open_, look))
     fixed = fix(study, found.rates)
     for profile in fixed.profiles:
         if profile.name in found.rates:

@@ -66,26 +66,26 @@ def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
     if ways.json and ways.dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
-    kit = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     console = output.console(stderr=ways.json)
     if ways.dry_run:
-        progress.dry_run(console, plan, kit)
+        progress.dry_run(console, plan, context)
         return 0
     if not ways.guests:  # a guest says itself what it lacks
         privileges.require("the lab makes network namespaces")
-        require(plan, kit, console)
-        prepare(plan, kit, console)
+        require(plan, context, console)
+        prepare(plan, context, console)
     measured: Mapping[str, Any] = {}
     if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
         with alone(console, f"a look at this machine for the study {study.name}"):
-            study, measured = link_capacities.before(study, kit, console, look=ways.measure_first)
+            study, measured = link_capacities.before(study, context, console, look=ways.measure_first)
         plan = order(study)
     named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
     code, places = 0, vm.places(named, ways.guests) if ways.guests else {named: ""}
     for folder, release in places.items():
-        progress.opening(console, plan, kit, folder)
+        progress.opening(console, plan, context, folder)
         interrupts.goes_on(partial(_how_to_go_on, folder))
-        with alone(console, f"the study {study.name}", folder, progress.estimate(plan, kit)) as held:
+        with alone(console, f"the study {study.name}", folder, progress.estimate(plan, context)) as held:
             if ways.guests:
                 vm.study(study, folder, release, console, resuming=ways.resuming)
             else:
@@ -93,7 +93,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
                 asyncio.run(
                     measure(
                         plan,
-                        kit,
+                        context,
                         folder,
                         ways.resuming,
                         console,
@@ -126,7 +126,7 @@ def go_on(folder: Path) -> str:
 
 async def measure(
     plan: Plan,
-    kit: RunContext,
+    context: RunContext,
     folder: Path,
     resuming: bool,
     console: Console,
@@ -147,20 +147,20 @@ async def measure(
     `sticks`: the machine's yardsticks are taken before and after, some seconds each; not in a virtual machine of ours.
     """
     begun, started = time.monotonic(), time.time()
-    watching = partial(kit.watching, plan.study.watch)
+    watching = partial(context.watching, plan.study.watch)
     async with LabClient(node_cores=plan.study.cores) as keeper:
         keeper.watch()
         async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = keeper.record | await facts(lab) | link_checks.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
             found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
-        parts = [kit.part(arm) for arm in plan.study.arms if kit.missing(arm) is None]
-        used = [kit.workloads[use.workload].part for use in plan.study.workloads]
+        parts = [context.part(arm) for arm in plan.study.arms if context.missing(arm) is None]
+        used = [context.workloads[use.workload].part for use in plan.study.workloads]
         now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
         now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {ANCHOR, DIRECT}]
-        described = store.describe(plan, kit.drivers, kit.workloads, watching)
+        described = store.describe(plan, context.drivers, context.workloads, watching)
         if resuming:
             resumed.require_same(folder, now, other_boot=other_boot)
             resumed.extend(folder, described)
@@ -182,16 +182,16 @@ async def measure(
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.prove("before")
             done = RetryLedger(plan, tries).settled(plan.trials)
-            with progress.RunProgress(console, plan, kit, done, left) as watcher:
+            with progress.RunProgress(console, plan, context, done, left) as listener:
                 await carry_out(
                     plan,
-                    kit,
+                    context,
                     keeper,
                     scratch or folder / RAW,
                     tries=tries,
                     ready=lambda: store.require_space(folder),
                     keep=keep,
-                    watcher=watcher,
+                    listener=listener,
                     links=looked,
                     calm=calm,
                 )
@@ -201,15 +201,15 @@ async def measure(
             journal.append({"wall": time.monotonic() - begun})
 
 
-def require(plan: Plan, kit: RunContext, console: Console) -> None:
+def require(plan: Plan, context: RunContext, console: Console) -> None:
     """MissingPart for what no arm could do without, or if no VPN is there; a warning for each arm that cannot take part."""
-    lacking = [missing for use in plan.study.workloads if (missing := kit.lacks(use)) is not None]
+    lacking = [missing for use in plan.study.workloads if (missing := context.lacks(use)) is not None]
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
     for missing in lacking:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
     link_checks.require(plan.study.profiles)
-    link_checks.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if kit.searches(use)])
+    link_checks.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if context.searches(use)])
     if STACKS in plan.study.watch:
         stacks.require()
     if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):
@@ -217,16 +217,16 @@ def require(plan: Plan, kit: RunContext, console: Console) -> None:
             f"{_TUN} is not there, and every VPN needs it", hint="modprobe tun; in a container, pass the device in"
         )
     vpns = [arm for arm in plan.study.arms if arm.vpn != DIRECT]
-    gone = {arm.name: missing for arm in vpns if (missing := kit.missing(arm)) is not None}
+    gone = {arm.name: missing for arm in vpns if (missing := context.missing(arm)) is not None}
     if gone and all(arm.name in gone for arm in vpns if arm.vpn != ANCHOR):
         raise next(iter(gone.values()))
     for arm, missing in gone.items():
         console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
-def prepare(plan: Plan, kit: RunContext, console: Console) -> None:
+def prepare(plan: Plan, context: RunContext, console: Console) -> None:
     """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
-    for asset, recipe in kit.assets(plan):
+    for asset, recipe in context.assets(plan):
         if assets.absent([asset]):
             with console.status(f"making {asset.name}, once on this machine"):
                 assets.make(asset, recipe)

@@ -24,18 +24,18 @@ _SHORT = 80  # characters of a reason that may be said again
 _REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
 
 
-def dry_run(console: Console, plan: Plan, kit: RunContext) -> None:
+def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
     """Print every trial in its order, with the seconds of its traffic, and the estimate for all."""
     width = len(str(len(plan.trials)))
     for trial in plan.trials:
-        console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {kit.seconds(trial):g} s", soft_wrap=True)
+        console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {context.seconds(trial):g} s", soft_wrap=True)
     console.print(
         f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, "
-        f"about {clock(estimate(plan, kit))}"
+        f"about {clock(estimate(plan, context))}"
     )
 
 
-def opening(console: Console, plan: Plan, kit: RunContext, folder: Path) -> None:
+def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
     """Say what is about to happen."""
     study = plan.study
     console.print(f"[bold]{study.title}[/]")
@@ -45,7 +45,7 @@ def opening(console: Console, plan: Plan, kit: RunContext, folder: Path) -> None
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
-    console.print(f"  time       about {clock(estimate(plan, kit))}")
+    console.print(f"  time       about {clock(estimate(plan, context))}")
 
 
 class RunProgress:
@@ -58,14 +58,14 @@ class RunProgress:
         self,
         console: Console,
         plan: Plan,
-        kit: RunContext,
+        context: RunContext,
         done: Collection[str],
         left: Callable[[float], object] | None = None,
     ) -> None:
         self._tell = left
         self._console = console
-        self._kit = kit
-        self._left = sum(kit.seconds(trial) for trial in plan.trials if trial.id not in done)
+        self._context = context
+        self._left = sum(context.seconds(trial) for trial in plan.trials if trial.id not in done)
         self._between = BETWEEN
         self._count = len(done)
         self._all = len(plan.trials)
@@ -104,14 +104,14 @@ class RunProgress:
 
     def end(self, attempt: Attempt) -> None:
         """Count the trial; say so at once when it failed."""
-        took, traffic = time.monotonic() - self._begun, self._kit.seconds(attempt.trial)
+        took, traffic = time.monotonic() - self._begun, self._context.seconds(attempt.trial)
         if attempt.number == 1:  # of a trial that is tried again the first is counted, and the bar stays
             self._count += 1
             self._left -= traffic
         self._ran += 1
         if attempt.outcome == "ok":
-            settling = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning: no rule for the rest
-            self._outside += max(took - traffic - settling, 0.0)
+            convergence_time = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning: no rule for the rest
+            self._outside += max(took - traffic - convergence_time, 0.0)
             self._between = self._outside / self._ran
         self._bar.update(self._task, completed=self._count, left=self._time_left())
         if self._tell is not None:
@@ -146,7 +146,7 @@ class RunProgress:
     def more(self, trials: Sequence[Trial]) -> None:
         """Say that a block is added."""
         self._all += len(trials)
-        self._left += sum(self._kit.seconds(trial) for trial in trials)
+        self._left += sum(self._context.seconds(trial) for trial in trials)
         self._bar.update(self._task, total=self._all)
         said = f"block {trials[0].block} is added for trials that stayed void: {len(trials)} trials"
         self._console.print(Text(said, style="yellow"), soft_wrap=True)
@@ -179,9 +179,9 @@ def _worth(attempt: Attempt) -> str:
     return "disturbed" if attempt.graded is not None and attempt.graded.grade == "disturbed" else "ok"
 
 
-def estimate(plan: Plan, kit: RunContext) -> float:
+def estimate(plan: Plan, context: RunContext) -> float:
     """Seconds that all trials of a plan will take, as far as can be known before the first."""
-    return sum(kit.seconds(trial) + BETWEEN for trial in plan.trials)
+    return sum(context.seconds(trial) + BETWEEN for trial in plan.trials)
 
 
 def _name(trial: Trial) -> str:

@@ -20,7 +20,7 @@ from tunnelmark.cli import (
     param_types,
     retry_options,
 )
-from tunnelmark.cli import collector_options as watchers
+from tunnelmark.cli import collector_options as collectors
 from tunnelmark.cli.measuring import RunOptions, study_of
 from tunnelmark.cli.report import show_merged
 from tunnelmark.cli.run import asked
@@ -42,7 +42,7 @@ from tunnelmark.units import Duration
 @click.option("--seed", type=int, help="Seed of the first, instead of the study's own; each further one has the next.")
 @click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
-@watchers.option
+@collectors.option
 @core_options.option
 @retry_options.options
 @binary_overrides.option

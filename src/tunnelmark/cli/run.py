@@ -9,7 +9,7 @@ import click
 
 from tunnelmark import registry
 from tunnelmark.cli import binary_overrides, core_options, link_capacities, param_types, retry_options, vm
-from tunnelmark.cli import collector_options as watchers
+from tunnelmark.cli import collector_options as collectors
 from tunnelmark.cli.measuring import RunOptions, study_of
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
@@ -47,7 +47,7 @@ _dry = click.option(
     is_flag=True,
     help="With --resume: this machine may have been started again since the run was begun.",
 )
-@watchers.option
+@collectors.option
 @core_options.option
 @retry_options.options
 @binary_overrides.option
@@ -129,9 +129,9 @@ def asked(
         blocks=blocks,
         seed=seed,
         smoke=smoke,
-        watch=watchers.chosen(watch, catalogue),
+        watch=collectors.chosen(watch, catalogue),
     )
-    loaded = watchers.with_stacks(loaded, profile_stacks)
+    loaded = collectors.with_stacks(loaded, profile_stacks)
     return loaded.unrepeated if no_repeat else loaded
 
 
@@ -174,7 +174,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     "--no-anchor", is_flag=True, help="Leave out our own least tunnel, the yardstick of what a processor bounds."
 )
 @_out
-@watchers.option
+@collectors.option
 @core_options.option
 @core_options.nodes
 @retry_options.options
@@ -225,7 +225,7 @@ def compare(
         cores=node_cores,
         anchor=not no_anchor,
     )
-    study = parse_study(text, "compare", files, catalogue, watch=watchers.chosen(watch, catalogue))
-    study = watchers.with_stacks(study, profile_stacks)
+    study = parse_study(text, "compare", files, catalogue, watch=collectors.chosen(watch, catalogue))
+    study = collectors.with_stacks(study, profile_stacks)
     study = study.unrepeated if no_repeat else study
     return study_of(study, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))

@@ -64,12 +64,12 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
     study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
     plan, console = order(study), Console(highlight=False)
-    kit = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
-    require(plan, kit, console)
-    prepare(plan, kit, console)
-    study, measured = link_capacities.before(study, kit, console, look=False)
+    context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
+    require(plan, context, console)
+    prepare(plan, context, console)
+    study, measured = link_capacities.before(study, context, console, look=False)
     plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
-    asyncio.run(measure(plan, kit, folder, asked["resuming"], console, scratch=_SCRATCH, wait=False, **more))
+    asyncio.run(measure(plan, context, folder, asked["resuming"], console, scratch=_SCRATCH, wait=False, **more))
     return {}
 
 

@@ -67,13 +67,13 @@ def cache() -> Path:
     return paths.cache("packages")
 
 
-async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int) -> list[InstallOutcome]:
+async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int) -> list[InstallOutcome]:
     """Install recipes, the longest first, up to `jobs` at once as far as memory goes; one that fails stops no other."""
     outcomes: list[InstallOutcome] = []
 
     def ended(outcome: InstallOutcome) -> None:
         outcomes.append(outcome)
-        watcher.end(outcome)
+        listener.end(outcome)
 
     waiting: list[Recipe] = []
     for recipe in sorted(chosen, key=lambda recipe: -recipe.about.takes):
@@ -91,7 +91,7 @@ async def install(chosen: Iterable[Recipe], watcher: InstallListener, jobs: int)
         while waiting or running:
             while (following := _fitting(waiting, list(running.values()), jobs, room)) is not None:
                 waiting.remove(following)
-                running[asyncio.create_task(_one(following, watcher, apt))] = following
+                running[asyncio.create_task(_one(following, listener, apt))] = following
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 del running[task]
@@ -111,7 +111,7 @@ def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, ro
     return next((recipe for recipe in waiting if not running or taken + recipe.about.memory <= room), None)
 
 
-async def _one(recipe: Recipe, watcher: InstallListener, apt: asyncio.Lock) -> InstallOutcome:
+async def _one(recipe: Recipe, listener: InstallListener, apt: asyncio.Lock) -> InstallOutcome:
     """Install one recipe."""
     base = cache()
     log = base / "logs" / f"{recipe.name}.log"
@@ -126,11 +126,11 @@ async def _one(recipe: Recipe, watcher: InstallListener, apt: asyncio.Lock) -> I
             if recipe.packages:
                 async with apt:
                     begun = time.monotonic()
-                    watcher.begin(recipe)
+                    listener.begin(recipe)
                     await _debian(recipe, log, lock)
             else:
                 begun = time.monotonic()
-                watcher.begin(recipe)
+                listener.begin(recipe)
                 await _build(recipe, base / recipe.name, log, lock, apt)
             return InstallOutcome(recipe.name, "ready", time.monotonic() - begun)
     except TunnelmarkError as error:

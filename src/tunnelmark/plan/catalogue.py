@@ -25,14 +25,14 @@ class Catalogue:
 
     ipv6: frozenset[str] = frozenset()  # VPNs that can use an IPv6 underlay
 
-    watchers: Mapping[str, bool] = field(
+    collectors: Mapping[str, bool] = field(
         default_factory=dict
     )  # by name: whether a study has it unless it says otherwise
 
     @property
     def light(self) -> tuple[str, ...]:
         """The watchers of a study that names none."""
-        return tuple(name for name, light in self.watchers.items() if light)
+        return tuple(name for name, light in self.collectors.items() if light)
 
     @property
     def arms(self) -> tuple[str, ...]:

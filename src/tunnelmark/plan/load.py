@@ -309,9 +309,9 @@ def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) 
         return catalogue.light
     unique(names, ("study", "watch"), problems)
     for place, name in enumerate(names):
-        if name not in catalogue.watchers:
+        if name not in catalogue.collectors:
             problems.add(
-                ("study", "watch", place), f"there is no watcher called {name!r}", nearest(name, catalogue.watchers)
+                ("study", "watch", place), f"there is no watcher called {name!r}", nearest(name, catalogue.collectors)
             )
     return tuple(names)
 

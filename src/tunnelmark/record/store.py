@@ -240,9 +240,9 @@ def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Collector] =
 def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[results.MetricInfo, ...]:
     """A workload's metrics, followed by those of the trial's watchers that it does not declare itself."""
     found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
-    seen = [(watcher.name, metric) for watcher in watching for metric in watcher.metrics]
-    for watcher, metric in [*seen, *([("cost", COST)] if watching else [])]:
-        found.setdefault(metric.name, results.MetricInfo(**asdict(metric), watcher=watcher))
+    seen = [(collector.name, metric) for collector in watching for metric in collector.metrics]
+    for collector, metric in [*seen, *([("cost", COST)] if watching else [])]:
+        found.setdefault(metric.name, results.MetricInfo(**asdict(metric), collector=collector))
     return tuple(found.values())
 
 

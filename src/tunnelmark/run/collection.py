@@ -25,8 +25,8 @@ FILE = "watch.cost.json"
 class _Post:
     """A watcher at its post: its eye while it sees, when it is to look next, and its CPU seconds so far."""
 
-    watcher: Collector
-    eye: Sampler | None = None
+    collector: Collector
+    sampler: Sampler | None = None
     due: float = 0.0
     spent: float = 0.0
     seen: Collected = field(default_factory=Collected)
@@ -35,51 +35,51 @@ class _Post:
 class Collection:
     """The watchers of one trial, made while its mesh is at rest."""
 
-    def __init__(self, scene: CollectorContext, watchers: Sequence[Collector]) -> None:
-        self._scene = scene
-        self._posts = [_Post(watcher) for watcher in watchers]
+    def __init__(self, context: CollectorContext, collectors: Sequence[Collector]) -> None:
+        self._context = context
+        self._posts = [_Post(collector) for collector in collectors]
         self._looking: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self.notes: dict[str, str] = {}
         self.limits: dict[str, float] = {}
         for post in self._posts:
             with self._costing(post):
-                post.eye = post.watcher.watch(scene)
+                post.sampler = post.collector.watch(context)
 
     async def begin(self) -> None:
         """The traffic's client is about to start."""
         for post in self._posts:
-            await self._call(post, lambda eye: eye.begin())
-            post.due = time.monotonic() + (post.watcher.every or 0.0)
-        if any(post.watcher.every for post in self._posts):
+            await self._call(post, lambda sampler: sampler.begin())
+            post.due = time.monotonic() + (post.collector.every or 0.0)
+        if any(post.collector.every for post in self._posts):
             self._looking = asyncio.ensure_future(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
         """The traffic is over: what was seen; the times of series count from `begin`."""
         await self._rest()
         for post in self._posts:
-            await self._call(post, lambda eye: eye.end(), last=True)
+            await self._call(post, lambda sampler: sampler.end(), last=True)
         if not self._posts:
             return ()
-        cost = {post.watcher.name: post.spent + post.seen.cpu for post in self._posts}
-        (self._scene.raw / FILE).write_text(json.dumps({"CPU seconds by watcher": cost}) + "\n")
+        cost = {post.collector.name: post.spent + post.seen.cpu for post in self._posts}
+        (self._context.raw / FILE).write_text(json.dumps({"CPU seconds by watcher": cost}) + "\n")
         samples = [sample for post in self._posts for sample in post.seen.samples]
         for post in self._posts:
-            self.notes |= _brief(post.watcher, post.seen)
+            self.notes |= _brief(post.collector, post.seen)
             self.limits |= post.seen.limits
         return (*samples, Sample(COST.name, sum(cost.values())))
 
     async def _look(self) -> None:
-        posts = [post for post in self._posts if post.watcher.every]
+        posts = [post for post in self._posts if post.collector.every]
         while not self._over.is_set():
             due = min(post.due for post in posts)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), max(due - time.monotonic(), 0.0))
             for post in posts:
                 if post.due <= (now := time.monotonic()) and not self._over.is_set():
-                    await self._call(post, lambda eye: eye.sample())
+                    await self._call(post, lambda sampler: sampler.sample())
                     # After a stall the missed looks are left out, not made up for one right after the other.
-                    post.due = max(post.due + (post.watcher.every or 0.0), now)
+                    post.due = max(post.due + (post.collector.every or 0.0), now)
 
     async def _rest(self) -> None:
         """Let a look that has begun come to its end, and begin no other."""
@@ -91,9 +91,9 @@ class Collection:
     async def _call(
         self, post: _Post, ask: Callable[[Sampler], Coroutine[Any, Any, Any]], *, last: bool = False
     ) -> None:
-        if post.eye is not None:
+        if post.sampler is not None:
             with self._costing(post):
-                seen = await ask(post.eye)
+                seen = await ask(post.sampler)
                 if last:
                     post.seen = seen
 
@@ -108,13 +108,13 @@ class Collection:
         try:
             yield
         except (LabError, OSError) as error:
-            self.notes[post.watcher.name] = getattr(error, "message", None) or str(error)
-            post.eye = None
+            self.notes[post.collector.name] = getattr(error, "message", None) or str(error)
+            post.sampler = None
         finally:
             post.spent += keep_awake.process_seconds() - before
 
 
-def _brief(watcher: Collector, seen: Collected) -> dict[str, str]:
+def _brief(collector: Collector, seen: Collected) -> dict[str, str]:
     """A watcher's notes, each reason once where that says as much.
 
     It stands under what the names of all metrics begin with that are absent for it, if that tells them from the others,
@@ -124,7 +124,7 @@ def _brief(watcher: Collector, seen: Collected) -> dict[str, str]:
     for reason in dict.fromkeys(seen.notes.values()):
         names = [name for name, why in seen.notes.items() if why == reason]
         start = _beginning(names).rstrip("_")
-        alike = {metric.name for metric in watcher.metrics if metric.name.startswith(start)}
+        alike = {metric.name for metric in collector.metrics if metric.name.startswith(start)}
         found |= {start: reason} if start and alike == set(names) else dict.fromkeys(names, reason)
     return found
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.run.supervisor import BESIDE, plain
-from tunnelmark.run.tunnel import DESK, FOLDER, RunningDeployment
+from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Driver, Mesh, MeshNode, Options
 
-__all__ = ["DESK", "FOLDER", "RunningDeployment", "deploy", "log_end", "mesh_of", "plain", "prepare"]
+__all__ = ["FOLDER", "STAGING", "RunningDeployment", "deploy", "log_end", "mesh_of", "plain", "prepare"]
 
 
 def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
@@ -29,7 +29,7 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
         )
         for place, name in enumerate(lab.nodes, start=1)
     )
-    return Mesh(hosts, DESK)
+    return Mesh(hosts, STAGING)
 
 
 def prepare(

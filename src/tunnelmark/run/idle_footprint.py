@@ -44,8 +44,8 @@ async def look(keeper: LabClient, topology: Topology, driver: Driver, options: O
     async with keeper.lab(topology, _UNSHAPED) as lab:
         tunnel = prepare(lab, driver, options, logs)
         await tunnel.start()
-        await tunnel.answer(_READY + driver.starting)
-        await tunnel.settle(_READY + driver.settling)
+        await tunnel.answer(_READY + driver.startup_time)
+        await tunnel.wait_converged(_READY + driver.convergence_time)
         return await _look(lab, tunnel, topology.nodes[-1])
 
 

@@ -16,7 +16,7 @@ from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
 from tunnelmark.plan.order import again
 from tunnelmark.run.attempt import UNPROVED, Attempt, folder_of
 from tunnelmark.run.collectors import base as watch
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.retries import Retries, RetryLedger
 from tunnelmark.run.trial import PreparedTrial, TrialSpec, prepare, refused
 from tunnelmark.vpns.base import Driver
@@ -64,7 +64,7 @@ class RunContext:
     drivers: Mapping[str, Driver]
     workloads: Mapping[str, Workload]
     socket_buffer: int
-    watchers: Mapping[str, watch.Collector] = field(default_factory=watchers)
+    collectors: Mapping[str, watch.Collector] = field(default_factory=collectors)
     alone: bool = False  # on this machine only the lab runs
 
     def parts(self, plan: Plan, trial: Trial) -> TrialSpec:
@@ -84,7 +84,7 @@ class RunContext:
 
     def watching(self, chosen: Sequence[str], workload: Workload) -> tuple[watch.Collector, ...]:
         """The watchers of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
-        return tuple(self.watchers[name] for name in dict.fromkeys((*chosen, *workload.watch)))
+        return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
         """Those of the trials to come that must be prepared before the first is measured.
@@ -95,7 +95,7 @@ class RunContext:
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
             driver = self.drivers[trial.arm.vpn]
-            if driver.start_of(len(trial.topology.nodes)) + driver.settling > ahead:
+            if driver.start_of(len(trial.topology.nodes)) + driver.convergence_time > ahead:
                 yield trial
             ahead += self.seconds(trials[place + 1])
 
@@ -136,14 +136,14 @@ class RunContext:
 
 async def carry_out(
     plan: Plan,
-    kit: RunContext,
+    context: RunContext,
     keeper: LabClient,
     raw: Path,
     *,
     tries: Mapping[str, Retries],
     ready: Callable[[], None],
     keep: Callable[[Attempt, Workload], object],
-    watcher: ProgressListener,
+    listener: ProgressListener,
     links: LinkStates,
     calm: Callable[[], Awaitable[None]],
 ) -> None:
@@ -154,7 +154,7 @@ async def carry_out(
     safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
     the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
     """
-    run = _Run(plan, kit, keeper, raw, RetryLedger(plan, tries), ready, keep, watcher, links, calm)
+    run = _Run(plan, context, keeper, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
     for place, block in enumerate(blocks):
         if place == len(blocks) // 2 and len(blocks) >= _HALVES and run.ledger.new(block):
@@ -162,7 +162,7 @@ async def carry_out(
         await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
     for number in range(1, plan.study.replacements + 1):
         if extra := await run.provable(run.ledger.replacement(number)):
-            watcher.more(extra)
+            listener.more(extra)
             await run.block(extra, [])
 
 
@@ -172,22 +172,22 @@ class _Run:
     def __init__(
         self,
         plan: Plan,
-        kit: RunContext,
+        context: RunContext,
         keeper: LabClient,
         raw: Path,
         ledger: RetryLedger,
         ready: Callable[[], None],
         keep: Callable[[Attempt, Workload], object],
-        watcher: ProgressListener,
+        listener: ProgressListener,
         links: LinkStates,
         calm: Callable[[], Awaitable[None]],
     ) -> None:
-        self._plan, self._kit, self._keeper, self._raw = plan, kit, keeper, raw
-        self._ready, self._keep, self._watcher, self._links, self._calm = ready, keep, watcher, links, calm
+        self._plan, self._context, self._keeper, self._raw = plan, context, keeper, raw
+        self._ready, self._keep, self._listener, self._links, self._calm = ready, keep, listener, links, calm
         self.ledger = ledger
         study = plan.study
-        self._absent = {arm.name: missing for arm in study.arms if (missing := kit.missing(arm)) is not None}
-        self._lacking = {use.name: missing for use in study.workloads if (missing := kit.lacks(use)) is not None}
+        self._absent = {arm.name: missing for arm in study.arms if (missing := context.missing(arm)) is not None}
+        self._lacking = {use.name: missing for use in study.workloads if (missing := context.lacks(use)) is not None}
         self._prepared: dict[str, PreparedTrial] = {}
 
     async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
@@ -203,7 +203,7 @@ class _Run:
             attempts += await self._in_turn(first, following)
             await self._look_again(waiting)
             attempts += await self._in_turn(again(self._plan.study, waiting), following)
-            self._watcher.block(attempts)
+            self._listener.block(attempts)
         while wanting := [one for one in self.ledger.wanting(trials) if self._links.trouble(one) is None]:
             await self._calm()
             await self._in_turn(wanting, following)
@@ -223,24 +223,24 @@ class _Run:
         attempts = []
         for place, trial in enumerate(trials):
             self._ready()
-            for coming in (trial, *self._kit.due([*trials[place:], *following])):
+            for coming in (trial, *self._context.due([*trials[place:], *following])):
                 if self._hindrance(coming) is None and coming.id not in self._prepared:
                     self._prepared[coming.id] = await self._prepare(coming)
-            self._watcher.begin(trial)
+            self._listener.begin(trial)
             if (error := self._hindrance(trial)) is not None:
                 ended = refused(trial, error, self.ledger.number(trial))
             else:
                 ended = await self._prepared.pop(trial.id).measure()
-            self._keep(ended, self._kit.workloads[trial.use.workload])
+            self._keep(ended, self._context.workloads[trial.use.workload])
             self.ledger.note(ended)
-            self._watcher.end(ended)
+            self._listener.end(ended)
             attempts.append(ended)
         return attempts
 
     async def _prepare(self, trial: Trial) -> PreparedTrial:
         number = self.ledger.number(trial)
         raw = self._raw / folder_of(trial.id, number)
-        return await prepare(self._keeper, trial, self._kit.parts(self._plan, trial), raw, number)
+        return await prepare(self._keeper, trial, self._context.parts(self._plan, trial), raw, number)
 
     def _absent_part(self, trial: Trial) -> TunnelmarkError | None:
         return self._absent.get(trial.arm.name) or self._lacking.get(trial.use.name)

@@ -61,7 +61,7 @@ class TrialSpec:
     use_options: Options
     ready_timeout: float
     socket_buffer: int
-    watchers: tuple[Collector, ...] = ()
+    collectors: tuple[Collector, ...] = ()
     alone: bool = False  # on a machine where only the lab runs: what threads of the kernel do is done for the lab
     link_seed: int = 0  # what emulated links do to packets is the same for all arms of a block
 
@@ -114,7 +114,7 @@ class PreparedTrial:
             await tunnel.answer(self._parts.ready_timeout)
             self._found["first_packet"] = dict(tunnel.first_packet)
             self._clock.lap("ready")
-            self._settling = asyncio.ensure_future(tunnel.settle(self._parts.ready_timeout))
+            self._settling = asyncio.ensure_future(tunnel.wait_converged(self._parts.ready_timeout))
             self._settling.add_done_callback(_seen)  # a run that is stopped asks for it no more
         except (TrialError, LabError) as error:
             await self._keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
@@ -130,8 +130,8 @@ class PreparedTrial:
             assert self._lab is not None and self._settling is not None
             await self._settling
             self._clock.lap("settle")
-            scene = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
-            self._found["samples"] = await _measure(scene, self._parts, self._clock, self._found)
+            context = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
+            self._found["samples"] = await _measure(context, self._parts, self._clock, self._found)
         except (TrialError, LabError) as error:
             await self._keeper.check()
             self._error = error
@@ -177,9 +177,9 @@ async def prepare(keeper: LabClient, trial: Trial, parts: TrialSpec, raw: Path, 
 
 
 async def _measure(
-    scene: CollectorContext, parts: TrialSpec, clock: Clock, found: dict[str, Any]
+    context: CollectorContext, parts: TrialSpec, clock: Clock, found: dict[str, Any]
 ) -> tuple[Sample, ...]:
-    lab, tunnel, raw, source, target = scene.lab, scene.tunnel, scene.raw, scene.source, scene.target
+    lab, tunnel, raw, source, target = context.lab, context.tunnel, context.raw, context.source, context.target
     wanted = str(getattr(parts.use_options, "congestion_control", CUBIC))
     await _gate_tunnel_sockets(lab)
     endpoints = Endpoints(
@@ -194,7 +194,7 @@ async def _measure(
     )
     traffic = parts.workload.traffic(endpoints, parts.use_options)
     stage = WorkloadRunner(lab, tunnel, traffic, raw, parts.workload.recipe)
-    watching = Collection(scene, parts.watchers)
+    watching = Collection(context, parts.collectors)
     found["notes"], found["limits"] = watching.notes, watching.limits
     await tunnel.unless_dead(stage.serve())
     clock.lap("server")
@@ -240,7 +240,7 @@ async def _measure(
 def _has_result(parts: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
     """WorkloadFailed if what the workload leaves to watchers was not seen."""
     own = {metric.name for metric in parts.workload.metrics_with(parts.use_options) if metric.primary}
-    promised = {metric.name for watcher in parts.watchers for metric in watcher.metrics}
+    promised = {metric.name for collector in parts.collectors for metric in collector.metrics}
     absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})
     if absent:
         reasons = [notes.get(name) for name in (*absent, *parts.workload.watch)]

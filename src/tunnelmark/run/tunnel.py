@@ -23,7 +23,7 @@ from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 FOLDER = PurePosixPath("/run/tunnelmark")
 """Where a deployment's files stand on each node."""
 
-DESK = FOLDER / "desk"
+STAGING = FOLDER / "desk"
 """The operator's desk, on the middle node."""
 
 NORMAL = {"mtu": 1280, "txqueuelen": 500}
@@ -63,7 +63,7 @@ class RunningDeployment:
         self._lab = lab
         self._deployment = deployment
         self._env = {"PATH": path or path_of()}
-        self._crew = DaemonSupervisor(lab, logs, self._env, logs_are)
+        self._supervisor = DaemonSupervisor(lab, logs, self._env, logs_are)
         self._logs_are = logs_are
         self._normalised = normalised
         self.encrypted = deployment.encrypted
@@ -76,10 +76,10 @@ class RunningDeployment:
     async def start(self) -> None:
         """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
         await self._interfaces.remember()
-        if self._deployment.desk:
-            await self._lab.middle.write(str(DESK / ".keep"), "")
-        for argv in self._deployment.desk:
-            await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(DESK), *argv))
+        if self._deployment.staging:
+            await self._lab.middle.write(str(STAGING / ".keep"), "")
+        for argv in self._deployment.staging:
+            await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
         await asyncio.gather(*(self._place(file) for file in self._deployment.files))
         for phase in self._deployment.phases:
             await together(self._step(step, _STEP_TIMEOUT) for step in phase)
@@ -92,7 +92,7 @@ class RunningDeployment:
         await self._interfaces.unless_misnamed(self._answer(timeout))
 
     async def _answer(self, timeout: float) -> None:
-        begun = self._crew.begun if self._crew.begun is not None else time.monotonic()
+        begun = self._supervisor.begun if self._supervisor.begun is not None else time.monotonic()
         deadline = time.monotonic() + timeout
         for node, overlay in self._deployment.overlays.items():
             self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
@@ -125,15 +125,15 @@ class RunningDeployment:
         if self._normalised:
             await self._normalise(nodes)
 
-    async def settle(self, timeout: float) -> None:
+    async def wait_converged(self, timeout: float) -> None:
         """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
         await self.unless_dead(
-            together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.settled)
+            together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged)
         )
 
     async def unless_dead(self, work: Awaitable[_Result]) -> _Result:
         """The result of some work, or DaemonDied as soon as a daemon ends by itself: not by a `restart` meanwhile."""
-        return await self._crew.unless_dead(work)
+        return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = _STEP_TIMEOUT) -> None:
         """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await.
@@ -141,10 +141,10 @@ class RunningDeployment:
         With `fresh` the node has forgotten what they wrote, and gets the deployment's files anew. A step may take
         `patience` seconds. `first_packet` counts from this start on.
         """
-        await self._crew.kill(lambda daemon: daemon.node == node)
+        await self._supervisor.kill(lambda daemon: daemon.node == node)
         if fresh:
             await self._forget(node)
-        self._crew.begun = None
+        self._supervisor.begun = None
         self.first_packet.clear()
         for phase in self._deployment.phases:
             await together(self._step(step, patience) for step in phase if step.node == node)
@@ -155,10 +155,10 @@ class RunningDeployment:
     async def restart_control(self, *, patience: float = _STEP_TIMEOUT) -> None:
         """Kill the daemons that are the VPN's control service, wherever they run, and start them again."""
         self.require_control()
-        await self._crew.kill(lambda daemon: daemon.control)
+        await self._supervisor.kill(lambda daemon: daemon.control)
         for phase in self._deployment.phases:
             services = [step for step in phase if isinstance(step, Daemon) and step.control]
-            await together(self._crew.start(service, patience) for service in services)
+            await together(self._supervisor.start(service, patience) for service in services)
 
     def require_control(self) -> None:
         """WorkloadFailed unless the VPN has a control service of its own."""
@@ -183,7 +183,7 @@ class RunningDeployment:
         if isinstance(one, CommandSucceeds):
             await self._holds(one, deadline)
             return
-        process, log = self._crew.process(one.node, one.daemon), self._crew.log(one.node, one.daemon)
+        process, log = self._supervisor.process(one.node, one.daemon), self._supervisor.log(one.node, one.daemon)
         while time.monotonic() < deadline:
             before = log.stat().st_size
             await process.signal(one.signal)
@@ -210,7 +210,7 @@ class RunningDeployment:
         )
 
     async def _place(self, file: base.File) -> None:
-        content = await self._lab.middle.read(str(DESK / file.from_desk)) if file.from_desk else file.content
+        content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 
     async def _step(self, step: Step, patience: float) -> None:
@@ -218,7 +218,7 @@ class RunningDeployment:
             case Command():
                 await self.unless_dead(self._command(step))
             case Daemon():
-                await self._crew.start(step, patience)
+                await self._supervisor.start(step, patience)
             case CopyFile():
                 await self.unless_dead(self._hand(step, patience))
             case CommandSucceeds():

@@ -60,10 +60,10 @@ class WorkloadRunner:
         A client that is left alone, because every server has given up and ended, is asked to end as well: what both
         printed then says why.
         """
-        client, beside = self._traffic.client, self._traffic.beside
-        process, *others = await asyncio.gather(*(self._start(one) for one in (client, *beside)))
+        client, extra = self._traffic.client, self._traffic.extra_clients
+        process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
         self._client = process
-        self._servers += [_Started(*pair) for pair in zip(beside, others, strict=True)]
+        self._servers += [_Started(*pair) for pair in zip(extra, others, strict=True)]
         events = asyncio.ensure_future(happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS))
         left = asyncio.ensure_future(self._end_when_left(process))
         try:
@@ -79,16 +79,16 @@ class WorkloadRunner:
             await asyncio.gather(events, left, return_exceptions=True)
 
     async def _end_when_left(self, client: Process) -> None:
-        ending = [one.process.wait() for one in self._servers if not one.program.stays]
+        ending = [one.process.wait() for one in self._servers if not one.program.long_running]
         if not ending:
             return
         await asyncio.gather(*ending)
         await asyncio.sleep(_ALONE)
-        await client.stop(self._traffic.client.patience)
+        await client.stop(self._traffic.client.ready_timeout)
 
     def outputs(self) -> dict[str, str]:
         """What each program printed, by its name, and what was done to the deployment."""
-        programs = (*self._traffic.servers, *self._traffic.beside, self._traffic.client)
+        programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         with contextlib.suppress(FileNotFoundError):
             printed[EVENTS] = (self._raw / EVENTS).read_text()
@@ -106,14 +106,14 @@ class WorkloadRunner:
         What a server still does then, such as judging a picture, is no part of the traffic.
         """
         for one in reversed(self._servers):
-            if one.program.stays:
-                await one.process.stop(one.program.patience)
+            if one.program.long_running:
+                await one.process.stop(one.program.ready_timeout)
         for one in self._servers:
             try:
-                await asyncio.wait_for(one.process.wait(), one.program.patience)
+                await asyncio.wait_for(one.process.wait(), one.program.ready_timeout)
             except TimeoutError:
                 raise WorkloadFailed(
-                    f"{one.program.name} did not end within {one.program.patience:g} s of its client",
+                    f"{one.program.name} did not end within {one.program.ready_timeout:g} s of its client",
                     hint=_LATE,
                 ) from None
 
@@ -152,11 +152,11 @@ class WorkloadRunner:
         wait = asyncio.ensure_future(self._holds(server, server.ready))
         death = asyncio.ensure_future(process.wait())
         try:
-            await asyncio.wait({wait, death}, timeout=server.patience, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({wait, death}, timeout=server.ready_timeout, return_when=asyncio.FIRST_COMPLETED)
             if wait.done():
                 await wait
                 return
-            why = f"it ended with code {death.result().code}" if death.done() else f"within {server.patience:g} s"
+            why = f"it ended with code {death.result().code}" if death.done() else f"within {server.ready_timeout:g} s"
             said = self._file(server, "err").read_text(errors="replace").strip()[-500:]
             raise WorkloadFailed(
                 f"the server {server.name} never became ready: {why}{': ' + said if said else ''}", hint=_LATE
@@ -178,7 +178,7 @@ class WorkloadRunner:
                 while (await self._lab.nodes[name].run(argv, env=self._path)).code != 0:
                     await asyncio.sleep(_LOOK_AGAIN)
             case _:
-                await self._lab.nodes[server.node].until(plain(condition), server.patience)
+                await self._lab.nodes[server.node].until(plain(condition), server.ready_timeout)
 
     def _file(self, program: Program, kind: str = "out") -> Path:
         return self._raw / f"{program.name}.{program.node}.{kind}"

@@ -47,7 +47,7 @@ class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one."""
 
     hosts: tuple[MeshNode, ...]
-    desk: PurePosixPath  # the operator's desk: a folder without a network, for CAs and certificates
+    staging: PurePosixPath  # the operator's desk: a folder without a network, for CAs and certificates
 
     @property
     def hub(self) -> MeshNode:
@@ -114,7 +114,7 @@ class File:
     node: str
     path: PurePosixPath
     content: str = field(default="", repr=False)
-    from_desk: str = ""
+    from_staging: str = ""
     mode: int = 0o600
 
 
@@ -209,24 +209,28 @@ Step = Command | Daemon | CopyFile | CommandSucceeds
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A VPN on a mesh as plain data.
+    """A VPN on a mesh, as plain data: what is written and started where, in which order."""
 
-    `desk` commands run first, in order, on the operator's desk; then all `files` are written; then the
-    `phases` run one after the other, the steps within a phase at the same time. The deployment is ready
-    when a ping over the overlay is answered in every direction, and settled when all of `settled` hold:
-    a VPN that begins on another path than the one it keeps (a relay, TCP until a path MTU is known) must
-    not be measured before. `encrypted` False means that the contract suite must find a marker on the wire.
-    `relayed` True means that whatever two nodes other than `mesh.relay` send each other goes through it, which the
-    contract suite then proves on the wire.
-    """
+    overlays: Mapping[str, Overlay]
+    """The overlay interface and address of each node, by node name."""
 
-    overlays: Mapping[str, Overlay]  # by node name
-    desk: tuple[tuple[str, ...], ...] = ()
+    staging: tuple[tuple[str, ...], ...] = ()
+    """Commands that run first, one after the other, in the staging folder: a place without a network, for CAs and keys."""
+
     files: tuple[File, ...] = ()
+    """Files that are written after the staging commands and before the first phase."""
+
     phases: tuple[tuple[Step, ...], ...] = ()
-    settled: tuple[Converged | CommandSucceeds, ...] = ()
+    """Steps by phase: phases run one after the other, the steps of a phase at the same time."""
+
+    converged: tuple[Converged | CommandSucceeds, ...] = ()
+    """What must hold before anything is measured, for a VPN that starts on another path than the one it keeps (a relay, TCP)."""
+
     encrypted: bool = True
+    """False if the contract suite must find a marker, sent inside, on the link."""
+
     relayed: bool = False
+    """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
 
 
 class Options(BaseModel):
@@ -237,55 +241,91 @@ class Options(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A VPN's programs in one version: which must be there, what brings them, and how they say their version.
-
-    `packages` are Debian packages; `recipe` is the recipe in `data/recipes/` that installs them into a folder of
-    its own, which then stands first on the PATH of every step. `version` is the command that prints the version
-    (its exit code does not count) and `version_pattern` a regular expression whose first group is it.
-    """
+    """One version of a VPN's programs."""
 
     programs: tuple[str, ...]
+    """Programs that must be installed, such as `("nebula", "nebula-cert")`."""
+
     version: tuple[str, ...]
+    """The command that prints the version; its exit code is ignored."""
+
     version_pattern: str
+    """A regular expression whose first group is the version."""
+
     packages: tuple[str, ...] = ()
+    """Debian packages that bring the programs."""
+
     recipe: str = ""
+    """The recipe in `data/recipes/` that installs them into a folder of its own, which then comes first on PATH."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A VPN that the lab can deploy.
-
-    `programs` to `recipe` are its usual `Build`. `builds` has further ones by the value of the option `build`.
-    `variants` are sets of options worth a name of their own: they are arms beside the VPN itself, and the contract
-    suite tests each. `deploy` is pure but for the randomness of fresh keys. `starting` and `settling` are
-    how many seconds it usually takes to answer, where that is beyond a few, and then to settle: a run begins that
-    much earlier.
-    """
+    """A VPN that the lab can deploy."""
 
     name: str
+    """Its name on the command line and in studies, such as `nebula`."""
+
     title: str
+    """One line for people, such as `Nebula: certificates, UDP, a lighthouse`."""
+
     homepage: str
+    """The address of its makers' page."""
+
     packages: tuple[str, ...]
+    """Debian packages that bring its programs, in its usual build."""
+
     programs: tuple[str, ...]
+    """Programs of its usual build (see `Build`)."""
+
     version: tuple[str, ...]
+    """The command that prints the version of its usual build."""
+
     version_pattern: str
+    """A regular expression whose first group is that version."""
+
     deploy: Callable[[Mesh, Options], Deployment]
+    """Makes the deployment for a mesh; pure, but for the randomness of fresh keys."""
+
     features: Features
+    """What it can do, for the feature matrix."""
+
     options: type[Options] = Options
-    starting: float = 0.0
-    settling: float = 0.0
-    joining: float = 0.0  # seconds more for each node beyond three, where they are let in one after the other
-    recovering: float = 0.0  # seconds that peers may ignore a node that crashed and came back, where beyond a few
-    lost: str = ""  # the program's own fault by which a mesh may never find its restarted hub again, where it has one
+    """The model of its options."""
+
+    startup_time: float = 0.0
+    """Seconds until it usually answers, where that is more than a few: a run starts it that much earlier."""
+
+    convergence_time: float = 0.0
+    """Seconds that it then usually needs to converge (`Deployment.converged`)."""
+
+    startup_per_node: float = 0.0
+    """Further seconds for each node beyond three, where nodes are admitted one after the other."""
+
+    recovery_time: float = 0.0
+    """Seconds that other nodes may ignore one that crashed and came back, where that is more than a few."""
+
+    known_restart_bug: str = ""
+    """The known upstream bug that can keep nodes from finding their hub again after it restarts; empty if there is none."""
+
     recipe: str = ""
+    """The recipe of its usual build (see `Build`)."""
+
     builds: Mapping[str, Build] = field(default_factory=dict)
+    """Further builds, by the value of its option `build`."""
+
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    ipv6: bool = False  # whether it can use an IPv6 underlay
-    kernel: tuple[str, ...] = ()  # what the kernel must have, by the names of `host.kernel_features`
+    """Options that get a name of their own: each is an arm beside the VPN itself, and the contract suite tests each."""
+
+    ipv6: bool = False
+    """Whether it can use an IPv6 underlay."""
+
+    kernel: tuple[str, ...] = ()
+    """Kernel features that it needs, by the names in `host.kernel_features`."""
 
     def start_of(self, nodes: int) -> float:
-        """`starting`, in seconds, for a mesh of so many nodes."""
-        return self.starting + self.joining * max(nodes - 3, 0)
+        """Seconds until a mesh of so many nodes usually answers."""
+        return self.startup_time + self.startup_per_node * max(nodes - 3, 0)
 
     def build(self, options: Options) -> Build:
         """The build that these options ask for."""

@@ -80,7 +80,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             File(host.name, host.dir / "easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts
         ),
         phases=((_daemon(middle),), tuple(_daemon(host) for host in mesh.others(middle))),
-        settled=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, others) for host in direct),
+        converged=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, others) for host in direct),
         relayed=options.relay,
     )
 
@@ -98,7 +98,7 @@ DRIVER = Driver(
     version_pattern=r"easytier-core (\S+)",
     deploy=deploy,
     options=EasyTierOptions,
-    settling=8.0,
+    convergence_time=8.0,
     recipe="easytier",
     variants={
         "easytier-tcp": {"transport": "tcp"},

@@ -21,8 +21,8 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     """All nodes start alike, and nobody has to be told of anybody."""
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        desk=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),
-        files=tuple(File(host.name, host.dir / "edgevpn.yaml", from_desk="edgevpn.yaml") for host in mesh.hosts),
+        staging=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),
+        files=tuple(File(host.name, host.dir / "edgevpn.yaml", from_staging="edgevpn.yaml") for host in mesh.hosts),
         phases=(tuple(_daemon(host) for host in mesh.hosts),),
     )
 
@@ -40,7 +40,7 @@ DRIVER = Driver(
     version=("edgevpn", "--version"),
     version_pattern=r"version v?(\d\S+)",
     deploy=deploy,
-    starting=15.0,
+    startup_time=15.0,
     recipe="edgevpn",
     features=Features(
         transport=Fact("libp2p streams over TCP, QUIC or WebRTC; here TCP", "measured here, 0.30.2: log", _SEEN),

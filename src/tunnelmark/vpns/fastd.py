@@ -55,8 +55,11 @@ def _config(mesh: Mesh, host: MeshNode, options: FastdOptions) -> str:
 def _files(mesh: Mesh, host: MeshNode, options: FastdOptions) -> list[File]:
     return [
         File(host.name, host.dir / "fastd.conf", _config(mesh, host, options)),
-        File(host.name, host.dir / "own.secret", from_desk=f"{host.name}.secret"),
-        *(File(host.name, host.dir / f"{peer.name}.pub", from_desk=f"{peer.name}.pub") for peer in mesh.others(host)),
+        File(host.name, host.dir / "own.secret", from_staging=f"{host.name}.secret"),
+        *(
+            File(host.name, host.dir / f"{peer.name}.pub", from_staging=f"{peer.name}.pub")
+            for peer in mesh.others(host)
+        ),
     ]
 
 
@@ -69,7 +72,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     assert isinstance(options, FastdOptions)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        desk=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),
+        staging=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=tuple((_daemon(host),) for host in mesh.hosts),
         encrypted=options.method != "null",

@@ -44,8 +44,8 @@ def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
     return [
         File(host.name, host.dir / "gvpe.conf", _config(mesh, options)),
         File(host.name, host.dir / "if-up", up, mode=0o700),
-        File(host.name, host.dir / "hostkey", from_desk=f"{host.name}.privkey"),
-        *(File(host.name, host.dir / "pubkey" / peer.name, from_desk=peer.name) for peer in mesh.hosts),
+        File(host.name, host.dir / "hostkey", from_staging=f"{host.name}.privkey"),
+        *(File(host.name, host.dir / "pubkey" / peer.name, from_staging=peer.name) for peer in mesh.hosts),
     ]
 
 
@@ -56,7 +56,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     daemons = (Daemon(host.name, "gvpe", (*argv, str(host.dir), host.name), ready=ready) for host in mesh.hosts)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        desk=(("touch", "gvpe.conf"), *(("gvpectrl", "-c", ".", "-q", "-g", host.name) for host in mesh.hosts)),
+        staging=(("touch", "gvpe.conf"), *(("gvpectrl", "-c", ".", "-q", "-g", host.name) for host in mesh.hosts)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=tuple((daemon,) for daemon in daemons),
     )

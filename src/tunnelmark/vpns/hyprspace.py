@@ -89,7 +89,7 @@ DRIVER = Driver(
     version=("hyprspace", "version"),
     version_pattern=r"hyprspace v?(\S+)",
     deploy=deploy,
-    starting=5.0,
+    startup_time=5.0,
     features=Features(
         transport=Fact(
             "QUIC over UDP, or TCP (libp2p)", f"{_SOURCE}: p2p/, nixos/settings.nix: listenAddresses", _SEEN

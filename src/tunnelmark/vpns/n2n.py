@@ -45,7 +45,7 @@ def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
 def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
     """An edge registers, and then meets those before it one after the other.
 
-    An edge that meets two at the same moment sometimes sends both nothing from then on (see `DRIVER.lost`).
+    An edge that meets two at the same moment sometimes sends both nothing from then on (see `DRIVER.known_restart_bug`).
     """
     before = mesh.hosts[: mesh.hosts.index(host)]
     meets = [CommandSucceeds(host.name, ("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip))) for peer in before]
@@ -75,7 +75,7 @@ DRIVER = Driver(
     version_pattern=r"n2n v\.(\S+)",
     deploy=deploy,
     # Seen with 1.3.2 in 1 start of 8: both peers stay on its list as operational, and their packets go unanswered.
-    lost="an edge that meets two peers at the same moment, as one that comes back does, may send both nothing for good",
+    known_restart_bug="an edge that meets two peers at the same moment, as one that comes back does, may send both nothing for good",
     features=Features(
         transport=Fact("UDP", "edge(8): -l, -t", _SEEN),
         encryption=Fact("Twofish with a shared key, without authentication", "edge(8): -k; its twofish.c", _SEEN),

@@ -79,9 +79,9 @@ def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
 def _files(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> list[File]:
     return [
         File(host.name, host.dir / "config.yml", _config(mesh, host, options)),
-        File(host.name, host.dir / "ca.crt", from_desk="ca.crt"),
-        File(host.name, host.dir / "node.crt", from_desk=f"{host.name}.crt"),
-        File(host.name, host.dir / "node.key", from_desk=f"{host.name}.key"),
+        File(host.name, host.dir / "ca.crt", from_staging="ca.crt"),
+        File(host.name, host.dir / "node.crt", from_staging=f"{host.name}.crt"),
+        File(host.name, host.dir / "node.key", from_staging=f"{host.name}.key"),
     ]
 
 
@@ -100,7 +100,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     lighthouse = _lighthouse(mesh, options)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        desk=(("nebula-cert", "ca", "-name", "tunnelmark"), *(_sign(host) for host in mesh.hosts)),
+        staging=(("nebula-cert", "ca", "-name", "tunnelmark"), *(_sign(host) for host in mesh.hosts)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=((_daemon(lighthouse),), tuple(_daemon(host) for host in mesh.others(lighthouse))),
         relayed=options.relay,

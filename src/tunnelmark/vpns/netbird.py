@@ -187,7 +187,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             ),
             tuple(up(host) for host in mesh.hosts),
         ),
-        settled=() if options.path == "relay" else tuple(_direct(mesh, host) for host in mesh.hosts),
+        converged=() if options.path == "relay" else tuple(_direct(mesh, host) for host in mesh.hosts),
         relayed=options.path == "relay",
     )
 
@@ -216,8 +216,8 @@ DRIVER = Driver(
     deploy=deploy,
     options=NetBirdOptions,
     variants={"netbird-relay": {"path": "relay"}},
-    starting=10.0,
-    settling=2.0,
+    startup_time=10.0,
+    convergence_time=2.0,
     features=Features(
         transport=Fact(
             "UDP; WebSocket through a relay (QUIC if it has a certificate)",

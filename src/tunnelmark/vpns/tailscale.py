@@ -140,7 +140,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             tuple(_up(mesh, host) for host in mesh.hosts),
             tuple(_meet(*pair) for pair in combinations(reversed(mesh.hosts), 2)),
         ),
-        settled=()
+        converged=()
         if options.path == "derp"
         else tuple(_direct(host, other) for host in mesh.hosts for other in mesh.others(host)),
         relayed=options.path == "derp",
@@ -162,8 +162,8 @@ DRIVER = Driver(
     deploy=deploy,
     options=TailscaleOptions,
     variants={"tailscale-derp": {"path": "derp"}},
-    starting=4.0,
-    settling=2.0,
+    startup_time=4.0,
+    convergence_time=2.0,
     features=Features(
         transport=Fact("UDP; TLS over TCP through a relay", f"{_SOURCE} wgengine/magicsock, derp", _SEEN),
         encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_SOURCE} go.mod, tailscale/wireguard-go", _SEEN),

@@ -103,7 +103,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys, options)),
         phases=_phases(mesh, options),
-        settled=tuple(_settled(mesh, host, options) for host in mesh.hosts),
+        converged=tuple(_settled(mesh, host, options) for host in mesh.hosts),
         relayed=options.path == "indirect",
     )
 
@@ -121,7 +121,7 @@ DRIVER = Driver(
     version_pattern=r"tinc version (\S+)",
     deploy=deploy,
     options=TincOptions,
-    settling=8.0,
+    convergence_time=8.0,
     variants={"tinc-tcp": {"path": "tcp"}, "tinc-indirect": {"path": "indirect"}},
     ipv6=True,
     features=Features(

@@ -110,7 +110,7 @@ DRIVER = Driver(
     version_pattern=r"VpnCloud v(\S+)",
     deploy=deploy,
     options=VpnCloudOptions,
-    recovering=120.0,  # for so long a peer that dialled a node takes its next start for an echo (init.rs, MAX_FAILED_RETRIES)
+    recovery_time=120.0,  # for so long a peer that dialled a node takes its next start for an echo (init.rs, MAX_FAILED_RETRIES)
     recipe="vpncloud",
     variants={
         "vpncloud-plain": {"cipher": "plain"},

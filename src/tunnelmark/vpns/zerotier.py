@@ -25,7 +25,7 @@ INTERFACE = "zt0"
 PORT = 9993
 
 # A network is called by its controller's address and six digits more; moon and addresses come out of the identities.
-_DESK = """set -e
+_STAGE_MOON = """set -e
 hub=$1 relay=$2 endpoint=$3; shift 3
 net=$(cut -c1-10 "$hub.public")000001; echo "$net" > nwid
 zerotier-idtool initmoon "$relay.public" | sed "s|\\"stableEndpoints\\": \\[\\]|\\"stableEndpoints\\": [\\"$endpoint\\"]|" > moon.json
@@ -61,13 +61,14 @@ def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
 
 
 def _files(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> list[File]:
-    shared = [File(host.name, host.dir / name, from_desk=name) for name in ("nwid", "moon.name", "moon.b64")]
+    shared = [File(host.name, host.dir / name, from_staging=name) for name in ("nwid", "moon.name", "moon.b64")]
     own = [
-        File(host.name, host.dir / f"identity.{part}", from_desk=f"{host.name}.{part}") for part in ("secret", "public")
+        File(host.name, host.dir / f"identity.{part}", from_staging=f"{host.name}.{part}")
+        for part in ("secret", "public")
     ]
-    control = [File(host.name, host.dir / "net.json", from_desk="net.json")]
+    control = [File(host.name, host.dir / "net.json", from_staging="net.json")]
     control += [
-        File(host.name, host.dir / f"member.{other.name}", from_desk=f"{other.name}.json") for other in mesh.hosts
+        File(host.name, host.dir / f"member.{other.name}", from_staging=f"{other.name}.json") for other in mesh.hosts
     ]
     local = File(host.name, host.dir / "local.conf", _local(mesh, host, options))
     return [*shared, *own, local, *(control if host == mesh.hub else [])]
@@ -96,14 +97,14 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        desk=(*makes, ("sh", "-c", _DESK, "sh", *moon, *members)),
+        staging=(*makes, ("sh", "-c", _STAGE_MOON, "sh", *moon, *members)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=(
             tuple(_before(mesh, host) for host in mesh.hosts),
             tuple(_daemon(host) for host in first.values()),
             tuple(_daemon(host) for host in rest),
         ),
-        settled=() if options.relay else direct,
+        converged=() if options.relay else direct,
         relayed=options.relay,
     )
 
@@ -122,9 +123,9 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     options=ZeroTierOptions,
-    starting=12.0,
-    joining=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings.md)
-    settling=5.0,
+    startup_time=12.0,
+    startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings.md)
+    convergence_time=5.0,
     variants={"zerotier-relay": {"relay": True}},
     features=Features(
         transport=Fact("UDP", f"{_SOURCE}: node/README.md", _SEEN),

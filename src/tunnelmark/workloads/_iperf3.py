@@ -124,7 +124,7 @@ def together(pairs: Sequence[tuple[Program, Program]], *, duration: Duration, wa
     return Traffic(
         servers=tuple(server for server, _ in pairs),
         client=pairs[0][1],
-        beside=tuple(client for _, client in pairs[1:]),
+        extra_clients=tuple(client for _, client in pairs[1:]),
         window=duration - warmup,
         warmup=float(warmup),
         timeout=duration + _GRACE_S,

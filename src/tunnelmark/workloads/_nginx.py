@@ -113,7 +113,7 @@ def server(
         node=node,
         argv=(PROGRAM, "-e", "stderr", "-p", str(ours), "-c", str(configuration)),
         ready=TcpPort(port),
-        stays=True,
+        long_running=True,
     )
     return File(node, configuration, content), program
 

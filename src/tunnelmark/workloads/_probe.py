@@ -72,7 +72,7 @@ def server(ends: Endpoints) -> Program:
         node=ends.target,
         argv=(PROGRAM, "serve", "--bind", str(ends.target_address), *_buffer(ends)),
         ready=LogMatch('"kind":"ready"'),
-        stays=True,
+        long_running=True,
     )
 
 

@@ -42,13 +42,13 @@ _SCRIPT = 'results=$1; shift; vegeta attack "$@" -output "$results" && vegeta en
 class Attack:
     """What is sent: `requests` in all at `rate` a second, of which the first `skipped` are warm-up and not measured.
 
-    A request that has no answer after `patience` seconds has failed.
+    A request that has no answer after `request_timeout` seconds has failed.
     """
 
     requests: int
     rate: int
     skipped: int = 0
-    patience: float = 5.0  # seconds
+    request_timeout: float = 5.0  # seconds
 
     @property
     def interval(self) -> float:
@@ -73,7 +73,7 @@ class Attack:
     @property
     def timeout(self) -> float:
         """Seconds after which a client that has not ended hangs."""
-        return self.seconds + self.patience + _GRACE_S
+        return self.seconds + self.request_timeout + _GRACE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Answer:
     """One request: `due` is its intended send time in seconds since that of the first, `late` the ms that it was sent after that.
 
     `latency` is in ms from the intended send time to the last byte of the answer. A request that failed counts with the
-    patience that a client would have had for it, so that failing fast does not look fast; `error` then says why.
+    timeout that a client would have had for it, so that failing fast does not look fast; `error` then says why.
     """
 
     url: str
@@ -119,7 +119,7 @@ def client(
     file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
     argv = (
         *("sh", "-c", _SCRIPT, "sh", str(folder / "results")),
-        *("-lazy", "-targets", str(targets(folder)), "-rate", f"{attack.rate}/1s", "-timeout", f"{attack.patience:g}s"),
+        *("-lazy", "-targets", str(targets(folder)), "-rate", f"{attack.rate}/1s", "-timeout", f"{attack.request_timeout:g}s"),
         *("-laddr", str(ends.source_address), "-max-body", "0", "-redirects", "-1"),
         *(f"-keepalive={str(keepalive).lower()}", f"-http2={str(http2).lower()}"),
         *(("-root-certs", str(roots)) if roots else ()),
@@ -168,7 +168,7 @@ def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
         error = result.error or ("" if 200 <= result.code < 300 else f"status {result.code}")
         latency = late + result.latency / 1e6
         answers.append(
-            Answer(result.url, planned, late, max(latency, 1e3 * attack.patience) if error else latency, error)
+            Answer(result.url, planned, late, max(latency, 1e3 * attack.request_timeout) if error else latency, error)
         )
     measured = answers[attack.skipped :]
     _raise_if_failed(measured)

@@ -33,25 +33,37 @@ mean that it decides. `longest`: a single packet or gap. `processor`: CPU time, 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number that a workload yields.
-
-    `better` says which way is good; `compare` whether two arms are compared by their ratio or by
-    their difference (for metrics that are often zero); `primary` metrics are ranked and judged,
-    the others are shown as explanation. `fills` is the share of a link's rate that the bare link must reach by a
-    throughput in bit/s, the rest being headers; 0 where one link's rate is not what limits it. `limited_by` names a metric of
-    the same reading that is above zero where the generator ended it and not the path. `feels` is what lateness and a
-    disturbed machine do to it.
-    """
+    """A number that a workload reports."""
 
     name: str
+    """Its name in results, such as `goodput`."""
+
     unit: str
+    """Its unit, such as `bit/s`, `ms`, `%`; empty for a number."""
+
     title: str
+    """What it is, in a few words for people."""
+
     better: Literal["higher", "lower"]
+    """Which direction is good."""
+
     compare: Literal["ratio", "difference"] = "ratio"
+    """How two arms are compared: by their ratio, or by their difference where it is often zero."""
+
     primary: bool = False
-    fills: float = 0.95  # a full TCP segment carries 1,448 bytes of payload in a frame of 1,514
+    """Primary metrics are ranked and judged; the others explain them."""
+
+    fills: float = 0.95
+    """The least share of the link's rate that the bare link must reach; 0 where no link limits it.
+
+    The default leaves room for headers: a full TCP segment carries 1,448 bytes in a frame of 1,514.
+    """
+
     limited_by: str = ""
-    feels: Feels = "transfer"  # what most are: a rate, a share or a duration of all that passed in seconds
+    """The metric of the same reading that is above zero where the load generator, not the path, was the limit."""
+
+    feels: Feels = "transfer"
+    """What a late link or a disturbed machine does to it; most are rates or shares over seconds (`transfer`)."""
 
 
 DRIFT = "drift"
@@ -113,19 +125,28 @@ class _Anywhere(Mapping[str, Path]):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on a node; `ready` must hold before programs that come later are started.
-
-    `stays`: it does not end by itself, and is asked to end (SIGTERM) when the client has ended. `LogMatch` looks at what it
-    prints on either stream. `patience` is how many seconds it may take to become ready, and again to end.
-    """
+    """A program that is started on a node."""
 
     name: str
+    """Its name: `read` finds its output under it."""
+
     node: str
+    """The node that it runs on."""
+
     argv: tuple[str, ...]
+    """The command and its arguments."""
+
     ready: Condition | CommandSucceeds | None = None
+    """What must hold before the next program is started, such as a port that listens; `LogMatch` reads its output."""
+
     env: Mapping[str, str] = field(default_factory=dict)
-    stays: bool = False
-    patience: float = 10.0
+    """Environment variables beside those of the node."""
+
+    long_running: bool = False
+    """True if it does not end by itself: it gets SIGTERM when the client has ended."""
+
+    ready_timeout: float = 10.0
+    """Seconds that it may take to become ready, and again to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +182,34 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a workload starts: servers, then the client that drives the measurement.
-
-    `files` are written and `setup` is carried out before the first server starts. `servers` are started one after the
-    other and may be load as well, which then runs when the client starts. `beside` are further clients, which start at the
-    same moment as the client. The trial is over when the client has ended, within `timeout` seconds, and then all others
-    have. `window` and `warmup` are the seconds that a good run measures and leaves
-    out; the plan estimates time with them.
-    """
+    """What a workload starts, and for how long it measures."""
 
     servers: tuple[Program, ...]
+    """Started one after the other, before the client; a load may be among them, which then runs when the client starts."""
+
     client: Program
+    """Drives the measurement: the trial is over when it has ended, and the servers after it."""
+
     window: float
+    """Seconds that a good run measures."""
+
     warmup: float
+    """Seconds before the window that are left out."""
+
     timeout: float
+    """Seconds within which the client must end."""
+
     files: tuple[File, ...] = ()
+    """Files that are written before anything is started."""
+
     setup: tuple[Command | CopyFile, ...] = ()
+    """Commands that are carried out before the first server is started."""
+
     events: tuple[Event, ...] = ()
-    beside: tuple[Program, ...] = ()
+    """What is done to the deployment while the client runs."""
+
+    extra_clients: tuple[Program, ...] = ()
+    """Further clients, which start at the same moment as the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,31 +239,52 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A kind of traffic: its options, its metrics, what it starts and how its output is read.
-
-    `read` gets the options and the output of each program by name (with that of `events`, see EVENTS), and raises `OutputUnreadable` or
-    `WorkloadFailed` (when the output itself reports an error). A metric may be a series only. Where the
-    options decide the metrics, `metrics_of` says which there are; `metrics` are those of the defaults. `recipe` is the
-    recipe in `data/recipes/` that brings its programs, where no Debian package does. `watch` names watchers (`run.collectors`) that a
-    trial must have: a metric that both declare is theirs to see, under the workload's title. `offered` says how many bit/s it
-    offers with these options, None where it takes all that it gets; `searches` whether it looks for the most that a link
-    carries, at whatever that is lost.
-    """
+    """A kind of traffic: what it starts, and how its output is read."""
 
     name: str
+    """Its name on the command line and in studies, such as `tcp`."""
+
     title: str
+    """One line for people."""
+
     metrics: tuple[Metric, ...]
+    """Its metrics with default options; a metric may be a series only."""
+
     traffic: Callable[[Endpoints, Options], Traffic]
+    """Says what to start, for two ends and these options; pure."""
+
     read: Callable[[dict[str, str], Options], Reading]
+    """Reads the output of each program, by name (that of events under EVENTS).
+
+    It raises OutputUnreadable, or WorkloadFailed where the output itself reports an error.
+    """
+
     programs: tuple[str, ...]
+    """Programs that must be installed."""
+
     packages: tuple[str, ...]
+    """Debian packages that bring them."""
+
     options: type[Options] = field(default=Options)
+    """The model of its options."""
+
     metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
+    """Its metrics with these options, where options decide which there are."""
+
     assets: Callable[[Options], tuple[Asset, ...]] | None = None
+    """What must be made once on a machine before it can run with these options."""
+
     recipe: str = ""
+    """The recipe in `data/recipes/` that brings its programs, where no Debian package does."""
+
     watch: tuple[str, ...] = ()
+    """Collectors (`run.collectors`) that each trial must have; a metric that both declare is the collector's to report."""
+
     offered: Callable[[Options], float | None] = lambda _: None
+    """The load in bit/s that it offers with these options; None if it takes all that it gets."""
+
     searches: Callable[[Options], bool] = lambda _: False
+    """Whether it searches for the highest rate that the path carries, whatever is lost on the way."""
 
     def metrics_with(self, options: Options) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""

@@ -91,7 +91,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         ends.target,
         (_stream.PROGRAM, "stream", "--to", _at(ends.source_address), *schedule, "--wait"),
         ready=UdpPort(_PORT),
-        stays=True,
+        long_running=True,
     )
     client = Program(
         CLIENT,

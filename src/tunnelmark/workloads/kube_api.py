@@ -125,8 +125,15 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     return Traffic(
         servers=(
             _etcd(ends),
-            Program(SERVER, here, _server(ends), ready=CommandSucceeds(here, ready), stays=True, patience=_PATIENCE_S),
-            Program(PODS, here, make_pods, ready=LogMatch(_SAID), stays=True, patience=_PATIENCE_S),
+            Program(
+                SERVER,
+                here,
+                _server(ends),
+                ready=CommandSucceeds(here, ready),
+                long_running=True,
+                ready_timeout=_PATIENCE_S,
+            ),
+            Program(PODS, here, make_pods, ready=LogMatch(_SAID), long_running=True, ready_timeout=_PATIENCE_S),
         ),
         client=client,
         window=chosen.attack.window,
@@ -159,7 +166,7 @@ def _etcd(ends: Endpoints) -> Program:
         *("etcd", "--data-dir", str(ends.folder / "etcd")),
         *("--listen-client-urls", clients, "--advertise-client-urls", clients, "--listen-peer-urls", peers),
     )
-    return Program(STORE, ends.target, argv, ready=TcpPort(_ETCD_PORT), stays=True, patience=_PATIENCE_S)
+    return Program(STORE, ends.target, argv, ready=TcpPort(_ETCD_PORT), long_running=True, ready_timeout=_PATIENCE_S)
 
 
 def _server(ends: Endpoints) -> tuple[str, ...]:

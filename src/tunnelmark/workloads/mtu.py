@@ -101,14 +101,14 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     answers = f"[{ends.target_address}]:{_PORT}" if six else f"{ends.target_address}:{_PORT}"
     seconds = float(chosen.duration) * len(_runs(chosen))
     timeout = _SEARCH_S + seconds + _CONNECT_S * len(_runs(chosen)) + _GRACE_S
-    servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), stays=True)]
+    servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), long_running=True)]
     clients = [(PROGRAM, "mtu", "--to", answers)]
     for place, size in enumerate(_runs(chosen)):
         port = _TCP_PORT + place
         server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
         # They wait from the trial's begin on, and are asked to end where no client came.
         waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{_CONNECT_S * 1000:.0f}")
-        servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), stays=True))
+        servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), long_running=True))
         client = (_iperf3.PROGRAM, "--client", str(ends.target_address), "--json", "--port", str(port))
         how = ("--time", f"{chosen.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")
         held = () if size is None else ("--set-mss", str(size - (40 if six else 20) - _TCP_HEADER))

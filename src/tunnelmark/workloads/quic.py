@@ -124,7 +124,7 @@ _Looks = TypeVar("_Looks", _Arrived, _Left)
 
 def _traffic(ends: Endpoints, options: Options) -> Traffic:
     chosen = cast(QuicOptions, options)
-    patience = _PATIENCE_S + _PATIENCE_EACH_S * (chosen.handshakes + chosen.connections)
+    ready_timeout = _PATIENCE_S + _PATIENCE_EACH_S * (chosen.handshakes + chosen.connections)
     address = f"[{ends.source_address}]" if ends.source_address.version == 6 else str(ends.source_address)
     common = (
         *("--receive-buffer", str(min(_BUFFER, ends.socket_buffer))),
@@ -135,7 +135,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         node=ends.source,
         argv=(PROGRAM, "server", "--listen", f"{address}:{_PORT}", *common),
         ready=LogMatch(r"^listening on "),
-        stays=True,
+        long_running=True,
     )
     client = Program(
         name=CLIENT,
@@ -143,7 +143,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         argv=(
             *(PROGRAM, "client", "--connect", f"{address}:{_PORT}", "--duration", f"{float(chosen.duration):g}"),
             *("--handshakes", str(chosen.handshakes), "--connections", str(chosen.connections)),
-            *("--patience", f"{patience:g}", *common),
+            *("--patience", f"{ready_timeout:g}", *common),
         ),
     )
     return Traffic(
@@ -151,7 +151,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         client=client,
         window=chosen.duration - chosen.warmup,
         warmup=float(chosen.warmup),
-        timeout=patience + chosen.duration + _AFTERWARDS_S + _GRACE_S,
+        timeout=ready_timeout + chosen.duration + _AFTERWARDS_S + _GRACE_S,
     )
 
 

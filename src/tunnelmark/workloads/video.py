@@ -155,15 +155,15 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         ends.target,
         ("sh", str(script.path), f"udp://127.0.0.1:{_OUT_PORT}?buffer_size=2000000&fifo_size=100000", *compare),
         ready=UdpPort(_OUT_PORT),
-        stays=True,
-        patience=_PICTURE_PATIENCE[0] + _PICTURE_PATIENCE[1] * chosen.duration,
+        long_running=True,
+        ready_timeout=_PICTURE_PATIENCE[0] + _PICTURE_PATIENCE[1] * chosen.duration,
     )
     receiver = Program(
         _RECEIVER,
         ends.target,
         (*_rist.SPEAK, _rist.RECEIVER, "-i", f"rist://@{there}?{keep}", "-o", f"udp://127.0.0.1:{_OUT_PORT}", *said),
         ready=UdpPort(_PORT),
-        stays=True,
+        long_running=True,
     )
     sender = Program(
         _SENDER,
@@ -178,7 +178,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
             *said,
         ),
         ready=LogMatch(_rist.CONNECTED),
-        stays=True,
+        long_running=True,
     )
     rate, rest = int(chosen.rate), chosen.buffer + _REST_S
     paced = (

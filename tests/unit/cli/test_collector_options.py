@@ -8,7 +8,7 @@ from tunnelmark.cli.collector_options import chosen
 from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
 
-CATALOGUE = Catalogue({}, {}, watchers={"cpu": True, "memory": True, "tcp": False})
+CATALOGUE = Catalogue({}, {}, collectors={"cpu": True, "memory": True, "tcp": False})
 
 
 @pytest.mark.parametrize(

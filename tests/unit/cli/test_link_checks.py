@@ -142,7 +142,7 @@ def test_only_what_searches_is_refused():
     from tunnelmark.plan.model import WorkloadUse
     from tunnelmark.run.runner import RunContext
 
-    kit = RunContext(registry.vpns(), registry.workloads(), 212992)
-    asked = {name: kit.searches(WorkloadUse(name, name)) for name in registry.workloads()}
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    asked = {name: context.searches(WorkloadUse(name, name)) for name in registry.workloads()}
     assert {name for name, searches in asked.items() if searches} == {"latency", "udp-search"}
-    assert not kit.searches(WorkloadUse("idle", "latency", {"load": ["0 %"]}))
+    assert not context.searches(WorkloadUse("idle", "latency", {"load": ["0 %"]}))

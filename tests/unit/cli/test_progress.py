@@ -21,8 +21,8 @@ REASON = "the link wifi was not what it says (before the trials): delay, 99th pe
 
 def live() -> tuple[RunProgress, io.StringIO]:
     said = io.StringIO()
-    kit = RunContext(registry.vpns(), registry.workloads(), 212992)
-    return RunProgress(Console(file=said, width=300), PLAN, kit, ()), said
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    return RunProgress(Console(file=said, width=300), PLAN, context, ()), said
 
 
 def ended(place: int, outcome: Any = "void", number: int = 1) -> Attempt:
@@ -33,36 +33,36 @@ def ended(place: int, outcome: Any = "void", number: int = 1) -> Attempt:
 
 
 def test_a_long_reason_is_printed_once():
-    watcher, said = live()
+    collector, said = live()
     for place in range(8):
-        watcher.begin(PLAN.trials[place])
-        watcher.end(ended(place))
+        collector.begin(PLAN.trials[place])
+        collector.end(ended(place))
     assert said.getvalue().count("10.542 ms") == 1
     assert said.getvalue().count("(as before)") == 7
 
 
 def test_a_block_that_is_mostly_void_is_told_at_once_with_what_can_be_done_and_the_next_in_short():
-    watcher, said = live()
-    watcher.block([ended(0), ended(1), ended(2, "ok")])
+    collector, said = live()
+    collector.block([ended(0), ended(1), ended(2, "ok")])
     first = said.getvalue()
     assert "2 of 3 trials are void, which is the laboratory's fault and no VPN's" in first
     assert "keep the machine quiet" in first
     assert "--backend vm" in first
-    watcher.block([ended(0), ended(1), ended(2, "ok")])
+    collector.block([ended(0), ended(1), ended(2, "ok")])
     assert said.getvalue()[len(first) :].count("keep the machine quiet") == 0
 
 
 def test_a_block_with_nothing_void_is_not_worth_a_word():
-    watcher, said = live()
-    watcher.block([ended(0, "ok"), ended(1, "failed")])
+    collector, said = live()
+    collector.block([ended(0, "ok"), ended(1, "failed")])
     assert said.getvalue() == ""
 
 
 def test_a_second_attempt_says_so_and_moves_no_count():
-    watcher, said = live()
+    collector, said = live()
     for number in (1, 2):
-        watcher.begin(PLAN.trials[0])
-        watcher.end(ended(0, "ok", number))
+        collector.begin(PLAN.trials[0])
+        collector.end(ended(0, "ok", number))
     lines = said.getvalue().splitlines()
     assert lines[0].startswith(f"[1/{len(PLAN.trials)}]")
     assert lines[1].startswith(f"[1/{len(PLAN.trials)}]")
@@ -70,9 +70,9 @@ def test_a_second_attempt_says_so_and_moves_no_count():
 
 
 def test_an_added_block_is_told_and_counted():
-    watcher, said = live()
-    watcher.more(PLAN.trials[:3])
+    collector, said = live()
+    collector.more(PLAN.trials[:3])
     assert "3 trials" in said.getvalue()
-    watcher.begin(PLAN.trials[0])
-    watcher.end(ended(0, "ok"))
+    collector.begin(PLAN.trials[0])
+    collector.end(ended(0, "ok"))
     assert f"[1/{len(PLAN.trials) + 3}]" in said.getvalue()

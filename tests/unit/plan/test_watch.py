@@ -11,7 +11,7 @@ from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Study
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
 
-KNOWING = replace(CATALOGUE, watchers={"cpu": True, "memory": True, "tcp": False})
+KNOWING = replace(CATALOGUE, collectors={"cpu": True, "memory": True, "tcp": False})
 
 
 def parse(line: str, watch: tuple[str, ...] | None = None) -> Study:

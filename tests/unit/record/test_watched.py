@@ -13,19 +13,19 @@ from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.record.results import Results
 from tunnelmark.run.attempt import PHASES, Attempt
 from tunnelmark.run.collection import COST
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.runner import RunContext
 from tunnelmark.workloads.base import Sample
 
-WATCHING = (watchers()["cpu"], watchers()["wire"])
+WATCHING = (collectors()["cpu"], collectors()["wire"])
 
 
 def test_a_watchers_metrics_follow_the_workloads_own():
     found = store.metrics(registry.workload("ping").metrics, WATCHING)
     own = [metric.name for metric in registry.workload("ping").metrics]
     assert [metric.name for metric in found[: len(own)]] == own
-    assert not any(metric.watcher for metric in found[: len(own)])
-    assert {metric.watcher for metric in found[len(own) :]} == {"cpu", "wire", "cost"}
+    assert not any(metric.collector for metric in found[: len(own)])
+    assert {metric.collector for metric in found[len(own) :]} == {"cpu", "wire", "cost"}
     assert not any(metric.primary for metric in found[len(own) :])
     assert found[-1].name == COST.name
 
@@ -37,17 +37,17 @@ def test_nothing_is_added_where_nobody_watches():
 def test_a_workload_that_declares_a_watchers_metric_keeps_its_own_words():
     found = {metric.name: metric for metric in store.metrics(registry.workload("idle").metrics, WATCHING)}
     assert found["cpu_source"].primary
-    assert found["cpu_source"].watcher == ""
-    assert found["cpu_kernel_source"].watcher == "cpu"
+    assert found["cpu_source"].collector == ""
+    assert found["cpu_kernel_source"].collector == "cpu"
 
 
 def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
     study = load_study("quick", Files.standard(), registry.catalogue(), blocks=1, watch=("cpu",))
     plan = order(study)
-    kit = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
-    info = store.describe(plan, kit.drivers, kit.workloads, lambda w: kit.watching(study.watch, w))
+    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+    info = store.describe(plan, context.drivers, context.workloads, lambda w: context.watching(study.watch, w))
     assert info.watch == ("cpu",)
-    assert all(any(metric.watcher == "cpu" for metric in use.metrics) for use in info.workloads)
+    assert all(any(metric.collector == "cpu" for metric in use.metrics) for use in info.workloads)
     attempt = Attempt(
         plan.trials[0],
         "ok",
@@ -57,8 +57,8 @@ def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
         samples=(Sample("cpu_source", 12.0), Sample("cpu_source", 11.0, 0.5)),
         notes={"cpu_softirq": "shared"},
     )
-    workload = kit.workloads[plan.trials[0].use.workload]
-    row = store.row_of(attempt, workload, kit.watching(study.watch, workload))
+    workload = context.workloads[plan.trials[0].use.workload]
+    row = store.row_of(attempt, workload, context.watching(study.watch, workload))
     assert [sample.unit for sample in row.samples] == ["ms/s", "ms/s"]
     assert row.notes == {"cpu_softirq": "shared"}
     samples, trials = store.tables(Results(tmp_path, info, {}, (row,), ()))
@@ -67,7 +67,7 @@ def test_the_plan_says_who_watches_and_the_rows_have_units_and_notes(tmp_path):
 
 
 def test_the_trials_of_idle_have_its_watchers_whatever_was_chosen():
-    kit = RunContext(registry.vpns(), registry.workloads(), 212992)
-    assert [one.name for one in kit.watching((), registry.workload("idle"))] == ["cpu", "wire"]
-    assert [one.name for one in kit.watching(("wire", "tcp"), registry.workload("idle"))] == ["wire", "tcp", "cpu"]
-    assert kit.watching((), replace(registry.workload("idle"), watch=())) == ()
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    assert [one.name for one in context.watching((), registry.workload("idle"))] == ["cpu", "wire"]
+    assert [one.name for one in context.watching(("wire", "tcp"), registry.workload("idle"))] == ["wire", "tcp", "cpu"]
+    assert context.watching((), replace(registry.workload("idle"), watch=())) == ()

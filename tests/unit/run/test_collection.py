@@ -12,7 +12,7 @@ import pytest
 
 from tunnelmark.errors import LabError
 from tunnelmark.run.collection import COST, FILE, Collection, shifted
-from tunnelmark.run.collectors import light, watchers
+from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
 from tunnelmark.workloads.base import Metric, Sample
 
@@ -43,7 +43,7 @@ class Eye:
 METRICS = tuple(Metric(name, "s", name, "lower") for name in ("x_source", "x_target", "y_source", "y_target"))
 
 
-def watcher(
+def collector(
     asked: list[str],
     *,
     refuses: str = "",
@@ -57,10 +57,10 @@ def watcher(
 
 def watched(folder: Path, *these: Collector, seconds: float = 0.0) -> tuple[dict[str, float], dict[str, str]]:
     """The values and notes of a trial that these watch."""
-    scene = CollectorContext(cast(Any, None), cast(Any, None), "a", "b", folder)
+    context = CollectorContext(cast(Any, None), cast(Any, None), "a", "b", folder)
 
     async def trial() -> tuple[dict[str, float], dict[str, str]]:
-        watching = Collection(scene, these)
+        watching = Collection(context, these)
         await watching.begin()
         await asyncio.sleep(seconds)
         samples = await watching.end()
@@ -71,7 +71,7 @@ def watched(folder: Path, *these: Collector, seconds: float = 0.0) -> tuple[dict
 
 def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
     asked: list[str] = []
-    values, notes = watched(tmp_path, watcher(asked))
+    values, notes = watched(tmp_path, collector(asked))
     assert asked == ["watch", "begin", "end"]
     assert values["x_source"] == 1.0
     assert notes == {}
@@ -79,7 +79,7 @@ def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
 
 def test_it_is_asked_meanwhile_as_often_as_it_says(tmp_path: Path):
     asked: list[str] = []
-    watched(tmp_path, watcher(asked, every=0.02), seconds=0.21)
+    watched(tmp_path, collector(asked, every=0.02), seconds=0.21)
     assert 4 <= asked.count("sample") <= 10
     assert asked[-1] == "end"
 
@@ -88,8 +88,8 @@ def test_it_is_asked_meanwhile_as_often_as_it_says(tmp_path: Path):
 def test_what_the_machine_refuses_is_a_note_and_nobody_elses_trouble(tmp_path: Path, moment: str):
     refused: list[str] = []
     asked: list[str] = []
-    other = watcher(asked, seen=Collected((Sample("y_source", 2.0),)), name="other")
-    values, notes = watched(tmp_path, watcher(refused, refuses=moment, every=0.01), other, seconds=0.05)
+    other = collector(asked, seen=Collected((Sample("y_source", 2.0),)), name="other")
+    values, notes = watched(tmp_path, collector(refused, refuses=moment, every=0.01), other, seconds=0.05)
     assert notes == {"test": "not here"}
     assert refused[-1] == moment, "it is not asked again"
     assert "x_source" not in values
@@ -103,7 +103,7 @@ def test_what_it_costs_is_measured_and_told_by_watcher(tmp_path: Path):
             pass
         return Eye([], "", Collected(cpu=0.5))
 
-    values, _ = watched(tmp_path, Collector("busy", "", (), busy), watcher([], name="lazy"))
+    values, _ = watched(tmp_path, Collector("busy", "", (), busy), collector([], name="lazy"))
     assert values[COST.name] == pytest.approx(0.55, abs=0.03)
     told = json.loads((tmp_path / FILE).read_text())["CPU seconds by watcher"]
     assert told["busy"] == pytest.approx(0.55, abs=0.03)
@@ -118,7 +118,7 @@ def test_nobody_watches_at_no_cost(tmp_path: Path):
 def test_a_reason_is_told_once_where_that_says_as_much(tmp_path: Path):
     none = "no daemon"
     _, notes = watched(
-        tmp_path, watcher([], seen=Collected(notes={"x_source": none, "x_target": none, "y_target": "shared"}))
+        tmp_path, collector([], seen=Collected(notes={"x_source": none, "x_target": none, "y_target": "shared"}))
     )
     assert notes == {"x": none, "y_target": "shared"}
 
@@ -130,9 +130,9 @@ def test_series_begin_where_the_window_does():
 
 def test_every_watcher_is_whole():
     assert {"cpu", "limits", "memory", "switches", "wire"} == set(light())
-    assert {"tcp", "syscalls"} <= set(watchers())
-    names = [metric.name for one in watchers().values() for metric in one.metrics]
+    assert {"tcp", "syscalls"} <= set(collectors())
+    names = [metric.name for one in collectors().values() for metric in one.metrics]
     assert len(names) == len(set(names)), "two watchers have a metric of one name"
-    for one in watchers().values():
+    for one in collectors().values():
         assert not any(metric.primary for metric in one.metrics)
         assert all(metric.title and metric.title[0] not in "ABDEFGHIJKLMNOPQRSUVWXYZ" for metric in one.metrics)

@@ -13,7 +13,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.grades import QUIET, Met, bounds, grade_of, graded, met, outside
 from tunnelmark.units import Duration, Share
 from tunnelmark.workloads.base import Feels, Metric
@@ -115,8 +115,8 @@ def test_every_judged_metric_of_time_says_what_it_feels():
         for each in workload.metrics:
             if each.unit in ("ms", "us") or (each.unit == "s" and each.primary and workload.name != "nix"):
                 assert each.feels != "transfer", (workload.name, each.name)
-    for watcher in watchers().values():
-        for each in watcher.metrics:
+    for collector in collectors().values():
+        for each in collector.metrics:
             if each.name.startswith("cpu"):
                 assert each.feels == "processor"
 

@@ -31,9 +31,9 @@ def trials(*arms: str) -> list[Trial]:
     return [Trial(place, 1, Arm(arm, arm), PROFILE, PAIR, use) for place, arm in enumerate(arms)]
 
 
-def kit(settling: float) -> RunContext:
+def context(convergence_time: float) -> RunContext:
     drivers = dict(registry.vpns())
-    drivers["tinc"] = replace(drivers["tinc"], settling=settling)
+    drivers["tinc"] = replace(drivers["tinc"], convergence_time=convergence_time)
     return RunContext(drivers, registry.workloads(), 212992)
 
 
@@ -47,18 +47,18 @@ def kit(settling: float) -> RunContext:
         (8.0, [1, 2, 3, 4]),
     ],
 )
-def test_a_slow_vpn_is_prepared_as_many_seconds_ahead_as_it_needs(settling: float, prepared: list[int]):
+def test_a_slow_vpn_is_prepared_as_many_seconds_ahead_as_it_needs(convergence_time: float, prepared: list[int]):
     todo = trials("direct", "tinc", "tinc", "tinc", "tinc", "tinc", "tinc")
-    assert [trial.position for trial in kit(settling).due(todo)] == prepared
+    assert [trial.position for trial in context(convergence_time).due(todo)] == prepared
 
 
 def test_others_are_prepared_at_their_turn():
     todo = trials("direct", "nebula", "tinc", "openvpn", "tinc")
-    assert [trial.position for trial in kit(8.0).due(todo)] == [2, 4]
+    assert [trial.position for trial in context(8.0).due(todo)] == [2, 4]
 
 
 def test_nothing_is_due_after_the_last_trial():
-    assert list(kit(8.0).due(trials("tinc"))) == []
+    assert list(context(8.0).due(trials("tinc"))) == []
 
 
 class Silent:
@@ -135,7 +135,7 @@ def study(blocks: int = 2, **more: Any) -> Plan:
 
 def carried(plan: Plan, folder: Path, links: Links | None = None, tries: Mapping[str, Retries] | None = None) -> Silent:
     """What a watcher saw of a run."""
-    watcher = Silent()
+    listener = Silent()
     kept: list[Attempt] = []
     waits: list[int] = []
 
@@ -145,20 +145,20 @@ def carried(plan: Plan, folder: Path, links: Links | None = None, tries: Mapping
     asyncio.run(
         carry_out(
             plan,
-            kit(0.0),
+            context(0.0),
             cast(LabClient, None),
             folder,
             tries=tries or {},
             ready=lambda: None,
             keep=lambda attempt, _: kept.append(attempt),
-            watcher=watcher,
+            listener=listener,
             links=links or Links(),
             calm=calm,
         )
     )
-    assert kept == watcher.ended
+    assert kept == listener.ended
     assert all(not done or kept[done - 1].trial.block <= kept[done].trial.block for done in waits if done < len(kept))
-    return watcher
+    return listener
 
 
 def names(attempts: Sequence[Attempt]) -> list[str]:
@@ -167,9 +167,9 @@ def names(attempts: Sequence[Attempt]) -> list[str]:
 
 def test_trials_on_an_unproved_link_are_void_and_not_run(tmp_path: Path):
     todo = Plan(study(1).study, tuple(trials("direct", "tinc")))
-    watcher = carried(todo, tmp_path, Links(looks=99))
-    assert len(watcher.ended) == 2
-    for attempt in watcher.ended:
+    listener = carried(todo, tmp_path, Links(looks=99))
+    assert len(listener.ended) == 2
+    for attempt in listener.ended:
         assert attempt.outcome == "void"
         assert attempt.failure is not None
         assert (attempt.failure.kind, attempt.failure.message) == (
@@ -181,18 +181,18 @@ def test_trials_on_an_unproved_link_are_void_and_not_run(tmp_path: Path):
 
 def test_trials_whose_link_is_proved_at_a_later_look_run_at_the_end_of_their_block(tmp_path: Path, monkeypatch):
     Lab({}, monkeypatch)
-    watcher = carried(study(2), tmp_path, Links(looks=1))
-    assert {attempt.outcome for attempt in watcher.ended} == {"ok"}
-    assert [attempt.trial.block for attempt in watcher.ended] == [1] * 4 + [2] * 4
+    listener = carried(study(2), tmp_path, Links(looks=1))
+    assert {attempt.outcome for attempt in listener.ended} == {"ok"}
+    assert [attempt.trial.block for attempt in listener.ended] == [1] * 4 + [2] * 4
 
 
 def test_a_link_is_looked_at_once_more_at_the_end_of_a_block_and_replaces_nothing_while_it_is_not_proved(
     tmp_path: Path,
 ):
     links = Links(looks=99)
-    watcher = carried(study(2, replacements=2), tmp_path, links)
-    assert len(watcher.ended) == 8
-    assert not watcher.added
+    listener = carried(study(2, replacements=2), tmp_path, links)
+    assert len(listener.ended) == 8
+    assert not listener.added
     assert links.left == 99 - 2 - 2
 
 
@@ -200,10 +200,10 @@ def test_what_is_void_is_tried_again_at_the_end_of_its_block_and_a_failure_never
     plan = study(2)
     first, second = plan.trials[0].arm.name, plan.trials[1].arm.name
     lab = Lab({(first, 1, 1): "void", (first, 1, 2): "void", (second, 1, 1): "failed"}, monkeypatch)
-    watcher = carried(plan, tmp_path)
-    assert names(watcher.ended)[4:6] == [f"1.{first}.2", f"1.{first}.3"]
-    assert [attempt.trial.block for attempt in watcher.ended[6:]] == [2] * 4
-    assert watcher.blocks == [4, 4]
+    listener = carried(plan, tmp_path)
+    assert names(listener.ended)[4:6] == [f"1.{first}.2", f"1.{first}.3"]
+    assert [attempt.trial.block for attempt in listener.ended[6:]] == [2] * 4
+    assert listener.blocks == [4, 4]
     assert f"{plan.trials[0].id}~2" in lab.made
     assert len(set(lab.made)) == len(lab.made) == 10
 
@@ -216,11 +216,11 @@ def test_a_result_that_lacks_one_judged_metric_is_tried_again_too(tmp_path: Path
 def test_attempts_end_at_their_cap_and_blocks_that_stay_void_are_replaced(tmp_path: Path, monkeypatch):
     void = {("one", 1, number): "void" for number in (1, 2, 3)}
     Lab(void, monkeypatch)
-    watcher = carried(study(2, replacements=2), tmp_path)
-    assert [name for name in names(watcher.ended) if name.startswith("1.one")] == ["1.one.1", "1.one.2", "1.one.3"]
-    assert len(watcher.added) == 4  # one whole block in its place; the second is not needed
-    assert [attempt.trial.block for attempt in watcher.ended[-4:]] == [3] * 4
-    assert [attempt.trial.position for attempt in watcher.ended[-4:]] == [8, 9, 10, 11]
+    listener = carried(study(2, replacements=2), tmp_path)
+    assert [name for name in names(listener.ended) if name.startswith("1.one")] == ["1.one.1", "1.one.2", "1.one.3"]
+    assert len(listener.added) == 4  # one whole block in its place; the second is not needed
+    assert [attempt.trial.block for attempt in listener.ended[-4:]] == [3] * 4
+    assert [attempt.trial.position for attempt in listener.ended[-4:]] == [8, 9, 10, 11]
 
 
 def test_a_run_in_which_all_is_void_ends_and_makes_no_more_than_half_as_many_attempts_again(tmp_path, monkeypatch):
@@ -228,8 +228,8 @@ def test_a_run_in_which_all_is_void_ends_and_makes_no_more_than_half_as_many_att
         {(arm, block, n): "void" for arm in ("one", "two", "three", "four") for block in range(9) for n in range(9)},
         monkeypatch,
     )
-    watcher = carried(study(4), tmp_path)
-    assert len(watcher.ended) == 16 + 8
+    listener = carried(study(4), tmp_path)
+    assert len(listener.ended) == 16 + 8
 
 
 def test_without_repeats_nothing_is_tried_again(tmp_path: Path, monkeypatch):

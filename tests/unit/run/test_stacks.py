@@ -15,10 +15,10 @@ from tunnelmark.cli import run as command
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs
 from tunnelmark.plan.load import STACKS, parse_study
-from tunnelmark.run.collectors import light, stacks, watchers
+from tunnelmark.run.collectors import collectors, light, stacks
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
 
-KNOWN = dataclasses.replace(CATALOGUE, watchers={"cpu": True, STACKS: False})
+KNOWN = dataclasses.replace(CATALOGUE, collectors={"cpu": True, STACKS: False})
 
 
 def program(folder: Path, name: str, script: str) -> None:
@@ -29,9 +29,9 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def test_it_is_a_watcher_that_nobody_has_unasked():
-    assert watchers()[STACKS] is stacks.WATCHER
+    assert collectors()[STACKS] is stacks.COLLECTOR
     assert STACKS not in light()
-    assert {metric.name for metric in stacks.WATCHER.metrics} == {f"stacks_{side}" for side in stacks.FILES}
+    assert {metric.name for metric in stacks.COLLECTOR.metrics} == {f"stacks_{side}" for side in stacks.FILES}
 
 
 def test_a_study_or_the_command_asks_for_it():

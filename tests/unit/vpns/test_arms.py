@@ -90,7 +90,7 @@ def test_tinc_indirect_is_connected_with_the_relay_only() -> None:
         assert [line for line in lines if line.startswith("ConnectTo")] == ["ConnectTo = node1"]
     assert "ConnectTo" not in file(deployment, RELAY, "tinc.conf")
     assert all("IndirectData = yes\n" in file(deployment, node, f"node{n}") for node in NODES for n in range(3))
-    assert [one.count for one in deployment.settled if isinstance(one, Converged)] == [1, 2, 1]
+    assert [one.count for one in deployment.converged if isinstance(one, Converged)] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("arm", ["tinc", "tinc-tcp", "tinc-indirect"])
@@ -184,7 +184,7 @@ def test_easytier_listens_and_dials_by_the_transport_of_the_arm(arm: str, url: s
     assert config["node-1"]["listeners"] == [url]
     assert config["node-3"]["peer"] == [{"uri": url}]
     assert all("disable_p2p" not in str(one["flags"]) for one in config.values())
-    assert [one.count for one in deployed(arm).settled if isinstance(one, Converged)] == [2, 2, 2]
+    assert [one.count for one in deployed(arm).converged if isinstance(one, Converged)] == [2, 2, 2]
 
 
 def test_easytier_is_relayed_by_the_relay_and_may_not_go_directly() -> None:

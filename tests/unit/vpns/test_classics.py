@@ -40,7 +40,7 @@ def test_fastd_without_protection_is_said_to_send_plaintext() -> None:
 
 def test_fastd_gives_its_secret_to_its_own_node_only() -> None:
     for one in deployed("fastd", 3).files:
-        assert (one.from_desk == f"{one.node}.secret") == one.from_desk.endswith(".secret")
+        assert (one.from_staging == f"{one.node}.secret") == one.from_staging.endswith(".secret")
 
 
 def test_n2n_edges_have_addresses_of_their_own_and_stay_in_the_foreground() -> None:
@@ -101,6 +101,6 @@ def test_quincy_knows_its_clients_by_their_keys_and_they_know_it() -> None:
 
 def test_edgevpn_nodes_share_one_configuration() -> None:
     deployment = deployed("edgevpn", 3)
-    assert {one.from_desk for one in deployment.files} == {"edgevpn.yaml"}
+    assert {one.from_staging for one in deployment.files} == {"edgevpn.yaml"}
     homes = {step.env["HOME"] for step in steps(deployment) if isinstance(step, Daemon)}
     assert len(homes) == 3

@@ -73,7 +73,7 @@ def steps(deployment: Deployment) -> Iterator[Step]:
 
 
 def private(file: File) -> bool:
-    return "PRIVATE KEY" in file.content or "PrivateKey" in file.content or file.from_desk.endswith(".key")
+    return "PRIVATE KEY" in file.content or "PrivateKey" in file.content or file.from_staging.endswith(".key")
 
 
 @every_arm
@@ -106,14 +106,14 @@ def test_files_are_small_and_secrets_are_private(arm: str) -> None:
     deployment = deployed(arm, 9)
     for file in deployment.files:
         assert len(file.content.encode()) <= LARGEST_FILE
-        assert bool(file.content) != bool(file.from_desk), f"{file.path}: content, or a file of the desk"
+        assert bool(file.content) != bool(file.from_staging), f"{file.path}: content, or a file of the desk"
         assert file.mode & 0o077 == 0 or not private(file), f"{file.path} can be read by others"
 
 
 @every_arm
 def test_no_secret_stands_in_a_command_line_or_in_what_is_printed(arm: str) -> None:
     deployment = deployed(arm, 4)
-    lines = [" ".join(argv) for argv in deployment.desk]
+    lines = [" ".join(argv) for argv in deployment.staging]
     lines += [" ".join(step.argv) for step in steps(deployment) if not isinstance(step, CopyFile)]
     lines += [
         f"{key}={value}" for step in steps(deployment) if isinstance(step, Daemon) for key, value in step.env.items()
@@ -134,7 +134,7 @@ def test_two_deployments_share_no_secret(arm: str) -> None:
 @every_arm
 def test_programs_and_conditions_are_stated(arm: str) -> None:
     deployment = deployed(arm)
-    used = {argv[0] for argv in deployment.desk} | {
+    used = {argv[0] for argv in deployment.staging} | {
         step.argv[0] for step in steps(deployment) if not isinstance(step, CopyFile)
     }
     assert used <= set(build(arm).programs), "every program that a step starts is listed, so that it can be looked for"
@@ -149,10 +149,10 @@ def test_programs_and_conditions_are_stated(arm: str) -> None:
 def test_a_vpn_that_settles_says_how_and_how_long(arm: str) -> None:
     deployment = deployed(arm)
     driver = registry.arms()[arm][0]
-    assert driver.settling or not deployment.settled
-    assert deployment.settled or deployment.relayed or not driver.settling, "how is it seen?"
+    assert driver.convergence_time or not deployment.converged
+    assert deployment.converged or deployment.relayed or not driver.convergence_time, "how is it seen?"
     daemons = {(step.node, step.name) for phase in deployment.phases for step in phase if isinstance(step, Daemon)}
-    assert {(one.node, one.daemon) for one in deployment.settled if isinstance(one, Converged)} <= daemons
+    assert {(one.node, one.daemon) for one in deployment.converged if isinstance(one, Converged)} <= daemons
 
 
 @every_arm
@@ -164,8 +164,8 @@ def test_the_names_of_a_node_daemon_are_unique(arm: str) -> None:
 @every_arm
 def test_everything_on_the_desk_is_relative_to_it(arm: str) -> None:
     for file in deployed(arm).files:
-        assert not file.from_desk.startswith("/")
-        assert ".." not in PurePosixPath(file.from_desk).parts
+        assert not file.from_staging.startswith("/")
+        assert ".." not in PurePosixPath(file.from_staging).parts
 
 
 @every_driver
@@ -191,5 +191,5 @@ def test_the_driver_introduces_itself(driver: Driver) -> None:
 @pytest.mark.parametrize(("nodes", "seconds"), [(2, 12), (3, 12), (9, 12 + 6 * 6)])
 def test_a_start_takes_longer_where_nodes_are_let_in_one_by_one(nodes: int, seconds: float) -> None:
     zerotier, _ = registry.arms()["zerotier"]
-    assert replace(zerotier, starting=12.0, joining=6.0).start_of(nodes) == seconds
-    assert replace(zerotier, starting=12.0, joining=0.0).start_of(nodes) == 12
+    assert replace(zerotier, startup_time=12.0, startup_per_node=6.0).start_of(nodes) == seconds
+    assert replace(zerotier, startup_time=12.0, startup_per_node=0.0).start_of(nodes) == 12

@@ -109,14 +109,14 @@ def test_openvpn_joins_clients_where_there_is_more_than_one(size: int, between_c
 
 def test_nebula_signs_every_node_and_only_the_hub_is_a_lighthouse() -> None:
     deployment = deployed(nebula.DRIVER.name, 3)
-    assert deployment.desk[0][:2] == ("nebula-cert", "ca")
-    for host, argv in zip(mesh(3).hosts, deployment.desk[1:], strict=True):
+    assert deployment.staging[0][:2] == ("nebula-cert", "ca")
+    for host, argv in zip(mesh(3).hosts, deployment.staging[1:], strict=True):
         assert argv[argv.index("-ip") + 1] == str(host.overlay)
         config = json.loads(file(deployment, host.name, "config.yml"))
         is_hub = host == mesh(3).hub
         assert config["lighthouse"]["am_lighthouse"] is is_hub
         assert config["static_host_map"] == ({} if is_hub else {"10.60.0.1": ["10.50.0.1:4242"]})
-        taken = [one.from_desk for one in deployment.files if one.node == host.name and one.from_desk]
+        taken = [one.from_staging for one in deployment.files if one.node == host.name and one.from_staging]
         assert taken == ["ca.crt", f"{host.name}.crt", f"{host.name}.key"]
 
 

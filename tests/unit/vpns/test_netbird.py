@@ -59,4 +59,4 @@ def test_the_relay_is_forced_in_its_own_arm_only_and_the_kernel_in_none(arm: str
     assert all((step.env.get("NB_FORCE_RELAY") == "true") is forced for step in nodes)
     assert all(step.env["NB_WG_KERNEL_DISABLED"] == "true" for step in nodes), "it would load a module"
     assert deployment.relayed is forced
-    assert bool(deployment.settled) is not forced
+    assert bool(deployment.converged) is not forced

@@ -54,8 +54,8 @@ def test_the_relay_is_forced_in_its_own_arm_only(arm: str, forced: bool) -> None
 
 def test_it_has_settled_when_every_node_reaches_every_other_directly() -> None:
     hosts = [host.name for host in mesh(4).hosts]
-    asked = {(one.node, one.argv[-1]) for one in deployed("tailscale", 4).settled if isinstance(one, CommandSucceeds)}
+    asked = {(one.node, one.argv[-1]) for one in deployed("tailscale", 4).converged if isinstance(one, CommandSucceeds)}
     assert asked == set(permutations(hosts, 2))
     assert all(
-        "--until-direct" in one.argv for one in deployed("tailscale").settled if isinstance(one, CommandSucceeds)
+        "--until-direct" in one.argv for one in deployed("tailscale").converged if isinstance(one, CommandSucceeds)
     )

@@ -35,7 +35,7 @@ def test_without_a_build_it_is_debians() -> None:
 def test_endpoints_of_ipv6_stand_in_brackets(arm: str) -> None:
     hosts = tuple(replace(host, underlay=IPv6Address(f"fd50::{n}")) for n, host in enumerate(mesh(3).hosts, start=1))
     driver, options = registry.arms()[arm]
-    deployment = driver.deploy(Mesh(hosts, mesh(3).desk), driver.options(**options))
+    deployment = driver.deploy(Mesh(hosts, mesh(3).staging), driver.options(**options))
     assert "Endpoint = [fd50::2]:51820\n" in deployment.files[0].content
 
 

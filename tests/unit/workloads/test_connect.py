@@ -63,7 +63,7 @@ class TestWhatItStarts:
         assert traffic.client.argv == (*stream, "10.0.0.2:5210", *schedule, "--linger", "1")
         assert (server.node, traffic.client.node) == ("b", "a")
         assert server.ready == UdpPort(5210)
-        assert server.stays
+        assert server.long_running
 
     def test_writes_ipv6_addresses_as_they_are_read(self):
         traffic = WORKLOAD.traffic(ends("200::1", "200::2"), options())

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark import registry
-from tunnelmark.run.collectors import watchers
+from tunnelmark.run.collectors import collectors
 from tunnelmark.workloads.idle import WORKLOAD, IdleOptions
 from unit.workloads.recorded import ends
 
@@ -26,7 +26,7 @@ def test_it_prints_nothing_and_that_is_a_whole_reading():
 
 
 def test_its_metrics_are_those_of_the_watchers_that_it_asks_for():
-    seen = {metric.name: metric for name in WORKLOAD.watch for metric in watchers()[name].metrics}
+    seen = {metric.name: metric for name in WORKLOAD.watch for metric in collectors()[name].metrics}
     for metric in WORKLOAD.metrics:
         assert seen[metric.name].unit == metric.unit
         assert metric.primary

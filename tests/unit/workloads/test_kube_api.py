@@ -41,7 +41,7 @@ class TestWhatItStarts:
     def test_is_a_store_then_the_server_then_the_pods(self):
         made = traffic()
         assert [server.name for server in made.servers] == [STORE, SERVER, PODS]
-        assert all(server.node == "b" and server.stays and server.ready for server in made.servers)
+        assert all(server.node == "b" and server.long_running and server.ready for server in made.servers)
         assert made.client.node == "a"
 
     def test_is_a_server_on_the_overlay_and_a_store_that_only_it_reaches(self):

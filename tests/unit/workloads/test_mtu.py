@@ -30,7 +30,7 @@ class TestWhatItStarts:
         assert free.endswith("--port 5212 --time 2 --connect-timeout 3000 --congestion cubic")
         assert small.endswith("--port 5213 --time 2 --connect-timeout 3000 --congestion cubic --set-mss 536")
         assert medium.endswith("--set-mss 960")
-        assert all(one.stays for one in traffic.servers), "those to whom no client came must end, too"
+        assert all(one.long_running for one in traffic.servers), "those to whom no client came must end, too"
 
     def test_leaves_room_for_the_headers_of_ipv6(self):
         script = WORKLOAD.traffic(ends("200::1", "200::2"), options(sizes=[1280])).client.argv[2]

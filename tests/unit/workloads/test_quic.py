@@ -37,7 +37,7 @@ class TestWhatItStarts:
             *("--receive-buffer", "4194304", "--gso", "true"),
         )
         assert server.ready == LogMatch(r"^listening on ")
-        assert server.stays
+        assert server.long_running
         assert traffic.client.node == "b"
         assert traffic.client.argv == (
             *("tunnelmark-quic", "client", "--connect", "10.0.0.1:4433", "--duration", "2"),

@@ -39,7 +39,7 @@ class TestWhatItStarts:
         assert argv.startswith("tunnelmark-probe search --to 200::2 --buffer 4194304 ")
         assert "--sizes 64,512,1280,full --loss 0,0.1 --trial 0.3 --confirm 1 --resolution 1" in argv
         assert " ".join(traffic.servers[0].argv) == "tunnelmark-probe serve --bind 200::2 --buffer 4194304"
-        assert traffic.servers[0].stays
+        assert traffic.servers[0].long_running
 
     def test_asks_for_no_larger_buffer_than_the_host_allows(self):
         traffic = WORKLOAD.traffic(ends(socket_buffer=212992), options())

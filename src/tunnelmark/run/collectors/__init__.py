@@ -12,13 +12,13 @@ from tunnelmark.run.collectors.base import Collector
 
 
 @functools.cache
-def watchers() -> Mapping[str, Collector]:
+def collectors() -> Mapping[str, Collector]:
     """Every watcher by name: each module of this package that defines `WATCHER`."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    found = (module.WATCHER for module in modules if hasattr(module, "WATCHER"))
-    return MappingProxyType({watcher.name: watcher for watcher in found})
+    found = (module.COLLECTOR for module in modules if hasattr(module, "WATCHER"))
+    return MappingProxyType({collector.name: collector for collector in found})
 
 
 def light() -> tuple[str, ...]:
     """The watchers of a study that names none."""
-    return tuple(name for name, watcher in watchers().items() if watcher.light)
+    return tuple(name for name, collector in collectors().items() if collector.light)

@@ -36,14 +36,14 @@ class TrafficCounts:
         return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
 
-def traffic(scene: CollectorContext, node: str) -> TrafficCounts:
+def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     """What a node has sent and received up to now; OSError if it is gone."""
-    interfaces = interface_counts(scene.proc(node, "net/dev"))
-    overlay = scene.tunnel.interface[node]
-    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), has_ethernet(scene, node, overlay))
+    interfaces = interface_counts(context.proc(node, "net/dev"))
+    overlay = context.tunnel.interface[node]
+    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), has_ethernet(context, node, overlay))
     wires = [_ip(counts, True) for name, counts in interfaces.items() if name.startswith("eth")]
     wire = [sum(column) for column in zip(*wires, strict=True)]
-    snmp = ip_counts(scene.proc(node, "net/snmp"))
+    snmp = ip_counts(context.proc(node, "net/snmp"))
     return TrafficCounts(
         inner_bytes=inner[0] + inner[2],
         inner_sent_bytes=inner[2],
@@ -57,9 +57,9 @@ def traffic(scene: CollectorContext, node: str) -> TrafficCounts:
     )
 
 
-def has_ethernet(scene: CollectorContext, node: str, interface: str) -> bool:
+def has_ethernet(context: CollectorContext, node: str, interface: str) -> bool:
     """Whether an interface of a node carries Ethernet frames (TAP devices do, TUN devices do not)."""
-    kind = Path(f"/proc/{scene.lab.nodes[node].pid}", "root", "sys/class/net", interface, "type")
+    kind = Path(f"/proc/{context.lab.nodes[node].pid}", "root", "sys/class/net", interface, "type")
     return kind.read_text().strip() == _ARPHRD_ETHER
 
 

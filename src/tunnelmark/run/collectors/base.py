@@ -1,15 +1,15 @@
-"""What a watcher is: somebody who looks at the nodes while a trial's traffic runs, and says what it cost.
+"""What a collector is: it reads counters of the nodes while a trial's traffic runs, and reports what the traffic cost.
 
-A watcher is one module of this package with a `WATCHER`; it is found by itself. It declares its metrics as a workload
-does, and `watch` makes a `Sampler` for one trial:
+A collector is one module of this package that defines `COLLECTOR`; it is registered by being there. It declares its metrics as
+a workload does, and `watch` makes a `Sampler` for one trial:
 
-    __init__  when the deployment stands and nothing of the workload has been started: the mesh is at rest
+    __init__  when the deployment is ready and nothing of the workload has been started: the mesh is idle
     begin     just before the traffic's client starts
-    sample    every `every` seconds while it runs, if the watcher asks for that
-    end       when the client has ended, whatever became of it
+    sample    every `every` seconds while it runs, if the collector asks for that
+    end       when the client has ended, in whatever way
 
-What the machine forbids is told by raising LabError (or OSError) with the reason in `watch` or `begin`: the trial goes on,
-the watcher's metrics are absent, and the reason stands in the trial's notes. No watcher makes a trial fail.
+If the machine does not allow a measurement, raise LabError (or OSError) with the reason in `watch` or `begin`: the trial goes on
+without the collector's metrics, and the reason is in the trial's notes. A collector never makes a trial fail.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Collected:
 
 
 class Sampler(Protocol):
-    """A watcher at work in one trial."""
+    """A collector at work in one trial."""
 
     async def begin(self) -> None:
         """The traffic's client is about to start."""
@@ -109,17 +109,25 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """A way to watch a trial: its metrics (none is primary), and how it is done.
-
-    `every`: seconds between two samples, None for none. `light`: it is on unless a study says otherwise.
-    """
+    """A way to observe a trial."""
 
     name: str
+    """Its name on the command line and in studies, such as `cpu`."""
+
     title: str
+    """What it reports, in a few words."""
+
     metrics: tuple[Metric, ...]
+    """Its metrics; none is primary."""
+
     watch: Callable[[CollectorContext], Sampler]
+    """Makes the sampler of one trial."""
+
     every: float | None = None
+    """Seconds between two samples; None for no samples between begin and end."""
+
     light: bool = False
+    """True if it is on unless a study says otherwise."""
 
 
 def both(

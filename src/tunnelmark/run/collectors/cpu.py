@@ -106,11 +106,11 @@ class _Look:
 
 
 class _Cpu:
-    def __init__(self, scene: CollectorContext) -> None:
-        if scene.group(MIDDLE) is None:
+    def __init__(self, context: CollectorContext) -> None:
+        if context.group(MIDDLE) is None:
             raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
-        self._scene = scene
-        placement = scene.lab.placement
+        self._context = context
+        placement = context.lab.placement
         self._owned: dict[str, Sequence[int]] = {_EVERYBODY: tuple(placement.shared)}
         for core, node in softirq.owners(placement.nodes).items():
             self._owned[node] = (*self._owned.get(node, ()), core)
@@ -127,7 +127,7 @@ class _Cpu:
         look = self._look()
         self._series += [
             Sample(f"cpu_{end}", self._cpu(self._last, look, node), round(look.time, 3))
-            for end, node in self._scene.ends.items()
+            for end, node in self._context.ends.items()
         ]
         self._last = look
 
@@ -135,8 +135,8 @@ class _Cpu:
         look, first = self._look(), self._first
         took = look.time - first.time
         samples, notes = list(self._series), dict[str, str]()
-        passed = {end: look.traffic[node].since(first.traffic[node]) for end, node in self._scene.ends.items()}
-        for end, node in self._scene.ends.items():
+        passed = {end: look.traffic[node].since(first.traffic[node]) for end, node in self._context.ends.items()}
+        for end, node in self._context.ends.items():
             user, kernel = (
                 1000 * (getattr(look.used[node], kind) - getattr(first.used[node], kind)) / took
                 for kind in ("user", "system")
@@ -170,7 +170,7 @@ class _Cpu:
 
     def _wire_packets(self, passed: Mapping[str, _counts.TrafficCounts], end: str) -> int:
         """What an end sent and received; where cards split, what it sent is counted as it arrives at the other."""
-        if self._scene.lab.profile.card == "none":
+        if self._context.lab.profile.card == "none":
             return passed[end].wire_packets
         return sum(counts.wire_packets - counts.sent_packets for counts in passed.values())
 
@@ -204,8 +204,8 @@ class _Cpu:
         return 1000 * seconds / max(after.time - before.time, 1e-9)
 
     def _look(self) -> _Look:
-        scene = self._scene
-        groups = {node: group for node in (*scene.lab.nodes, MIDDLE) if (group := scene.group(node)) is not None}
+        context = self._context
+        groups = {node: group for node in (*context.lab.nodes, MIDDLE) if (group := context.group(node)) is not None}
         now, used = self._since(), {node: cgroups.used(group) for node, group in groups.items()}
         kinds = (softirq.seconds(), workers := softirq.workers(), softirq.unbilled(), softirq.handling())
         kernel = {owner: _Kernel(*(_sum(by_core, cores) for by_core in kinds)) for owner, cores in self._owned.items()}
@@ -215,7 +215,7 @@ class _Cpu:
             used,
             kernel,
             sum(spent for core, spent in workers.items() if core not in self._nodes_cores),
-            {node: _counts.traffic(scene, node) for node in scene.ends.values()},
+            {node: _counts.traffic(context, node) for node in context.ends.values()},
         )
 
 
@@ -223,8 +223,8 @@ def _sum(by_core: Mapping[int, float], cores: Sequence[int]) -> float:
     return sum(by_core.get(core, 0.0) for core in cores)
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Cpu(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Cpu(context)
 
 
-WATCHER = Collector("cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector("cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True)

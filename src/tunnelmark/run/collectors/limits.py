@@ -67,13 +67,13 @@ class _Look:
 
 
 class _Limits:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
         self._ss = str(find("ss", ("iproute2",)))
-        self._daemons = scene.daemons  # now, while nothing else runs on the nodes
-        self._sockets = {end: set(self._udp(node)) for end, node in scene.ends.items()}
+        self._daemons = context.daemons  # now, while nothing else runs on the nodes
+        self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
         self._looks: list[_Look] = []
-        self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in scene.ends}
+        self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in context.ends}
 
     async def begin(self) -> None:
         self._since = Stopwatch()
@@ -96,7 +96,7 @@ class _Limits:
         found |= {name: max(0.0, count - self._links.get(name, 0.0)) for name, count in now.items()}
         spans = self._spans()
         found["emulator"] = median((b.middle - a.middle) / _took(a, b) for a, b in spans)
-        for end in self._scene.ends:
+        for end in self._context.ends:
             found[f"core_{end}"] = median(self._core(a, b, end) for a, b in spans)
             found[f"used_{end}"] = median(self._own(a, b, end) for a, b in spans)
             found[f"thread_{end}"] = median(_busiest(a.threads[end], b.threads[end]) / _took(a, b) for a, b in spans)
@@ -109,7 +109,9 @@ class _Limits:
     def _spans(self) -> list[tuple[_Look, _Look]]:
         """The looks by twos, from the first to the last between which there was traffic."""
         spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST]
-        sent = [sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in self._scene.ends) for a, b in spans]
+        sent = [
+            sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in self._context.ends) for a, b in spans
+        ]
         return spans[_streams.running([n / _took(*span) for n, span in zip(sent, spans, strict=True)])] or [
             (self._looks[0], self._looks[-1])
         ]
@@ -122,7 +124,7 @@ class _Limits:
     def _core(self, before: _Look, after: _Look, end: str) -> float:
         """The share of the time, less what the hypervisor took, in which the busiest core of a node had no rest."""
         shares = []
-        for core in self._scene.lab.cores[self._scene.ends[end]]:
+        for core in self._context.lab.cores[self._context.ends[end]]:
             if core not in after.rested:
                 continue  # nobody can say whether it rested, and `used_` alone is evidence
             had = _took(before, after) - (after.stolen.get(core, 0.0) - before.stolen.get(core, 0.0))
@@ -134,13 +136,13 @@ class _Limits:
 
     def _own(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time that a node's work took, and that of nodes which share them."""
-        cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
+        cores = len(self._context.lab.cores[self._context.ends[end]]) or 1
         used = (after.used[end] - before.used[end]) / _took(before, after) / cores
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _back(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time in which a quota held a node back."""
-        cores = len(self._scene.lab.cores[self._scene.ends[end]]) or 1
+        cores = len(self._context.lab.cores[self._context.ends[end]]) or 1
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
@@ -163,7 +165,7 @@ class _Limits:
         }
 
     async def _look(self, streams_of: Sequence[str]) -> _Look:
-        scene, tick = self._scene, os.sysconf("SC_CLK_TCK")
+        context, tick = self._context, os.sysconf("SC_CLK_TCK")
         rests = _proc.idle(Path("/proc/stat").read_text(), tick)
         rested = {core: rest for core, (rest, _) in rests.items()}
         for loops in keep_awake.STANDING:
@@ -171,40 +173,40 @@ class _Limits:
                 rested[core] = rested.get(core, 0.0) + own
         if os.environ.get(keep_awake.COUNTED):  # a loop keeps its cores awake that is in no count of ours
             rested = {}
-        middle = scene.group(MIDDLE)
-        held = {end: self._quotas(node) for end, node in scene.ends.items()}
+        middle = context.group(MIDDLE)
+        held = {end: self._quotas(node) for end, node in context.ends.items()}
         return _Look(
             time=self._since(),
             rested=rested,
             stolen={core: stolen for core, (_, stolen) in rests.items()},
-            used={end: self._used(node) for end, node in scene.ends.items()},
+            used={end: self._used(node) for end, node in context.ends.items()},
             held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
             quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
-            threads={end: _threads(self._daemons[node]) for end, node in scene.ends.items()},
+            threads={end: _threads(self._daemons[node]) for end, node in context.ends.items()},
             middle=cgroups.used(middle).total if middle is not None else 0.0,
             counts=self._counts() | await self._in_wire_packets(),
-            streams={end: await self._connections(scene.ends[end]) for end in streams_of},
+            streams={end: await self._connections(context.ends[end]) for end in streams_of},
         )
 
     def _counts(self) -> dict[str, float]:
-        scene = self._scene
+        context = self._context
         softnet = _proc.softnet_drops(Path("/proc/net/softnet_stat").read_text())
         found: dict[str, float] = {}
-        for end, node in scene.ends.items():
-            interfaces = _proc.devices(scene.proc(node, "net/dev"))
+        for end, node in context.ends.items():
+            interfaces = _proc.devices(context.proc(node, "net/dev"))
             wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
-            if (inner := scene.tunnel.interface[node]) in interfaces and not inner.startswith(_UNDERLAY):
+            if (inner := context.tunnel.interface[node]) in interfaces and not inner.startswith(_UNDERLAY):
                 found[f"drop_tun_{end}"] = interfaces[inner].sent_dropped
                 found[f"sent_{end}"] = interfaces[inner].sent_packets
                 found[f"got_{end}"] = interfaces[inner].received_packets
             found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires)
             found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
             found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
-            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in scene.lab.cores[node])
+            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.lab.cores[node])
             received = sent = 0
             for file in ("net/snmp", "net/snmp6"):
                 with contextlib.suppress(OSError):  # there is no IPv6
-                    into, out = _proc.udp_errors(scene.proc(node, file))
+                    into, out = _proc.udp_errors(context.proc(node, file))
                     received, sent = received + into, sent + out
             own = sum(drops for inode, drops in self._udp(node).items() if inode in self._sockets[end])
             found[f"drop_rcvbuf_{end}"] = own
@@ -214,12 +216,12 @@ class _Limits:
 
     async def _in_wire_packets(self) -> dict[str, float]:
         """What left the link towards each end's other one, where cards split: their own interfaces count what they were given."""
-        if self._scene.lab.profile.card == "none":
+        if self._context.lab.profile.card == "none":
             return {}
-        ports = await self._scene.lab.counters()
+        ports = await self._context.lab.counters()
         found: dict[str, float] = {}
         for end, other in (("source", "target"), ("target", "source")):
-            if (port := ports.get(self._scene.ends[other])) is not None:
+            if (port := ports.get(self._context.ends[other])) is not None:
                 found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
         return found
 
@@ -227,18 +229,18 @@ class _Limits:
         found: dict[str, int] = {}
         for file in ("net/udp", "net/udp6"):
             with contextlib.suppress(OSError):
-                found |= _proc.udp_drops(self._scene.proc(node, file))
+                found |= _proc.udp_drops(self._context.proc(node, file))
         return found
 
     async def _link_counts(self) -> dict[str, float]:
         """What the links dropped up to now, by the end that sent it: from their queues, and as the profile says."""
         other = {"source": "target", "target": "source"}
-        name = {node: end for end, node in self._scene.ends.items()}
+        name = {node: end for end, node in self._context.ends.items()}
         found: dict[str, float] = {}
-        for node, counts in (await self._scene.lab.counters()).items():
+        for node, counts in (await self._context.lab.counters()).items():
             if node in name:
                 found[f"drop_link_{other[name[node]]}"] = counts["dropped"]
-        for report in await self._scene.lab.link_reports():
+        for report in await self._context.lab.link_reports():
             for way in report["directions"]:
                 node, dropped = way["name"].split(" to ")[0], way["dropped"]
                 if node in name:
@@ -254,25 +256,25 @@ class _Limits:
             return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
         try:
-            text = await asyncio.to_thread(netns.network_of, self._scene.lab.nodes[node].pid, show)
+            text = await asyncio.to_thread(netns.network_of, self._context.lab.nodes[node].pid, show)
         except subprocess.CalledProcessError as error:
             raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
-        return _proc.streams(text, [str(self._scene.tunnel.address[node])])
+        return _proc.streams(text, [str(self._context.tunnel.address[node])])
 
     def _used(self, node: str) -> float:
         """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
-        lab, own = self._scene.lab, set(self._scene.lab.cores[node])
-        groups = [self._scene.group(other) for other, cores in lab.cores.items() if own & set(cores)]
+        lab, own = self._context.lab, set(self._context.lab.cores[node])
+        groups = [self._context.group(other) for other, cores in lab.cores.items() if own & set(cores)]
         tasks = sum(cgroups.used(group).total for group in groups if group is not None)
         kernel = (softirq.seconds(), softirq.unbilled())
         return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
-        top, group = cgroups.find().cpu, self._scene.group(node)
+        top, group = cgroups.find().cpu, self._context.group(node)
         if top is None or group is None:
             return []
-        part = len(self._scene.lab.cores[node]) / (os.cpu_count() or 1)
+        part = len(self._context.lab.cores[node]) / (os.cpu_count() or 1)
         folder, share, found = top / group.parent.name / group.name, 1.0, []
         while (folder / "cpu.stat").exists() and folder != folder.parent:
             with contextlib.suppress(OSError):
@@ -305,8 +307,8 @@ def _busiest(before: dict[int, float], after: dict[int, float]) -> float:
     return max((used - before.get(thread, 0.0) for thread, used in after.items()), default=0.0)
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Limits(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Limits(context)
 
 
-WATCHER = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True)
+COLLECTOR = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True)

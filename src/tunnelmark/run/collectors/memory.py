@@ -22,8 +22,8 @@ _MIB = 1 << 20
 
 
 class _Memory:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
         try:
             self._rest = self._look()
         except PermissionError as error:
@@ -55,11 +55,11 @@ class _Memory:
         return Collected(tuple(samples), notes)
 
     def _look(self) -> dict[str, _counts.Memory]:
-        return {end: _counts.memory(self._scene.daemons[node]) for end, node in self._scene.ends.items()}
+        return {end: _counts.memory(self._context.daemons[node]) for end, node in self._context.ends.items()}
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Memory(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Memory(context)
 
 
-WATCHER = Collector("memory", "memory of the daemons", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector("memory", "memory of the daemons", METRICS, _watch, every=EVERY, light=True)

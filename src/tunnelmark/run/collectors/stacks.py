@@ -61,28 +61,28 @@ def require() -> None:
 class Stacks:
     """The recording of one trial."""
 
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
-        groups = [scene.group(node) for node in scene.ends.values()]
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
+        groups = [context.group(node) for node in context.ends.values()]
         if any(group is None for group in groups):
             raise LabError("stacks of one node need cgroup v2, which this machine does not have", hint=_REFUSED)
         self._groups = [f"{group.parent.name}/{group.name}" for group in groups if group is not None]
-        self._how = unwinding(pid for node in scene.ends.values() for pid in scene.daemons[node])
-        self._own = own_cores(scene.lab.cores, scene.ends)
+        self._how = unwinding(pid for node in context.ends.values() for pid in context.daemons[node])
+        self._own = own_cores(context.lab.cores, context.ends)
         self._perf: subprocess.Popen[bytes] | None = None
         self._control = -1  # perf ends when this end of the pipe is closed
 
     async def begin(self) -> None:
         """Start perf and wait until it records; LabError with what it said if it does not."""
-        names = [f"cpu-clock/name={side}/" for side in self._scene.ends]
+        names = [f"cpu-clock/name={side}/" for side in self._context.ends]
         names += ["cpu-clock/name=core/k"] if self._own else []  # of what everybody does, the kernel's part
         groups = [*self._groups, *([""] if self._own else [])]  # an event without a group sees every task
         ours, its = os.pipe(), os.pipe()
         argv = [str(find("perf", PACKAGES)), "record", "-a", "-F", str(FREQUENCY), "-e", ",".join(names)]
-        argv += ["-G", ",".join(groups), "--no-buildid", "--no-buildid-cache", "-o", str(self._scene.raw / _DATA)]
+        argv += ["-G", ",".join(groups), "--no-buildid", "--no-buildid-cache", "-o", str(self._context.raw / _DATA)]
         argv += ["--call-graph", UNWINDING[self._how], "-m", _BUFFER]
         argv += ["-D", "-1", f"--control=fd:{ours[0]},{its[1]}"]  # begins when it is told to, and says so
-        with (self._scene.raw / _LOG).open("wb") as log:
+        with (self._context.raw / _LOG).open("wb") as log:
             self._perf = subprocess.Popen(
                 bound_to_us(argv),
                 stdin=subprocess.DEVNULL,
@@ -111,16 +111,16 @@ class Stacks:
     async def end(self) -> Collected:
         """Stop perf, and fold what it has recorded."""
         cpu = await self._stop(signal.SIGINT)
-        data = self._scene.raw / _DATA
+        data = self._context.raw / _DATA
         try:
-            found = await asyncio.to_thread(fold, data, self._scene.raw / _PREFIX, self._own)
+            found = await asyncio.to_thread(fold, data, self._context.raw / _PREFIX, self._own)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = f"the recorded stacks could not be folded: {error}; perf said: {self._said()}"
             return Collected(notes={f"stacks_{side}": why for side in FILES}, cpu=cpu)
         finally:
             data.unlink(missing_ok=True)
-        (self._scene.raw / _LOG).unlink(missing_ok=True)
-        (self._scene.raw / _HOW).write_text(json.dumps({"unwinding": self._how, **found}) + "\n")
+        (self._context.raw / _LOG).unlink(missing_ok=True)
+        (self._context.raw / _HOW).write_text(json.dumps({"unwinding": self._how, **found}) + "\n")
         samples = tuple(Sample(f"stacks_{side}", float(found[side]["samples"])) for side in FILES)
         return Collected(samples=samples, cpu=cpu)
 
@@ -135,7 +135,7 @@ class Stacks:
         return cpu
 
     def _said(self) -> str:
-        said = (self._scene.raw / _LOG).read_text(errors="replace").split("\n")
+        said = (self._context.raw / _LOG).read_text(errors="replace").split("\n")
         return " ".join(line.strip() for line in said if line.strip())[-400:] or "nothing"
 
 
@@ -202,7 +202,7 @@ def _reap(process: subprocess.Popen[bytes]) -> float:
     return ended[2].ru_utime + ended[2].ru_stime
 
 
-WATCHER = Collector(
+COLLECTOR = Collector(
     name="stacks",
     title="stacks of sender and receiver, kernel and user, as flame graphs",
     metrics=both("stacks", "samples", "stacks recorded", better="higher"),

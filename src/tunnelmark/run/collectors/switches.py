@@ -16,13 +16,13 @@ NOTHING_PASSED = "no packet passed the underlay"
 
 
 class _Switches:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
-        self._daemons = scene.daemons  # now, while nothing else runs on the nodes
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
+        self._daemons = context.daemons  # now, while nothing else runs on the nodes
 
     async def begin(self) -> None:
         self._since = Stopwatch()
-        self._first = {end: self._look(node) for end, node in self._scene.ends.items()}
+        self._first = {end: self._look(node) for end, node in self._context.ends.items()}
 
     async def sample(self) -> None:
         """Two looks are enough."""
@@ -30,7 +30,7 @@ class _Switches:
     async def end(self) -> Collected:
         took = self._since()
         samples, notes = list[Sample](), dict[str, str]()
-        for end, node in self._scene.ends.items():
+        for end, node in self._context.ends.items():
             names = ("switches", "switches_per_packet", "switches_forced")
             if not self._daemons[node]:
                 notes |= {f"{name}_{end}": NO_DAEMONS for name in names}
@@ -49,11 +49,11 @@ class _Switches:
         return Collected(tuple(samples), notes)
 
     def _look(self, node: str) -> tuple[_counts.Switches, _counts.TrafficCounts]:
-        return _counts.switches(self._daemons[node]), _counts.traffic(self._scene, node)
+        return _counts.switches(self._daemons[node]), _counts.traffic(self._context, node)
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Switches(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Switches(context)
 
 
-WATCHER = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True)
+COLLECTOR = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True)

@@ -83,13 +83,13 @@ class _Counter:
 
 
 class _Syscalls:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
-        self._daemons = scene.daemons  # now, while nothing else runs on the nodes
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
+        self._daemons = context.daemons  # now, while nothing else runs on the nodes
         self._counters: dict[str, _Counter] = {}
 
     async def begin(self) -> None:
-        for end, node in self._scene.ends.items():
+        for end, node in self._context.ends.items():
             if self._daemons[node]:
                 self._counters[end] = _Counter.start(self._daemons[node])
         told = [await asyncio.to_thread(counter.tell, "enable") for counter in self._counters.values()]
@@ -97,7 +97,7 @@ class _Syscalls:
             said = " ".join([(await asyncio.to_thread(counter.stop))[0] for counter in self._counters.values()])
             raise LabError(f"system calls cannot be counted: {' '.join(said.split())[-300:]}", hint=_HINT)
         self._since = Stopwatch()
-        self._first = {node: _counts.traffic(self._scene, node) for node in self._scene.ends.values()}
+        self._first = {node: _counts.traffic(self._context, node) for node in self._context.ends.values()}
 
     async def sample(self) -> None:
         """perf counts by itself."""
@@ -105,12 +105,12 @@ class _Syscalls:
     async def end(self) -> Collected:
         took = self._since()
         passed = {
-            node: _counts.traffic(self._scene, node).since(first).wire_packets for node, first in self._first.items()
+            node: _counts.traffic(self._context, node).since(first).wire_packets for node, first in self._first.items()
         }
         for counter in self._counters.values():
             await asyncio.to_thread(counter.tell, "disable")
         samples, notes, cpu = list[Sample](), dict[str, str](), 0.0
-        for end, node in self._scene.ends.items():
+        for end, node in self._context.ends.items():
             if end not in self._counters:
                 notes |= dict.fromkeys((f"syscalls_{end}", f"syscalls_per_packet_{end}"), NO_DAEMONS)
                 continue
@@ -139,8 +139,8 @@ def counted(printed: str) -> int | None:
     return None
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Syscalls(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Syscalls(context)
 
 
-WATCHER = Collector("syscalls", "system calls of the daemons", METRICS, _watch)
+COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch)

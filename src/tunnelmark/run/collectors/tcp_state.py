@@ -49,10 +49,10 @@ class Connection:
 
 
 class _Tcp:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._node = scene.lab.nodes[scene.source]
+    def __init__(self, context: CollectorContext) -> None:
+        self._node = context.lab.nodes[context.source]
         self._ss = str(find("ss", ("iproute2",)))
-        inner = str(scene.tunnel.address[scene.source])
+        inner = str(context.tunnel.address[context.source])
         self._inner = inner
         self._series: dict[str, list[tuple[float, Connection]]] = {name: [] for name in _WHOSE}
         self._last: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
@@ -145,8 +145,8 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Tcp(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Tcp(context)
 
 
-WATCHER = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY)
+COLLECTOR = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY)

@@ -49,8 +49,8 @@ _FCS = 4  # bytes that end a frame on a real wire, and count in its size there
 
 
 class _Wire:
-    def __init__(self, scene: CollectorContext) -> None:
-        self._scene = scene
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
         self._refused = ""
         self._outside: dict[
             str, list[Tap]
@@ -66,25 +66,25 @@ class _Wire:
             await asyncio.to_thread(self._close)
             self._refused = f"the kernel refused to count packets: {error}"
         self._first = self._look()
-        self._before = (self._since(), self._first[self._scene.source].sent_packets)
+        self._before = (self._since(), self._first[self._context.source].sent_packets)
 
     def _open(self) -> None:
-        scene = self._scene
-        card = scene.lab.profile.card == "offloads"
-        for node in scene.ends.values() if card else (scene.source,):
-            names = [name for name in _counts.interface_counts(scene.proc(node, "net/dev")) if name.startswith("eth")]
-            self._outside[node] = [Tap(scene.lab.nodes[node].pid, name) for name in names]
-        for node in scene.ends.values():
-            if not scene.tunnel.interface[node].startswith("eth"):  # there are no super-packets
-                self._inside[node] = Tap(scene.lab.nodes[node].pid, scene.tunnel.interface[node])
+        context = self._context
+        card = context.lab.profile.card == "offloads"
+        for node in context.ends.values() if card else (context.source,):
+            names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith("eth")]
+            self._outside[node] = [Tap(context.lab.nodes[node].pid, name) for name in names]
+        for node in context.ends.values():
+            if not context.tunnel.interface[node].startswith("eth"):  # there are no super-packets
+                self._inside[node] = Tap(context.lab.nodes[node].pid, context.tunnel.interface[node])
 
     async def sample(self) -> None:
         """Sizes of many packets are looked at now and then only; few packets can all be looked at."""
         self._asked += 1
-        now, sent = self._since(), _counts.traffic(self._scene, self._scene.source).sent_packets
+        now, sent = self._since(), _counts.traffic(self._context, self._context.source).sent_packets
         (then, before), self._before = self._before, (now, sent)
         many = sent - before > MANY * (now - then)
-        for tap in self._outside.get(self._scene.source, ()):
+        for tap in self._outside.get(self._context.source, ()):
             if self._asked % TURN == 0 and not tap.running:
                 await asyncio.to_thread(tap.resume)
             elif many and tap.running:
@@ -95,16 +95,16 @@ class _Wire:
         inside = [tap.read() for tap in self._inside.values()]
         outside = {node: [tap.read() for tap in taps] for node, taps in self._outside.items()}
         sizes = Counter[int]()
-        for counted in outside.get(self._scene.source, ()):
+        for counted in outside.get(self._context.source, ()):
             sizes.update(counted.sizes)
         await asyncio.to_thread(self._close)
         passed = {node: last[node].since(before) for node, before in self._first.items()}
-        if self._scene.lab.profile.card == "offloads":
-            bare = {node: name.startswith("eth") for node, name in self._scene.tunnel.interface.items()}
+        if self._context.lab.profile.card == "offloads":
+            bare = {node: name.startswith("eth") for node, name in self._context.tunnel.interface.items()}
             passed = {node: split(counts, outside.get(node, ()), bare[node]) for node, counts in passed.items()}
         notes: dict[str, str] = {}
         samples = overhead(passed, inside, took, notes)
-        for end, node in self._scene.ends.items():
+        for end, node in self._context.ends.items():
             counts = passed[node]
             samples += [
                 Sample(f"wire_sent_{end}", counts.sent_bytes / took),
@@ -122,8 +122,8 @@ class _Wire:
         if self._refused:
             notes |= dict.fromkeys(names, self._refused)
             return []
-        (self._scene.raw / FILE).write_text(
-            json.dumps({"sent by": self._scene.source, "packets by bytes": dict(sorted(sizes.items()))}) + "\n"
+        (self._context.raw / FILE).write_text(
+            json.dumps({"sent by": self._context.source, "packets by bytes": dict(sorted(sizes.items()))}) + "\n"
         )
         if not sizes:
             notes |= dict.fromkeys(names, "nothing was sent")
@@ -131,7 +131,7 @@ class _Wire:
         return [Sample(name, 100 * share) for name, share in zip(names, classes(sizes), strict=True)]
 
     def _look(self) -> dict[str, _counts.TrafficCounts]:
-        return {node: _counts.traffic(self._scene, node) for node in self._scene.ends.values()}
+        return {node: _counts.traffic(self._context, node) for node in self._context.ends.values()}
 
     def _close(self) -> None:
         for tap in (*(tap for taps in self._outside.values() for tap in taps), *self._inside.values()):
@@ -182,8 +182,8 @@ def classes(sizes: Mapping[int, int]) -> list[float]:
     ]
 
 
-def _watch(scene: CollectorContext) -> Sampler:
-    return _Wire(scene)
+def _watch(context: CollectorContext) -> Sampler:
+    return _Wire(context)
 
 
-WATCHER = Collector("wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector("wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True)

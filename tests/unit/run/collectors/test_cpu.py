@@ -44,16 +44,16 @@ def watched(
     monkeypatch.setattr(
         _counts,
         "traffic",
-        lambda scene, node: _counts.TrafficCounts(now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0),
+        lambda context, node: _counts.TrafficCounts(now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0),
     )
     first, *_, last = placement.nodes
     bare = SimpleNamespace(card="none")
     lab = SimpleNamespace(nodes=dict.fromkeys(placement.nodes), placement=placement, profile=bare)
-    scene: Any = SimpleNamespace(lab=lab, ends={"source": first, "target": last}, group=Path)
-    eye = cpu._watch(scene)
-    asyncio.run(eye.begin())
+    context: Any = SimpleNamespace(lab=lab, ends={"source": first, "target": last}, group=Path)
+    sampler = cpu._watch(context)
+    asyncio.run(sampler.begin())
     now = after
-    seen = asyncio.run(eye.end())
+    seen = asyncio.run(sampler.end())
     return {sample.metric: sample.value for sample in seen.samples}, dict(seen.notes)
 
 
