@@ -118,10 +118,10 @@ def test_while_a_lab_is_made(tmp_path: Path) -> None:
     (tmp_path / "vpns" / "mute.py").write_text(
         "from dataclasses import replace\n"
         "from tunnelmark.vpns import tinc\n"
-        "from tunnelmark.vpns.base import Holds\n"
+        "from tunnelmark.vpns.base import CommandSucceeds\n"
         "def deploy(mesh, options):\n"
         "    there = tinc.deploy(mesh, options)\n"
-        "    return replace(there, phases=(*there.phases, (Holds(mesh.hub.name, ('false',)),)))\n"
+        "    return replace(there, phases=(*there.phases, (CommandSucceeds(mesh.hub.name, ('false',)),)))\n"
         "DRIVER = replace(tinc.DRIVER, name='mute', deploy=deploy, variants={}, builds={})\n"
     )
     with started("lab", "up", "--name", "stopped-lab", "--vpn", "mute", path=tmp_path) as process:

@@ -121,8 +121,8 @@ def busy():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_command_is_killed_and_cores_are_busy(number):
     text = (
-        "import asyncio\nfrom tunnelmark.lab.client import Keeper\n"
-        "async def main():\n    async with Keeper() as keeper:\n"
+        "import asyncio\nfrom tunnelmark.lab.client import LabClient\n"
+        "async def main():\n    async with LabClient() as keeper:\n"
         "        print(keeper.record['awake'], flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"
     )

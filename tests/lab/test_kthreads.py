@@ -22,8 +22,8 @@ from tunnelmark.linux.kernel_threads import Census
 pytestmark = pytest.mark.root
 
 STANDS = (
-    "import asyncio\nfrom tunnelmark.lab.client import Keeper\n"
-    "async def main():\n    async with Keeper():\n        print('up', flush=True)\n        await asyncio.sleep(600)\n"
+    "import asyncio\nfrom tunnelmark.lab.client import LabClient\n"
+    "async def main():\n    async with LabClient():\n        print('up', flush=True)\n        await asyncio.sleep(600)\n"
     "asyncio.run(main())"
 )
 NICE = fair_nice.nice_beside(find())

@@ -122,15 +122,15 @@ _RECORDS = """
 import asyncio, sys
 from pathlib import Path
 from support.labs import PAIR, UNSHAPED
-from tunnelmark.lab.client import Keeper
-from tunnelmark.run.watch import stacks
-from tunnelmark.run.collectors.base import Scene
+from tunnelmark.lab.client import LabClient
+from tunnelmark.run.collectors import stacks
+from tunnelmark.run.collectors.base import CollectorContext
 
 async def main():
-    async with Keeper() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
-        eye = stacks.WATCHER.watch(Scene(lab, None, "a", "b", Path(sys.argv[1])))
-        await eye.begin()
-        print(eye._perf.pid, flush=True)
+    async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
+        sampler = stacks.COLLECTOR.watch(CollectorContext(lab, None, "a", "b", Path(sys.argv[1])))
+        await sampler.begin()
+        print(sampler._perf.pid, flush=True)
         await asyncio.sleep(60)
 
 asyncio.run(main())

@@ -213,14 +213,14 @@ class TestVerdicts:
 
 COUNTS = """
 import os, time
-from tunnelmark.lab import awake
-from tunnelmark.lab.vm.clock_keepalive import Loop
-loop = Loop(4)
+from tunnelmark.host import keep_awake
+from tunnelmark.lab.vm.clock_keepalive import ClockLoop
+loop = ClockLoop(4)
 while not (before := loop.spent()[0][0]):
     time.sleep(0.01)
 while (after := loop.spent()[0][0]) == before:
     time.sleep(0.01)
-assert awake.STANDING == [loop] and 0 < loop.in_process() and awake.process_seconds() < time.process_time()
+assert keep_awake.STANDING == [loop] and 0 < loop.in_process() and keep_awake.process_seconds() < time.process_time()
 rounds = after / (20 * 4e-9)
 print(abs(rounds - round(rounds)) < 1e-6 * rounds, flush=True)
 os._exit(0)

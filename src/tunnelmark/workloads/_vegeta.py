@@ -119,7 +119,15 @@ def client(
     file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
     argv = (
         *("sh", "-c", _SCRIPT, "sh", str(folder / "results")),
-        *("-lazy", "-targets", str(targets(folder)), "-rate", f"{attack.rate}/1s", "-timeout", f"{attack.request_timeout:g}s"),
+        *(
+            "-lazy",
+            "-targets",
+            str(targets(folder)),
+            "-rate",
+            f"{attack.rate}/1s",
+            "-timeout",
+            f"{attack.request_timeout:g}s",
+        ),
         *("-laddr", str(ends.source_address), "-max-body", "0", "-redirects", "-1"),
         *(f"-keepalive={str(keepalive).lower()}", f"-http2={str(http2).lower()}"),
         *(("-root-certs", str(roots)) if roots else ()),

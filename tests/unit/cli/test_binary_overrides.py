@@ -91,8 +91,8 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(
 def test_the_folder_goes_when_the_command_is_killed(cache: Path, tmp_path: Path) -> None:
     mine = script(tmp_path, "mine")
     code = (
-        "import time; from tunnelmark.cli import bins\n"
-        f"bins._name(None, None, ('mine={mine}',)); print('ready', flush=True); time.sleep(60)"
+        "import time; from tunnelmark.cli import binary_overrides\n"
+        f"binary_overrides._name(None, None, ('mine={mine}',)); print('ready', flush=True); time.sleep(60)"
     )
     command = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert command.stdout is not None

@@ -21,13 +21,13 @@ PATIENCE = 60  # seconds: far more than the two that are promised, for a machine
 BEGIN = """
 import asyncio, sys, time
 from pathlib import Path
-from tunnelmark.cli import command, stopping
+from tunnelmark.cli import command, interrupts
 
 def ready():
     print("ready", flush=True)
 
 def work():
-    stopping.goes_on("go on like this")
+    interrupts.goes_on("go on like this")
 {body}
 
 command.tunnelmark.main = lambda *_, **__: work()
@@ -91,11 +91,11 @@ def test_a_second_time_it_ends_at_once() -> None:
         ready()
         time.sleep({LONG})
     finally:
-        stopping._PATIENCE = {LONG}
+        interrupts._PATIENCE = {LONG}
         print("ending", flush=True)
         time.sleep({LONG})
     """
-    with started(f"stopping._PATIENCE = {LONG}\n" + textwrap.dedent(body)) as process:
+    with started(f"interrupts._PATIENCE = {LONG}\n" + textwrap.dedent(body)) as process:
         assert process.stdout is not None
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "ending\n"

@@ -133,15 +133,13 @@ def test_a_run_that_begins_says_what_goes_on_beside_it(monkeypatch: pytest.Monke
     mine, said = console()
     with alone(mine, "the study one"):
         pass
-    assert "warning: beside this goes on: peers install of 3 (process 4711, for 2 min " in said.getvalue()
+    assert "warning: beside this goes on: packages install of 3 (process 4711, for 2 min " in said.getvalue()
 
 
 @pytest.fixture
 def builder() -> Iterator[subprocess.Popen[str]]:
     """Another process that says what it does."""
-    code = (
-        "from tunnelmark.cli import busy\nwith busy.told('a build of this test'): print('ready', flush=True); input()"
-    )
+    code = "from tunnelmark.cli import other_work\nwith other_work.told('a build of this test'): print('ready', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -38,7 +38,7 @@ def context(convergence_time: float) -> RunContext:
 
 
 @pytest.mark.parametrize(
-    ("settling", "prepared"),
+    ("convergence_time", "prepared"),
     [
         (0.0, []),
         (1.0, [1]),  # the next one: at its own turn it would be too late

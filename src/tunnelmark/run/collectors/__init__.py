@@ -1,4 +1,4 @@
-"""Watchers: what a trial cost its nodes (CPU, memory, packets outside), one module each; see `base` for the interface."""
+"""Collectors: what a trial cost its nodes (CPU, memory, packets outside), one module each; see `base` for the interface."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tunnelmark.run.collectors.base import Collector
 
 @functools.cache
 def collectors() -> Mapping[str, Collector]:
-    """Every watcher by name: each module of this package that defines `WATCHER`."""
+    """Every collector by name: each module of this package that defines `COLLECTOR`."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    found = (module.COLLECTOR for module in modules if hasattr(module, "WATCHER"))
+    found = (module.COLLECTOR for module in modules if hasattr(module, "COLLECTOR"))
     return MappingProxyType({collector.name: collector for collector in found})
 
 
 def light() -> tuple[str, ...]:
-    """The watchers of a study that names none."""
+    """The collectors of a study that names none."""
     return tuple(name for name, collector in collectors().items() if collector.light)

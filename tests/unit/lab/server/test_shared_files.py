@@ -46,7 +46,7 @@ def test_what_the_environment_names_is_needed(variable: str, tmp_path: Path, mon
     assert str(tmp_path / "with a space") in shared_files.needed()
 
 
-def test_the_caches_and_the_peers_of_whoever_called_sudo_are_needed(
+def test_the_caches_and_the_packages_of_whoever_called_sudo_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TUNNELMARK_PACKAGES", raising=False)
@@ -54,7 +54,7 @@ def test_the_caches_and_the_peers_of_whoever_called_sudo_are_needed(
     monkeypatch.setenv("SUDO_USER", "nobody")
     needed = shared_files.needed()
     assert f"{tmp_path}/tunnelmark" in needed
-    assert os.path.expanduser("~nobody/.local/share/tunnelmark/peers") in needed
+    assert os.path.expanduser("~nobody/.local/share/tunnelmark/packages") in needed
 
 
 def test_a_program_that_is_a_link_into_a_hidden_folder_is_needed(

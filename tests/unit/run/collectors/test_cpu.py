@@ -35,7 +35,7 @@ def watched(
     """What is seen between a machine at rest and this one, over links of 1 GB."""
     now = Machine()
     clock = iter((0.0, 2.0))
-    monkeypatch.setattr(cpu, "Since", lambda: lambda: next(clock))
+    monkeypatch.setattr(cpu, "Stopwatch", lambda: lambda: next(clock))
     monkeypatch.setattr(cgroups, "used", lambda group: Used(now.used.get(str(group), 0.0), 0.0))
     for name, given in (("seconds", "softirq"), ("workers", "workers"), ("unbilled", "unbilled")):
         monkeypatch.setattr(softirq, name, lambda given=given: dict(getattr(now, given)))
