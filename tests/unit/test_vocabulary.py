@@ -1,0 +1,60 @@
+"""One word for one thing: names that a stranger would not find, or would find twice, fail here."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted((ROOT / "src" / "tunnelmark").rglob("*.py"))
+CONVENTIONAL = {"__init__", "__main__", "base", "model", "easytier"}
+"""Module names that may stand twice; `easytier` is a driver, and beside its recipe the script that starts the installed program."""
+
+BANNED = {"crew", "kit", "eye", "eyes", "desk", "scene", "watchers", "WATCHER", "prove_link", "peers_home"}
+"""Names that were private words: what they are called now stands in docs/glossary.md."""
+
+PHRASES = ("tunnelmark peers", "prove-link", "make peers")
+"""Former names, which only the notes on them may say."""
+
+
+def _names(file: Path) -> set[str]:
+    found = tokenize.generate_tokens(io.StringIO(file.read_text()).readline)
+    return {token.string for token in found if token.type == tokenize.NAME}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    names = Counter(file.stem for file in MODULES if file.stem not in CONVENTIONAL)
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for file in MODULES
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_private_words_are_names(file: Path) -> None:
+    assert _names(file) & BANNED == set()
+
+
+def test_former_names_are_gone_from_what_users_read() -> None:
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]
+    assert [f"{file.name}: {phrase}" for file in documents for phrase in PHRASES if phrase in file.read_text()] == []
+
+
+def test_each_word_of_the_glossary_stands_there_once() -> None:
+    rows = [line for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if line.startswith("| **")]
+    words = Counter(word for row in rows for word in re.findall(r"\*\*([^*]+)\*\*", row))
+    assert len(words) > 60
+    assert [word for word, number in words.items() if number > 1] == []
