@@ -5,7 +5,7 @@
 In each round a fresh lab carries one TCP stream of 4 s and then 400 pings of 10 ms for every kind of freeze, in turns:
 the emulator is stopped (SIGSTOP) for so many milliseconds, again and again, so that it stands still for a given share of
 the time, and everything due meanwhile leaves late. The ratio to the unfrozen trial of the same round is what lateness
-did; `run/grades.py` takes its bounds from here. A frozen emulator is late as one is whose machine stands still.
+did; `model/grades.py` takes its bounds from here. A frozen emulator is late as one is whose machine stands still.
 """
 
 from __future__ import annotations

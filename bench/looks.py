@@ -20,13 +20,13 @@ from tunnelmark.analyse.link.expected import expect, serial_of, simulated
 from tunnelmark.analyse.link.path import LinkPath, telling_seed
 from tunnelmark.analyse.link.processes import in_time
 from tunnelmark.analyse.link.test_power import FOUND, WrongLink, looks_at, moments, wrongs
+from tunnelmark.model.attempt import LinkCounts
+from tunnelmark.model.probe_plan import Pace, enough, pace_of
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import shares, wandering
-from tunnelmark.run.attempt import LinkCounts
-from tunnelmark.run.probe_plan import Pace, enough, pace_of
 
 REFUSED = 0.01  # the share of looks at a true link that may be outside
 BLOCKS, SECONDS = 8, 2.0  # of a run: the default, and what a trial lasts at least

@@ -21,11 +21,12 @@ from tunnelmark.analyse.link.statistics import ProbeRow
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import emulator
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model.observation import Observation
+from tunnelmark.model.probe_plan import pace_of
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkProof
-from tunnelmark.run.link_observation import Observation, observe
-from tunnelmark.run.probe_plan import pace_of
+from tunnelmark.run.link_observation import observe
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root

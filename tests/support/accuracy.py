@@ -19,13 +19,13 @@ import numpy as np
 from support.labs import PAIR
 from tunnelmark.analyse.link.judge import row_of
 from tunnelmark.analyse.link.statistics import Flags, Floats, ProbeRow
-from tunnelmark.lab import emulator_health
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model import emulator_health
+from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering, Schedule, ScheduleStep
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.interference import between, glance
 from tunnelmark.run.link_observation import observe
-from tunnelmark.run.probe_plan import Pace
 from tunnelmark.units import Duration, Share
 
 PERIOD = 2.0

@@ -15,7 +15,7 @@ from support.accuracy import DENSE, SPARSE, Found, Loaded, Setting, loaded, look
 from support.verdicts import LEVEL, Line, judge, summary
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.lab.client import LabClient
-from tunnelmark.run.probe_plan import Pace
+from tunnelmark.model.probe_plan import Pace
 
 SEED = 20261122
 """Chosen before the first run, and no other was tried; TUNNELMARK_SEED gives another."""

@@ -18,8 +18,8 @@ from scipy.special import kolmogi, ndtr
 from support.accuracy import Look
 from tunnelmark.analyse.link.simulation import latent_correlation, quantile
 from tunnelmark.analyse.link.statistics import Flags, Floats, bursts, lag1, reordered
+from tunnelmark.model.probe_plan import SIZE
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter
-from tunnelmark.run.probe_plan import SIZE
 
 LEVEL = 0.01
 """Probability that a test is outside by chance; of one test alone, and of all together for the run."""

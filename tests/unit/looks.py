@@ -7,11 +7,11 @@ from collections import deque
 import numpy as np
 
 from tunnelmark.analyse.link.simulation import Floats, simulate
+from tunnelmark.model.observation import RECORDS, Flow, Observation
+from tunnelmark.model.probe_plan import HEADERS, Pace, Train
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkProof
-from tunnelmark.run.link_observation import RECORDS, Flow, Observation
-from tunnelmark.run.probe_plan import HEADERS, Pace, Train
 from tunnelmark.units import Duration, Share
 
 COUNT, INTERVAL = 2000, 0.001

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tunnelmark.model.grades import QUIET, Grade, others
 from tunnelmark.record.results import MetricInfo, TrialRow
-from tunnelmark.run.grades import QUIET, Grade, others
 
 
 def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
 from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.analyse.pairing import setting_of
+from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
-from tunnelmark.run.grades import others
 
 CORE = 0.95
 """A core, or a thread of a daemon, that had work for so much of the time had no rest to speak of."""

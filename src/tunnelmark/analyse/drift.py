@@ -9,7 +9,7 @@ from tunnelmark.record.results import Results, YardstickRow
 MARGIN = 0.25
 """A yardstick has moved when it takes a quarter longer or shorter, and its quartiles before and after lie apart.
 
-Chosen, not measured on a quiet machine: beyond the fifth by which a result may be moved before it is void (`run.grades`). Other
+Chosen, not measured on a quiet machine: beyond the fifth by which a result may be moved before it is void (`model.grades`). Other
 work moves yardsticks, too: docs/limitations.md has how often.
 """
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tunnelmark.model.attempt import stem
 from tunnelmark.record.results import TrialRow
-from tunnelmark.run.attempt import stem
 
 NAMED = 3  # trials of one cause that are named one by one; of more, the arms and how many trials of each
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from tunnelmark.analyse.link import counts, text
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
+from tunnelmark.model.attempt import UNPROVED
+from tunnelmark.model.retries import Retries
 from tunnelmark.record.results import LinkProof, Results, TrialRow
-from tunnelmark.run.attempt import UNPROVED
-from tunnelmark.run.retries import Retries
 
 Place = tuple[int, str, str, str]
 """A session by number, a link by profile and topology, and when it was looked at."""

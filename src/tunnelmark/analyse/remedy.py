@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.model.attempt import stem
+from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
-from tunnelmark.run.attempt import stem
-from tunnelmark.run.grades import QUIET, others
 
 SLOWER = "fast-ethernet"
 """The profile with a rate that every machine carries that carries a lab at all."""

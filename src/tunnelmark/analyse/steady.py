@@ -10,7 +10,7 @@ from statistics import fmean
 
 from tunnelmark.analyse.intervals import interval
 from tunnelmark.analyse.model import Analysis, MetricCell
-from tunnelmark.workloads.base import DRIFT
+from tunnelmark.model.metrics import DRIFT
 
 UNSTEADY = 10.0
 """Per cent of their mean by which the halves of a window must differ to be said to."""

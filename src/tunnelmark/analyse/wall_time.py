@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tunnelmark.analyse.attempts import causes_of, grade_of
 from tunnelmark.analyse.model import Disturbance, WallTime
+from tunnelmark.model.attempt import PHASES
+from tunnelmark.model.grades import others
 from tunnelmark.record.results import Session, TrialRow
-from tunnelmark.run.attempt import PHASES
-from tunnelmark.run.grades import others
 
 
 def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTime:

@@ -19,13 +19,13 @@ from tunnelmark.host.programs import sha256
 from tunnelmark.lab import emulator
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.client import LabClient
+from tunnelmark.model.probe_plan import enough, pace_of
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import RAW, LinkProof, When
 from tunnelmark.run.link_observation import observe
-from tunnelmark.run.probe_plan import enough, pace_of
 from tunnelmark.run.runner import link_seed
 
 LOOKS = 3

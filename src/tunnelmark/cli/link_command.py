@@ -83,8 +83,8 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
     """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse.link import judge, path
     from tunnelmark.lab.client import LabClient
+    from tunnelmark.model.probe_plan import pace_of
     from tunnelmark.run.link_observation import observe
-    from tunnelmark.run.probe_plan import pace_of
 
     pace = pace_of(profile, probes, 1 / rate)
     seed = path.telling_seed(profile, pace, len(topology.links[0].nodes), seed)

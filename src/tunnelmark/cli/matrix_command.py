@@ -23,10 +23,10 @@ from tunnelmark.cli.output import as_json, console, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.host import utilisation
 from tunnelmark.host.programs import part_version
+from tunnelmark.model.features import Fact
 from tunnelmark.plan.load import ANCHOR, DIRECT
 from tunnelmark.report.feature_tables import GROUPS, LEGEND, UNKNOWN, mark, markdown
 from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, gaps
-from tunnelmark.vpns.features import Fact
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
 _LOOKS = 3  # at each VPN; how many threads a Go program has, and when it first answers, varies

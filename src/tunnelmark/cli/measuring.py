@@ -25,6 +25,8 @@ from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
+from tunnelmark.model.attempt import Attempt, folder_of
+from tunnelmark.model.retries import RetryLedger
 from tunnelmark.plan.load import ANCHOR, DIRECT, STACKS
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
@@ -33,10 +35,8 @@ from tunnelmark.record.fingerprint_diff import KEY
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, RAW
 from tunnelmark.run import assets
-from tunnelmark.run.attempt import Attempt, folder_of
 from tunnelmark.run.collectors import stacks
 from tunnelmark.run.quiescence import Quiescence
-from tunnelmark.run.retries import RetryLedger
 from tunnelmark.run.runner import RunContext, carry_out
 from tunnelmark.workloads.base import Workload
 

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
+from tunnelmark.model.attempt import Attempt, Failure, stem
 from tunnelmark.plan.model import Plan, Trial
-from tunnelmark.run.attempt import Attempt, Failure, stem
 from tunnelmark.run.runner import BETWEEN, RunContext
 from tunnelmark.units import clock
 

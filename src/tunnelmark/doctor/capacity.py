@@ -13,8 +13,8 @@ from statistics import median
 from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab import emulator_health
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model import emulator_health
 from tunnelmark.plan import auto
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile, Topology

@@ -13,9 +13,10 @@ from tunnelmark.doctor.capacity import CapacityLook, Chosen, Lateness
 from tunnelmark.doctor.checks import Check
 from tunnelmark.host import utilisation, wakeups, yardsticks
 from tunnelmark.host.wakeups import Wakeups
-from tunnelmark.host.yardsticks import PACKET, Yardsticks
-from tunnelmark.lab import emulator_health
+from tunnelmark.host.yardsticks import Yardsticks
 from tunnelmark.lab.client import LabClient
+from tunnelmark.model import emulator_health
+from tunnelmark.model.yardstick_lengths import PACKET
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Size

@@ -15,38 +15,12 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import fingerprint
 from tunnelmark.host.keep_awake import PROGRAM
 from tunnelmark.host.programs import find
+from tunnelmark.model.yardstick_lengths import TITLES, Length, length
 
 SECONDS = 0.25
 """For each of eleven: 3 s in all, with the time in which each finds out how long it takes."""
 
-PACKET = 1420
-"""Bytes of a packet of which the ciphers and the TUN device are asked: a full one inside of WireGuard on Ethernet."""
-
-TITLES: Mapping[str, str] = {
-    "system call": "a system call that does nothing",
-    "wake-up, one core": "to wake a thread on the same core, by a pipe",
-    "wake-up, two cores": "to wake a thread on another core, by a pipe",
-    "timer": "how late a timer of 200 µs ends",
-    "copy": "to copy 1 MiB from memory to memory",
-    "AES-128-GCM": f"to encrypt a packet of {PACKET} bytes by AES-128-GCM",
-    "AES-256-GCM": f"to encrypt a packet of {PACKET} bytes by AES-256-GCM",
-    "ChaCha20-Poly1305": f"to encrypt a packet of {PACKET} bytes by ChaCha20-Poly1305",
-    "TUN read": f"to read a packet of {PACKET} bytes from a TUN device",
-    "TUN write": "to write one to a TUN device, and on into a socket",
-    "veth": "a packet of 64 bytes, from a socket over a veth pair into another one",
-}
-"""What each takes, in words; in this order they are shown."""
-
 _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """What a yardstick showed, in nanoseconds: the median of its slices, and their quartiles."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +58,6 @@ def told(found: Yardsticks) -> str:
              "TUN read": "TUN read", "TUN write": "TUN write", "veth": "veth"}  # fmt: skip
     each = [f"{word} {length(found.lengths[name].value)}" for name, word in short.items() if name in found.lengths]
     return ", ".join(each) or "nothing could be measured"
-
-
-def length(ns: float) -> str:
-    """Nanoseconds in the unit that suits them, with three figures."""
-    factor, unit = next(((f, u) for f, u in ((1e6, "ms"), (1e3, "µs")) if ns >= f), (1.0, "ns"))
-    return f"{float(f'{ns / factor:.3g}'):g} {unit}"
 
 
 def partners(cores: Set[int], siblings: Sequence[Set[int]] = ()) -> tuple[int, int]:

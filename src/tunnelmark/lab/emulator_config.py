@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from tunnelmark.lab.backends import by_target, shaper_of
+from tunnelmark.plan.blackouts import begun_at
 from tunnelmark.plan.impairments import (
     Blackout,
     Bursts,
@@ -126,14 +126,6 @@ def _blackout(blackout: Blackout, seed: int, link: int, place: int) -> list[dict
     start = round(us(begun_at(blackout, seed, link, place)))
     begun = [{"start_us": 0, "length_us": start + length - every}] if start + length > every else []
     return [*begun, {"start_us": start, "length_us": length, "every_us": every}]
-
-
-def begun_at(blackout: Blackout, seed: int, link: int, place: int) -> float:
-    """When the first window of a link's blackout at that place of the profile's list begins, in seconds since the link's zero."""
-    if blackout.every is None or blackout.start is not None:
-        return float(blackout.start or 0.0)
-    every = round(us(blackout.every))
-    return int.from_bytes(sha256(f"blackout {seed}/{link}/{place}".encode()).digest()[:8]) % every / 1e6
 
 
 _NAMES = {"delay": "delay_us"}

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tunnelmark.host.yardsticks import Length
-from tunnelmark.run.attempt import LinkCounts, folder_of
-from tunnelmark.run.grades import Grade
+from tunnelmark.model.attempt import LinkCounts, folder_of
+from tunnelmark.model.grades import Grade
+from tunnelmark.model.yardstick_lengths import Length
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -147,7 +147,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """One attempt as it stands in the journal (see `run.attempt.Attempt` for the meaning of each field)."""
+    """One attempt as it stands in the journal (see `model.attempt.Attempt` for the meaning of each field)."""
 
     trial: str
     position: int
@@ -170,7 +170,7 @@ class TrialRow:
     raw: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
-    grade: Grade | None = None  # of a result (see `run.grades`)
+    grade: Grade | None = None  # of a result (see `model.grades`)
     causes: tuple[str, ...] = ()  # why it is not good
     grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics feel, where not good
     wanting: bool = False  # a primary metric is void, though others may be used

@@ -17,6 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tunnelmark.errors import DiskFull, StoreError, TunnelmarkError
 from tunnelmark.host.yardsticks import Yardsticks
+from tunnelmark.model.attempt import Attempt, folder_of
+from tunnelmark.model.metrics import Metric
+from tunnelmark.model.retries import Retries
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
@@ -24,12 +27,10 @@ from tunnelmark.plan.struck import shares, wandering
 from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow, YardstickRow
-from tunnelmark.run.attempt import Attempt, folder_of
 from tunnelmark.run.collection import COST
 from tunnelmark.run.collectors.base import Collector
-from tunnelmark.run.retries import Retries
 from tunnelmark.vpns.base import Driver
-from tunnelmark.workloads.base import Endpoints, Metric, Workload
+from tunnelmark.workloads.base import Endpoints, Workload
 
 SPARE = 16 << 20
 """Bytes that must be free before a trial starts: its raw output, the journal and the report."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tunnelmark.model.features import Fact
 from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, brief, verdict
-from tunnelmark.vpns.features import Fact
 
 UNKNOWN = "not stated"
 MARKS = {"yes": "✓", "partly": "~", "no": "✗"}

@@ -12,11 +12,11 @@ from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, MetricCell, Scenario
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
+from tunnelmark.model.attempt import stem
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, machine_facts, placed, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
 from tunnelmark.report.queries import primary_metrics, where
-from tunnelmark.run.attempt import stem
 from tunnelmark.units import clock
 
 _DIFFER = {True: "differs", False: "differ"}

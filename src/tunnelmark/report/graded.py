@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
+from tunnelmark.model.attempt import stem
 from tunnelmark.report import formatting, queries
-from tunnelmark.run.attempt import stem
 
 HEAD = ("metric", "arm", "all usable", "good alone")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunnelmark.analyse import drift
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.host.yardsticks import TITLES, length
+from tunnelmark.model.yardstick_lengths import TITLES, length
 from tunnelmark.record.results import Results
 from tunnelmark.report import formatting
 

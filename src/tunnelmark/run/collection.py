@@ -12,8 +12,8 @@ from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.host import keep_awake
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler
-from tunnelmark.workloads.base import Metric, Sample
 
 COST = Metric("watch_cpu", "s", "CPU of the watchers themselves", "lower", "difference", feels="processor")
 """What all watchers of a trial took together, beside their own metrics; by watcher it stands in `FILE`."""

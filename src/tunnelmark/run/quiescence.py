@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tunnelmark.host import utilisation
-from tunnelmark.run.grades import QUIET
+from tunnelmark.model.grades import QUIET
 
 ONCE = 60.0
 """Seconds to wait at most at a time: what disturbs for longer is mostly there to stay."""

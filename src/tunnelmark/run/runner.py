@@ -11,13 +11,13 @@ from typing import Protocol
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.host.programs import Requirement
 from tunnelmark.lab.client import LabClient
+from tunnelmark.model.attempt import UNPROVED, Attempt, folder_of
+from tunnelmark.model.retries import Retries, RetryLedger
 from tunnelmark.packages import status
 from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
 from tunnelmark.plan.order import again
-from tunnelmark.run.attempt import UNPROVED, Attempt, folder_of
 from tunnelmark.run.collectors import base as watch
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.retries import Retries, RetryLedger
 from tunnelmark.run.trial import PreparedTrial, TrialSpec, prepare, refused
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Asset, Endpoints, Workload

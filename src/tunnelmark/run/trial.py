@@ -15,21 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError, TrialError, TrialVoid, TunnelmarkError, WorkloadFailed
-from tunnelmark.lab import emulator_health
 from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.linux.congestion import CUBIC
+from tunnelmark.model import emulator_health, grades
+from tunnelmark.model.attempt import PHASES, Attempt, Failure, LinkCounts
+from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.plan.model import Trial
-from tunnelmark.run import grades, interference
+from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
-from tunnelmark.run.attempt import PHASES, Attempt, Failure, LinkCounts
 from tunnelmark.run.collection import Collection, shifted
 from tunnelmark.run.collectors.base import Collector, CollectorContext
 from tunnelmark.run.deploy import log_end
 from tunnelmark.run.deploy import prepare as deployed
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver, Options
-from tunnelmark.workloads.base import Endpoints, Sample, Workload
+from tunnelmark.workloads.base import Endpoints, Workload
 
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
 _LATE = "keep the machine quiet, or ask for a lower rate; the emulator's reports are in wire.middle.out"

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from tunnelmark.host.programs import Requirement
-from tunnelmark.vpns.features import Fact, Features
+from tunnelmark.model.features import Fact, Features
 
 __all__ = ["Fact", "Features"]  # a driver finds all it needs here
 

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tunnelmark.model.features import Fact
 from tunnelmark.vpns.base import Driver
-from tunnelmark.vpns.features import Fact
 
 Group = Literal["choosing", "design", "measured"]
 Verdict = Literal["yes", "partly", "no"]

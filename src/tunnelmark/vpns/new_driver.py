@@ -6,9 +6,9 @@ import dataclasses
 from importlib import resources
 from typing import Literal
 
+from tunnelmark.model.features import Features
 from tunnelmark.plan.new_files import module_name
 from tunnelmark.vpns.feature_matrix import CRITERIA, Group
-from tunnelmark.vpns.features import Features
 
 _MODULES = ("base", "features", "matrix", "scaffold")  # names of this package that are no drivers
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}

@@ -21,8 +21,9 @@ import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.vpns.base import Command, File
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Sample
+from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM, RECIPE = "vegeta", "vegeta"
 CLIENT = "client"

@@ -14,68 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from tunnelmark.host.programs import Requirement
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, File, Options
 
 FOLDER = PurePosixPath("/run/workload")
 
 EVENTS = "events"
 """The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
-
-
-Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
-"""What a metric feels of a link that is late, or of a machine that stands still or works for others.
-
-`counts`: nothing; it counts what time does not change (a size, a number of requests). `transfer`: it is spread over a whole
-transfer, so that single packets weigh little. `delay`: the middle of many delays. `tail`: their highest hundredth, or a
-mean that it decides. `longest`: a single packet or gap. `processor`: CPU time, which other work makes dearer. `run.grades` has the bounds.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number that a workload reports."""
-
-    name: str
-    """Its name in results, such as `goodput`."""
-
-    unit: str
-    """Its unit, such as `bit/s`, `ms`, `%`; empty for a number."""
-
-    title: str
-    """What it is, in a few words for people."""
-
-    better: Literal["higher", "lower"]
-    """Which direction is good."""
-
-    compare: Literal["ratio", "difference"] = "ratio"
-    """How two arms are compared: by their ratio, or by their difference where it is often zero."""
-
-    primary: bool = False
-    """Primary metrics are ranked and judged; the others explain them."""
-
-    fills: float = 0.95
-    """The least share of the link's rate that the bare link must reach; 0 where no link limits it.
-
-    The default leaves room for headers: a full TCP segment carries 1,448 bytes in a frame of 1,514.
-    """
-
-    limited_by: str = ""
-    """The metric of the same reading that is above zero where the load generator, not the path, was the limit."""
-
-    feels: Feels = "transfer"
-    """What a late link or a disturbed machine does to it; most are rates or shares over seconds (`transfer`)."""
-
-
-DRIFT = "drift"
-"""The metric that says whether a window was stationary; `analyse.steady` marks where it was not."""
-
-DRIFTS = Metric(
-    DRIFT,
-    "%",
-    "goodput of the window's second half above that of its first, of their mean",
-    "lower",
-    compare="difference",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +155,6 @@ class Traffic:
 
     extra_clients: tuple[Program, ...] = ()
     """Further clients, which start at the same moment as the client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One value of a metric; `time` is seconds since the window began for a series, None for the whole."""
-
-    metric: str
-    value: float
-    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from typing import Annotated, Literal, cast
 from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options, UdpPort
 from tunnelmark.workloads import _stream
-from tunnelmark.workloads.base import EVENTS, Endpoints, Event, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import EVENTS, Endpoints, Event, Program, Reading, Traffic, Workload
 
 SERVER, CLIENT = "server", "client"
 

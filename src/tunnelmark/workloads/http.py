@@ -9,11 +9,12 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field, model_validator
 
+from tunnelmark.model.metrics import Feels, Metric, Sample
 from tunnelmark.plan.fields import DurationText, MomentText, OfPath, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
 from tunnelmark.vpns.base import Command, CopyFile, Options
 from tunnelmark.workloads import _nginx, _vegeta
-from tunnelmark.workloads.base import Endpoints, Feels, Metric, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 
 _PORT = 8080
 _SHORT, _LONG = "short", "long"  # the files that are asked for, and the beginnings of the metrics' names

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from tunnelmark.model.metrics import Metric
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 METRICS = (
     Metric("cpu_source", "ms/s", "CPU of an idle node (first)", "lower", "difference", primary=True, feels="processor"),

@@ -15,11 +15,12 @@ import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tunnelmark.errors import OutputUnreadable
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import MomentText
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Command, CommandSucceeds, CopyFile, File, LogMatch, Options, TcpPort
 from tunnelmark.workloads import _nginx, _vegeta
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 SERVER, STORE, PODS = "apiserver", "etcd", "pods"
 

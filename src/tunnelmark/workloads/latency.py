@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import Feels, Metric, Sample
 from tunnelmark.plan.fields import DurationText, OfPath, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
-from tunnelmark.workloads.base import Endpoints, Feels, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 
 _Way = Literal["forward", "back"]
 _WAYS: tuple[_Way, ...] = ("forward", "back")

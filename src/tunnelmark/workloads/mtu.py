@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options, TcpPort, UdpPort
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-probe"
 CLIENT, ANSWERS = "client", "answers"

@@ -17,11 +17,12 @@ from typing import Annotated, cast
 from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, SizeText
 from tunnelmark.units import Duration, Size
 from tunnelmark.vpns.base import Command, CopyFile, File, Options
 from tunnelmark.workloads import _nginx
-from tunnelmark.workloads.base import Asset, Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload
 
 _SERVER, _CLIENT = "server", "client"
 _ASSET = "nix-cache"

@@ -16,10 +16,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import Options
-from tunnelmark.workloads.base import Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 _CLIENT = "client"
 _GRACE_S = 5.0

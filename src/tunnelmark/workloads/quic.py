@@ -14,21 +14,11 @@ from typing import Annotated, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.metrics import DRIFT, DRIFTS, Metric, Sample
 from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
 from tunnelmark.vpns.base import LogMatch, Options
-from tunnelmark.workloads.base import (
-    DRIFT,
-    DRIFTS,
-    Endpoints,
-    Metric,
-    Program,
-    Reading,
-    Sample,
-    Traffic,
-    Workload,
-    check_warmup,
-)
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-quic"
 SERVER, CLIENT = "server", "client"

@@ -14,11 +14,12 @@ from typing import Annotated, Any, cast
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, OfLink, OfPath, SizeText, WholeSeconds
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload, check_warmup
+from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 
 _BUFFER = 4 * 1024 * 1024
 """Bytes of socket buffer: Linux's default overflowed at 200 Mbit/s on a busy machine, 4 MiB lost nothing."""

@@ -12,11 +12,12 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 
 from tunnelmark.errors import OutputUnreadable
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
-from tunnelmark.workloads.base import Endpoints, Metric, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 
 _ASCENT_S = 3.0  # of the ascent, which finds about what the path carries: some eight trials of 0.1 s
 _TRIALS = 12  # short ones that a search takes, as a rule; a bound more takes about two

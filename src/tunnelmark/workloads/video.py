@@ -15,12 +15,13 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, Field
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.plan.fields import DurationText, OfPath, RateText, WholeSeconds
 from tunnelmark.units import Duration, Rate
 from tunnelmark.vpns.base import File, LogMatch, Options, UdpPort
 from tunnelmark.workloads import _rist
 from tunnelmark.workloads._nginx import at
-from tunnelmark.workloads.base import Asset, Endpoints, Metric, Program, Reading, Sample, Traffic, Workload
+from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload
 
 DATAGRAM = 7 * 188
 """Bytes of a datagram's payload: seven packets of the transport stream, as everybody sends it."""

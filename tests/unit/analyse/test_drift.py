@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tunnelmark import analyse
 from tunnelmark.analyse.drift import moved
-from tunnelmark.host.yardsticks import Length
+from tunnelmark.model.yardstick_lengths import Length
 from tunnelmark.record.results import Results, Session, YardstickRow
 from tunnelmark.report import json_export as as_json
 from tunnelmark.report import machine_facts, markdown

@@ -10,10 +10,10 @@ import pytest
 from tunnelmark.analyse import steady
 from tunnelmark.analyse.analysis import judge
 from tunnelmark.analyse.steady import unsteady
+from tunnelmark.model.metrics import DRIFT
 from tunnelmark.record.results import MetricInfo, SampleRow
 from tunnelmark.report import html, markdown, trial_lengths
 from tunnelmark.report.findings import cautions, findings
-from tunnelmark.workloads.base import DRIFT
 from unit.builders import TCP, Study
 
 DRIFTING = replace(

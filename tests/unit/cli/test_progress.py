@@ -9,10 +9,10 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli.progress import RunProgress
+from tunnelmark.model.attempt import Attempt, Failure
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
-from tunnelmark.run.attempt import Attempt, Failure
 from tunnelmark.run.runner import RunContext
 
 PLAN = order(load_study("quick", Files.standard(), registry.catalogue(), blocks=2))

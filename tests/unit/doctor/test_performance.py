@@ -9,7 +9,8 @@ import pytest
 from tunnelmark.doctor.capacity import CapacityLook, Chosen, Lateness
 from tunnelmark.doctor.performance import Measured, judge, least_delay, verdicts
 from tunnelmark.host.wakeups import Wakeups
-from tunnelmark.host.yardsticks import Length, Yardsticks
+from tunnelmark.host.yardsticks import Yardsticks
+from tunnelmark.model.yardstick_lengths import Length
 from tunnelmark.units import Rate
 
 GOOD = Lateness(20_000, 3e-5, 9e-5, 7e-4)

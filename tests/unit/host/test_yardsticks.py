@@ -8,7 +8,8 @@ import pytest
 
 from tunnelmark.errors import LabError
 from tunnelmark.host import yardsticks
-from tunnelmark.host.yardsticks import TITLES, length, measure, partners
+from tunnelmark.host.yardsticks import measure, partners
+from tunnelmark.model.yardstick_lengths import TITLES, length
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs
-from tunnelmark.lab import emulator, emulator_health
+from tunnelmark.lab import emulator
+from tunnelmark.model import emulator_health
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration
@@ -75,7 +76,7 @@ SHORT, LONG = profile(Direction(delay=Duration(0.001))), profile(Direction(delay
     ("found", "said"),
     [
         (report(), None),
-        (report(p99=1500), None),  # what lateness means is for `run.grades` to say
+        (report(p99=1500), None),  # what lateness means is for `model.grades` to say
         (report(memory=2), "2 packets"),
         (report(socket_dropped=1, oversize=1, refused=1), "3 packets"),
     ],

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tunnelmark.lab import probe_sender
-from tunnelmark.run.link_observation import RECORDS
+from tunnelmark.model.observation import RECORDS
 
 LATE = 10_000_000_000
 """Nanoseconds after which a phase ends: by then all is sent, however long the machine stands still."""

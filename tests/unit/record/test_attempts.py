@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from tunnelmark.model.retries import Retries
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import TrialRow
-from tunnelmark.run.retries import Retries
 from unit.builders import TCP, Study
 
 STUDY = Study(workloads=(TCP,), blocks=1, arms=("direct", "direct-again", "tinc"))

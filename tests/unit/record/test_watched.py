@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tunnelmark import registry
+from tunnelmark.model.attempt import PHASES, Attempt
+from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
 from tunnelmark.record import store
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.record.results import Results
-from tunnelmark.run.attempt import PHASES, Attempt
 from tunnelmark.run.collection import COST
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.runner import RunContext
-from tunnelmark.workloads.base import Sample
 
 WATCHING = (collectors()["cpu"], collectors()["wire"])
 

@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from tunnelmark.errors import LabError
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collection import COST, FILE, Collection, shifted
 from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
-from tunnelmark.workloads.base import Metric, Sample
 
 
 class Eye:

@@ -12,12 +12,12 @@ import pytest
 
 from tunnelmark import registry
 from tunnelmark.lab.client import LabClient
+from tunnelmark.model.attempt import Attempt
+from tunnelmark.model.grades import Graded
+from tunnelmark.model.retries import Retries
 from tunnelmark.plan.model import Arm, Link, Plan, Profile, Study, Topology, Trial, WorkloadUse
 from tunnelmark.plan.order import again, order
 from tunnelmark.run import runner
-from tunnelmark.run.attempt import Attempt
-from tunnelmark.run.grades import Graded
-from tunnelmark.run.retries import Retries
 from tunnelmark.run.runner import RunContext, carry_out
 from tunnelmark.units import Duration
 

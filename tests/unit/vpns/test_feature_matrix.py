@@ -11,11 +11,11 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark import registry
+from tunnelmark.model.features import Fact, Features
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.report.feature_tables import features, mark, markdown
 from tunnelmark.vpns.base import Driver
 from tunnelmark.vpns.feature_matrix import CRITERIA, MatrixFile, MatrixRow, brief, gaps, rows, verdict
-from tunnelmark.vpns.features import Fact, Features
 
 ROWS = registry.matrix()
 NEBULA = registry.vpn("nebula")

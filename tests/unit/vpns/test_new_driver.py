@@ -12,9 +12,9 @@ from typing import get_args
 import pytest
 
 from tunnelmark.errors import UsageError
+from tunnelmark.model.features import Features
 from tunnelmark.vpns.base import Driver, interface_fault
 from tunnelmark.vpns.feature_matrix import CRITERIA, MatrixFile, gaps, rows
-from tunnelmark.vpns.features import Features
 from tunnelmark.vpns.new_driver import Like, facts, scaffold
 from unit.vpns.test_drivers import mesh
 

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.stats import t
 
 from tunnelmark.analyse.link.expected import SPREADS
+from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.struck import CORRELATED
 from tunnelmark.record.results import LinkPart, PartVerdict, Results
-from tunnelmark.run.attempt import LinkCounts
 
 _MISSED = 1.645
 """Standard deviations below the mean that 5 % of counts lie: a wrong link must be beyond the bound by as much (power 95 %)."""

@@ -15,9 +15,9 @@ from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.processes import in_time
 from tunnelmark.analyse.link.simulation import Fates, Flags, Floats, Model, simulate
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
+from tunnelmark.model.probe_plan import HEADERS, SIZE
 from tunnelmark.plan.impairments import Bursts, Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.probe_plan import HEADERS, SIZE
 
 SPREADS = 4.5
 """Standard deviations of simulated runs that a line may be off: of some forty lines in the proofs of a study, less

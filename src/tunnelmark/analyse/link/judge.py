@@ -13,12 +13,12 @@ from tunnelmark.analyse.link.expected import Expected, expect, floor_of, serial_
 from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.processes import in_time
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
-from tunnelmark.lab import emulator_health
+from tunnelmark.model import emulator_health
+from tunnelmark.model.observation import Flow, Observation
+from tunnelmark.model.probe_plan import PROBES
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof, When
-from tunnelmark.run.link_observation import Flow, Observation
-from tunnelmark.run.probe_plan import PROBES
 
 _POINTS = 60  # of a series over time
 

@@ -1,7 +1,7 @@
 """Tells what an emulator that is late does to a look apart from what the link does: the first is graded with each trial. Pure.
 
 A look before or after the trials is to say whether the link decides as its profile says. How late packets leave changes
-from second to second with the machine, is counted for every trial by itself, and decides its grade (`run.grades`). So in
+from second to second with the machine, is counted for every trial by itself, and decides its grade (`model.grades`). So in
 these looks lateness is told and not judged, and neither is a delay that is too long by no more than the emulator itself
 says that packets were late, nor a few probes that are later than the profile can make any. `check-link` judges all of it.
 """

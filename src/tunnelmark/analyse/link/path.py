@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from tunnelmark.analyse.link.processes import GRID, Flags, Floats, in_time
-from tunnelmark.lab.emulator_config import begun_at
+from tunnelmark.model.probe_plan import Pace
+from tunnelmark.plan.blackouts import begun_at
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.probe_plan import Pace
 
 Words = npt.NDArray[np.uint64]
 

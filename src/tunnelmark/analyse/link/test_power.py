@@ -17,11 +17,11 @@ from tunnelmark.analyse.link.expected import Expected, expect, serial_of, simula
 from tunnelmark.analyse.link.path import MARGIN, LinkPath
 from tunnelmark.analyse.link.simulation import Floats, Model
 from tunnelmark.analyse.link.text import verdict
+from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import SELDOM, skipping
 from tunnelmark.record.results import LinkLine, LinkPart
-from tunnelmark.run.probe_plan import Pace
 from tunnelmark.units import Duration, Share
 
 FOUND = 0.95

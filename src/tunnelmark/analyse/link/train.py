@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tunnelmark.lab import emulator_health
+from tunnelmark.model import emulator_health
+from tunnelmark.model.observation import Flow
+from tunnelmark.model.probe_plan import HEADERS, TRAIN
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine
-from tunnelmark.run.link_observation import Flow
-from tunnelmark.run.probe_plan import HEADERS, TRAIN
 
 RATE_SHARE = 0.02
 """A rate may be off by this share: what a bucket lets through at once is that much of a short train."""

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tunnelmark.lab.client import Lab
+from tunnelmark.model.metrics import Feels, Metric, Sample
 from tunnelmark.run.deploy import RunningDeployment
-from tunnelmark.workloads.base import Feels, Metric, Sample
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import softirq
 from tunnelmark.lab.client import MIDDLE
 from tunnelmark.linux import cgroups
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
-from tunnelmark.workloads.base import Metric, Sample
 
 METRICS = (
     *both("cpu_per_gb", "s/GB", "CPU per gigabyte", feels="processor"),

@@ -7,9 +7,9 @@ PSS of several daemons adds up. RSS counts shared pages wholly.
 from __future__ import annotations
 
 from tunnelmark.errors import LabError
+from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
-from tunnelmark.workloads.base import Sample
 
 METRICS = (
     *both("memory_rest", "MiB", "memory of the daemons at rest (PSS)"),

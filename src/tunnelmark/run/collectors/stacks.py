@@ -21,8 +21,8 @@ from pathlib import Path
 
 from tunnelmark.errors import LabError
 from tunnelmark.host.programs import find
+from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, both
-from tunnelmark.workloads.base import Sample
 
 FREQUENCY = 499
 """Samples a second of a processor; a prime, so that it does not run in step with anything."""

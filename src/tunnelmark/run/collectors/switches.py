@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
-from tunnelmark.workloads.base import Sample
 
 METRICS = (
     *both("switches", "1/s", "context switches of the daemons"),

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from tunnelmark.errors import LabError
 from tunnelmark.host.programs import find
+from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
 from tunnelmark.run.collectors.stacks import bound_to_us
-from tunnelmark.workloads.base import Sample
 
 METRICS = (
     *both("syscalls", "1/s", "system calls of the daemons"),

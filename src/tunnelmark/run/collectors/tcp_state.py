@@ -17,8 +17,8 @@ from statistics import median
 
 from tunnelmark.host.programs import find
 from tunnelmark.linux import netns
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
-from tunnelmark.workloads.base import Metric, Sample
 
 _WHOSE = {"tcp": "the workload's", "tcp_own": "the VPN's own"}
 METRICS = tuple(

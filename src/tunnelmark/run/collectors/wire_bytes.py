@@ -15,9 +15,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tunnelmark.linux.packet_sizes import SizeCounts, Tap
+from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
-from tunnelmark.workloads.base import Metric, Sample
 
 CLASSES = (128, 256, 512, 1024, 1518)
 """Upper ends of the size classes in bytes of an Ethernet frame, as in RFC 2544; the last holds whole packets of 1,500."""

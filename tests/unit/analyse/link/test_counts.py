@@ -11,10 +11,10 @@ import pytest
 from tunnelmark.analyse import gates, judge
 from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.analyse.model import Gate
+from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.impairments import Blackout, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.struck import shares, skipping, wandering
 from tunnelmark.record.results import LinkPart, LinkProof
-from tunnelmark.run.attempt import LinkCounts
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 

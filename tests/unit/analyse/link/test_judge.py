@@ -14,10 +14,10 @@ from tunnelmark.analyse.link.lateness import told_apart
 from tunnelmark.analyse.link.statistics import lag1
 from tunnelmark.analyse.link_gate import reopened, standing, voided
 from tunnelmark.lab.probe_sender import CORRUPTED
+from tunnelmark.model.observation import RECORDS
+from tunnelmark.model.retries import Retries
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
 from tunnelmark.record.results import LinkLine, LinkProof, Session
-from tunnelmark.run.link_observation import RECORDS
-from tunnelmark.run.retries import Retries
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 from unit.looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation, profile, report

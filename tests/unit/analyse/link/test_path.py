@@ -17,11 +17,11 @@ from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import emulator
 from tunnelmark.lab.emulator_config import configuration
+from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.probe_plan import Pace
 from tunnelmark.units import Duration, Share
 from unit.looks import ZERO, flow, observation, profile
 

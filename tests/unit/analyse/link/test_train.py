@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tunnelmark.analyse.link.judge import judge as judge_link
+from tunnelmark.model.observation import RECORDS
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine
-from tunnelmark.run.link_observation import RECORDS
 from tunnelmark.units import Duration, Rate, Size
 from unit.looks import lines, observation, profile, report, train
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tunnelmark.model.grades import Graded
+from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.model import Trial
-from tunnelmark.run.grades import Graded
-from tunnelmark.workloads.base import Sample
 
 PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "collect")
 """Where the wall time of a trial goes, in order; `measure` is the only one inside a measuring window.

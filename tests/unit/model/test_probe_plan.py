@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tunnelmark.model.probe_plan import HEADERS, SIZE, pace_of, patience, train_of
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.probe_plan import HEADERS, SIZE, pace_of, patience, train_of
 from tunnelmark.run.runner import link_seed
 from tunnelmark.units import Duration, Rate, Size
 

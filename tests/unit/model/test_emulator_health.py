@@ -1,6 +1,6 @@
 """By whose doing packets were late: said where a pause of the machine explains some of it."""
 
-from tunnelmark.lab import emulator_health
+from tunnelmark.model import emulator_health
 
 
 def direction(own_p99: float | None, own_max: float = 0.0):

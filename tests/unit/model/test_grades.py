@@ -9,14 +9,14 @@ from typing import get_args
 import pytest
 
 from tunnelmark import registry
+from tunnelmark.model.grades import QUIET, Met, bounds, grade_of, graded, met, outside
+from tunnelmark.model.metrics import Feels, Metric
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.grades import QUIET, Met, bounds, grade_of, graded, met, outside
 from tunnelmark.units import Duration, Share
-from tunnelmark.workloads.base import Feels, Metric
 
 QUIETLY = Met(late_p50=2e-5, late_p99=6e-5, late_max=1e-3)
 

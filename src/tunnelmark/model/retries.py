@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.plan.order import again, replacement
-from tunnelmark.run.attempt import Attempt
 
 SHARE = 0.5
 """Attempts beyond the first that a run makes at most, as a share of its planned trials: it takes no more than half as long again."""

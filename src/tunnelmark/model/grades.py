@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tunnelmark.model.metrics import Feels, Metric
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.workloads.base import Feels, Metric
 
 Grade = Literal["good", "disturbed", "void"]
 

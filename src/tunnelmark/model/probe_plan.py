@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tunnelmark.lab import probe_sender
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import shares
 
 HEADERS = 42
 """Bytes of Ethernet, IPv4 and UDP headers around a probe's content."""
+
+MOST = 1472
+"""Bytes of UDP content in a full Ethernet frame; that of `lab.probe_sender`, which runs on nodes and imports nothing of this."""
 
 SIZE = 64
 """Bytes of a probe's content: room for its header, light on slow links."""
@@ -78,14 +80,14 @@ def train_of(way: Direction) -> Train | None:
     """The train for one direction: long enough to fill the queue and then to measure the rate; None without a rate."""
     if way.rate is None:
         return None
-    frame = probe_sender.MOST + HEADERS
+    frame = MOST + HEADERS
     speed = max(min(_OVERLOAD * way.rate, _FAST), _EXCESS * way.rate)
     fill = 8 * (way.queue or 0) / (speed - way.rate)
     wander = min(60 * way.jitter.size, _WANDER) if way.jitter else 0.0
     steady = max(_TRAIN, _TRAIN_LEAST * 8 * frame / way.rate, wander)
     interval = 8 * frame / speed
     batch = next((batch for least, batch in _BATCHES if way.rate >= least), 1)
-    return Train(max(round((fill + steady) / interval), 2 * batch), interval, probe_sender.MOST, batch)
+    return Train(max(round((fill + steady) / interval), 2 * batch), interval, MOST, batch)
 
 
 def patience(train: Train, way: Direction) -> float:
