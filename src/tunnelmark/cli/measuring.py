@@ -30,7 +30,7 @@ from tunnelmark.model.retries import RetryLedger
 from tunnelmark.plan.load import ANCHOR, DIRECT, STACKS
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
-from tunnelmark.record import environment, resumed, store
+from tunnelmark.record import describe, environment, resumed, store
 from tunnelmark.record.fingerprint_diff import KEY
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, RAW
@@ -160,7 +160,7 @@ async def measure(
         tested = {arm.vpn for arm in plan.study.arms}
         now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {ANCHOR, DIRECT}]
-        described = store.describe(plan, context.drivers, context.workloads, watching)
+        described = describe.describe(plan, context.drivers, context.workloads, watching)
         if resuming:
             resumed.require_same(folder, now, other_boot=other_boot)
             resumed.extend(folder, described)
@@ -171,7 +171,7 @@ async def measure(
             def keep(attempt: Attempt, workload: Workload) -> None:
                 if scratch is not None:
                     store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
-                store.keep(journal, attempt, workload, watching(workload))
+                describe.keep(journal, attempt, workload, watching(workload))
 
             journal.append({"begun": started, "boot": now[KEY]["boot"]})
             tries = reopened(store.load(folder), store.discard_unfinished(folder))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.host import kernel_features, paths
+from tunnelmark.host import paths
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, but daemons live there
 PACKAGES_VARIABLE = "TUNNELMARK_PACKAGES"
@@ -168,6 +168,8 @@ def part_version(part: Requirement) -> str:
 def require(part: Requirement) -> dict[str, Path]:
     """The paths of a part's programs, by name; MissingPart names the first, or what of the kernel, that is not there."""
     if part.kernel:
+        from tunnelmark.host import kernel_features  # only here: where results are read there may be no netlink
+
         kernel_features.require(part.kernel)
     return {program: find(program, part.packages, part.recipe, part.strict) for program in part.programs}
 

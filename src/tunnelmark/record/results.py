@@ -49,7 +49,7 @@ class MetricInfo:
     better: Literal["higher", "lower"]
     compare: Literal["ratio", "difference"]
     primary: bool
-    collector: str = ""  # who saw it; empty: the workload itself
+    watcher: str = ""  # the collector that reports it (its former name, which results keep); empty: the workload itself
     fills: float = 0.95
     limited_by: str = ""
     feels: str = "transfer"

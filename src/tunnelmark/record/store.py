@@ -6,31 +6,26 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from tunnelmark.errors import DiskFull, StoreError, TunnelmarkError
-from tunnelmark.host.yardsticks import Yardsticks
-from tunnelmark.model.attempt import Attempt, folder_of
-from tunnelmark.model.metrics import Metric
+from tunnelmark.model.attempt import folder_of
 from tunnelmark.model.retries import Retries
-from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
-from tunnelmark.plan.struck import shares, wandering
 from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import LinkProof, PlanInfo, Results, SampleRow, Session, TrialRow, YardstickRow
-from tunnelmark.run.collection import COST
-from tunnelmark.run.collectors.base import Collector
-from tunnelmark.vpns.base import Driver
-from tunnelmark.workloads.base import Endpoints, Workload
+from tunnelmark.record.results import LinkProof, PlanInfo, Results, Session, TrialRow, YardstickRow
+
+if TYPE_CHECKING:
+    from tunnelmark.host.yardsticks import Yardsticks
 
 SPARE = 16 << 20
 """Bytes that must be free before a trial starts: its raw output, the journal and the report."""
@@ -124,13 +119,6 @@ def discard_unfinished(folder: Path) -> dict[str, Retries]:
     return tries
 
 
-def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
-    """Append an attempt to the journal; the row as it will be read."""
-    row = row_of(attempt, workload, watching)
-    journal.append({"trial": asdict(row)})
-    return row
-
-
 def keep_proof(journal: Journal, proof: LinkProof) -> None:
     """Append a look at a link to the journal."""
     journal.append({"link": asdict(proof)})
@@ -200,124 +188,6 @@ def export(found: Results) -> None:
     samples, trials = tables(found)
     pq.write_table(samples, found.path / "samples.parquet", compression="zstd")
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")
-
-
-def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
-    """An attempt as a row: names instead of objects, and each sample with its unit."""
-    options = workload.options.model_validate(attempt.trial.use.options)
-    units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
-    trial, failure = attempt.trial, attempt.failure
-    return TrialRow(
-        trial=trial.id,
-        position=trial.position,
-        block=trial.block,
-        arm=trial.arm.name,
-        profile=trial.profile.name,
-        topology=trial.topology.name,
-        workload=trial.use.name,
-        link=attempt.link,
-        outcome=attempt.outcome,
-        started=attempt.started,
-        phases=dict(attempt.phases),
-        samples=tuple(SampleRow(s.metric, units[s.metric], s.value, s.time) for s in attempt.samples),
-        first_packet=dict(attempt.first_packet),
-        host=dict(attempt.host),
-        reason=failure.kind if failure else None,
-        message=failure.message if failure else None,
-        hint=failure.hint if failure else None,
-        log=failure.log if failure else None,
-        raw=tuple(f"{results.RAW}/{folder_of(trial.id, attempt.number)}/{name}" for name in attempt.raw),
-        notes=dict(attempt.notes),
-        attempt=attempt.number,
-        grade=attempt.graded.grade if attempt.graded else None,
-        causes=attempt.graded.causes if attempt.graded else (),
-        grades=dict(attempt.graded.grades) if attempt.graded else {},
-        wanting=attempt.wanting,
-        counted=attempt.counted,
-        limits=dict(attempt.limits),
-    )
-
-
-def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[results.MetricInfo, ...]:
-    """A workload's metrics, followed by those of the trial's watchers that it does not declare itself."""
-    found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
-    seen = [(collector.name, metric) for collector in watching for metric in collector.metrics]
-    for collector, metric in [*seen, *([("cost", COST)] if watching else [])]:
-        found.setdefault(metric.name, results.MetricInfo(**asdict(metric), collector=collector))
-    return tuple(found.values())
-
-
-def describe(
-    plan: Plan,
-    drivers: Mapping[str, Driver],
-    workloads: Mapping[str, Workload],
-    watching: Callable[[Workload], Sequence[Collector]] = lambda _: (),
-) -> PlanInfo:
-    """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
-
-    `watching` says which watchers the trials of a workload have.
-    """
-    study = plan.study
-    uses = []
-    for use in study.workloads:
-        workload = workloads[use.workload]
-        options = workload.options.model_validate(use.options)
-        over = {p.name: workload.options.model_validate(use.over(p).options) for p in study.profiles}
-        planned = {name: workload.traffic(Endpoints.between("a", "b"), own) for name, own in over.items()}
-        traffic = next(iter(planned.values()))
-        uses.append(
-            results.WorkloadInfo(
-                name=use.name,
-                workload=use.workload,
-                title=workload.title,
-                options=options.model_dump(mode="json"),
-                metrics=metrics(workload.metrics_with(options), watching(workload)),
-                window=traffic.window,
-                warmup=traffic.warmup,
-                offered=None if use.shares else workload.offered(options),
-                offered_by={
-                    name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
-                },
-                window_by={name: each.window for name, each in planned.items() if each.window != traffic.window},
-                short={p.name: why for p in study.profiles if (why := too_short(use, p, workload.options))},
-            )
-        )
-    return PlanInfo(
-        study=study.name,
-        title=study.title,
-        description=study.description,
-        seed=study.seed,
-        blocks=study.blocks,
-        arms=tuple(
-            results.ArmInfo(arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as)
-            for arm in study.arms
-        ),
-        profiles=tuple(
-            results.ProfileInfo(
-                p.name,
-                p.title,
-                p.source,
-                None if p.rate is None else int(p.rate),
-                None if p.queue is None else int(p.queue),
-                impaired=not p.only_shaped,
-                strikes=(dict(shares(p.forward, p.model)), dict(shares(p.back, p.model))),
-                carried=None if p.carried is None else int(p.carried),
-                wanders=(wandering(p.forward), wandering(p.back)),
-            )
-            for p in study.profiles
-        ),
-        topologies=tuple(
-            results.TopologyInfo(t.name, t.title, t.nodes, {link.name: link.nodes for link in t.links})
-            for t in study.topologies
-        ),
-        workloads=tuple(uses),
-        trials=tuple(trial.id for trial in plan.trials),
-        smoke=study.smoke,
-        watch=study.watch,
-        attempts=study.attempts,
-        replacements=study.replacements,
-        cores=study.cores,
-    )
 
 
 def _read(folder: Path, name: str) -> bytes:

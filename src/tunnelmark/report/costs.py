@@ -71,7 +71,7 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
     return tuple(
         metric
         for metric in queries.workload(analysis, setting).metrics
-        if metric.collector and any(cell.spread for cell in queries.cells(analysis, setting, metric))
+        if metric.watcher and any(cell.spread for cell in queries.cells(analysis, setting, metric))
     )
 
 

@@ -239,7 +239,7 @@ def _insides(analysis: Analysis, setting: Scenario) -> list[Figure]:
     figures = []
     for metric in queries.workload(analysis, setting).metrics:
         only_series = not any(cell.spread for cell in queries.cells(analysis, setting, metric))
-        if metric.collector or not (metric.primary or only_series):
+        if metric.watcher or not (metric.primary or only_series):
             continue
         if series.is_spread(metric):
             drawing = series.spread(analysis, setting, metric)

@@ -96,7 +96,7 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
         "better": cell.metric.better,
         "compare": cell.metric.compare,
         "primary": cell.metric.primary,
-        "watcher": cell.metric.collector or None,
+        "watcher": cell.metric.watcher or None,
         "sign": formatting.SIGNS.get(cell.verdict),
         "equal_within": equal_within(cell.metric),
         "zeros": cell.zeros,

@@ -45,7 +45,7 @@ def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ..
     return tuple(
         metric
         for metric in workload(analysis, setting).metrics
-        if not metric.primary and not metric.collector and any(cell.spread for cell in cells(analysis, setting, metric))
+        if not metric.primary and not metric.watcher and any(cell.spread for cell in cells(analysis, setting, metric))
     )
 
 

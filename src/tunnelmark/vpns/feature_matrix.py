@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tunnelmark.model.features import Fact
-from tunnelmark.vpns.base import Driver
+
+if TYPE_CHECKING:
+    from tunnelmark.vpns.base import Driver
 
 Group = Literal["choosing", "design", "measured"]
 Verdict = Literal["yes", "partly", "no"]
