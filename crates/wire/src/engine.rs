@@ -4,12 +4,13 @@ use std::io::Result;
 
 use wire_core::config::{Config, Invalid};
 
+use crate::batch::Batch;
 use crate::control::Control;
 use crate::lane::Lane;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
 use crate::pool::Pool;
-use crate::port::{Batch, Port};
+use crate::port::Port;
 use crate::report::{self, Line, Printer, Report};
 use crate::switch::Switch;
 use crate::sys;

@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod batch;
 mod blame;
 mod bpf;
 mod control;

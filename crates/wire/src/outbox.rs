@@ -3,9 +3,10 @@
 
 use wire_core::{Departure, Fate};
 
+use crate::batch::BATCH;
 use crate::lane::{Handle, Lane};
 use crate::pool::Pool;
-use crate::port::{BATCH, Outgoing, Port};
+use crate::port::{Outgoing, Port};
 use crate::sys;
 use crate::vnet::HEADS;
 

@@ -3,8 +3,8 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::batch::{BATCH, Batch};
 use crate::netlink;
-use crate::port::{BATCH, Batch};
 use crate::sys::{checked, owned};
 
 /// Not yet in the libc crate; `include/uapi/linux/if_packet.h`.

@@ -1,36 +1,15 @@
-//! Owns what is common to ports: a batch of received packets, and packets on their way out.
+//! A port of the emulator: how packets come in, and how they go out.
 
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, RawFd};
 
+use crate::batch::{BATCH, Batch};
 use crate::netlink::{Counters, Netlink};
 use crate::packet::Packet;
 use crate::pool::Pool;
 use crate::tap::Tap;
 use crate::vnet::{HEADER, HEADS, Vnet};
 use crate::xsk::Xsk;
-
-/// Packets in one batch.
-pub const BATCH: usize = 32;
-/// Room for a header and the longest frame.
-const ROOM: usize = HEADER + (68 << 10);
-
-/// Packets received together.
-pub struct Batch {
-    pub buffers: Vec<Box<[u8]>>,
-    pub lens: [usize; BATCH],
-}
-
-impl Batch {
-    pub fn new() -> Self {
-        Self { buffers: (0..BATCH).map(|_| vec![0; ROOM].into()).collect(), lens: [0; BATCH] }
-    }
-
-    /// Packet `number` as it crossed the port: its header and its frame.
-    pub fn raw(&self, number: usize) -> &[u8] {
-        &self.buffers[number][..self.lens[number]]
-    }
-}
 
 /// A packet on its way out: headers of its own (or none) and a part of a held frame.
 pub struct Outgoing {

@@ -6,8 +6,8 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::batch::Batch;
 use crate::netlink::{self, Netlink};
-use crate::port::Batch;
 use crate::sys::{checked, inside};
 use crate::vnet::HEADER;
 

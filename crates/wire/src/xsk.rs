@@ -6,9 +6,9 @@
 use std::io::{Error, Result};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use crate::batch::{BATCH, Batch};
 use crate::bpf::Redirect;
 use crate::netlink;
-use crate::port::{BATCH, Batch};
 use crate::ring::{Mapping, Ring};
 use crate::sys::{checked, owned};
 use crate::vnet::{HEADER, Vnet};
