@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// The state machines of all phases. A stage that a step leaves as it was goes on where it stood.
+/// The state machines of all phases. A stage unchanged by a step keeps its state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machines {
     pub(crate) losses: Vec<Loss>,

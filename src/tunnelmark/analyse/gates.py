@@ -46,7 +46,7 @@ def _link_filled(analysis: Analysis) -> Gate:
     plan = analysis.results.plan
     shaped = {profile.name for profile in plan.profiles if profile.rate is not None and not profile.impaired}
     if not shaped:
-        return Gate(name, True, "no link only has a rate, which one stream could fill")
+        return Gate(name, True, "not applicable: no profile is a plain rate limit that a single stream could fill")
     greedy = [
         use.name
         for use in plan.workloads

@@ -94,6 +94,6 @@ def gate(results: Results) -> Gate | None:
     again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
     if again:
         said.append(f"{len(again)} of the links only when looked at again (at first: {again[0].reason})")
-    said = said or ["its profiles state nothing that probes could meet: the link is as fast as the machine"]
+    said = said or ["nothing to verify: the profiles set no rate, delay or loss"]
     passed = False if outside else None if untested else True
     return Gate("the link is what it says", passed, "; ".join(outside or said))

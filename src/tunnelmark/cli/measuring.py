@@ -141,9 +141,9 @@ async def measure(
 ) -> None:
     """Carry a plan out with this kernel and record it in the folder.
 
-    `measured` is what was found of the machine before. `guest` is what is known of the virtual machine that this is, if
-    it is one; with `scratch` raw output is written there first. `left` is told the seconds that it will take still.
-    `wait`: other work is waited for, within bounds. `other_boot`: see `store.require_same`.
+    `measured`: what was measured of the machine before. `guest`: facts about the virtual machine that we run in, None on the host;
+    with `scratch` raw output is written there first. `left` is called with the seconds that remain.
+    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `store.require_same`.
     `sticks`: the machine's yardsticks are taken before and after, some seconds each; not in a virtual machine of ours.
     """
     begun, started = time.monotonic(), time.time()

@@ -27,7 +27,7 @@ def _dir(place: str) -> Callable[[_F], _F]:
         "--dir",
         "folder",
         type=click.Path(file_okay=False, path_type=Path),
-        help=f"The folder that gets {place}; named in TUNNELMARK_PATH, it is found.  [default: the current folder]",
+        help=f"Folder to create {place} in (add it to TUNNELMARK_PATH).  [default: the current folder]",
     )
 
 

@@ -54,7 +54,7 @@ def capture(
 
     `vpns` are the parts of the VPNs under test: MissingPart if one of their programs is not there. A
     tool or a workload that is not there is left out. `lab` is what the lab says of itself, `command` the command
-    line (default: this process's own). `guest` is what is known of the virtual machine that this is, if it is one.
+    line (default: this process's own). `guest`: facts about the virtual machine that we run in, None on the host.
     """
     return {
         "tunnelmark": tunnelmark.__version__,

@@ -115,10 +115,10 @@ class Collection:
 
 
 def _brief(collector: Collector, seen: Collected) -> dict[str, str]:
-    """A watcher's notes, each reason once where that says as much.
+    """A collector's notes, those with the same reason merged.
 
-    It stands under what the names of all metrics begin with that are absent for it, if that tells them from the others,
-    and else under each.
+    The merged note is keyed by the common prefix of the metrics' names if no other metric has that prefix; otherwise each metric keeps
+    its own note.
     """
     found: dict[str, str] = {}
     for reason in dict.fromkeys(seen.notes.values()):

@@ -74,7 +74,7 @@ class _Hand:
             case "change-address":
                 changes = [(old, _further(old)) for old in await self._addresses(event.node)]
                 await self._acquaint(event.node, [new for _, new in changes])
-                # An address of the same network stands behind the one before it and goes with it, unless it is promoted.
+                # A secondary address is deleted with its primary unless promote_secondaries is set.
                 setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
                 await self.lab.nodes[event.node].run(["sh", "-c", setting])
                 self.moves[event.node] = [

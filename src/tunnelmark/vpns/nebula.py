@@ -35,7 +35,7 @@ class NebulaOptions(Options):
 
 
 def _lighthouse(mesh: Mesh, options: NebulaOptions) -> MeshNode:
-    """The hub; with `relay` the relay, for else nodes would have to reach two."""
+    """The node that runs the lighthouse: the hub, or the relay if `relay` is set, so that nodes need only one reachable address."""
     return mesh.relay if options.relay else mesh.hub
 
 

@@ -128,8 +128,8 @@ def _raise_if_never_open(outputs: dict[str, str]) -> None:
         if "idle timeout" in server.error and not client.start.connected:
             raise TrialVoid(
                 "iperf3 never began: the datagram that opens its stream, or the answer to it, was lost, and it repeats neither",
-                hint="so ends one trial of fifty on a link that loses 1 %; where all do, the VPN carries no UDP. "
-                "udp-search repeats its questions",
+                hint="expected in about 2 % of trials at 1 % loss. If every trial ends this way, the VPN does not forward UDP. "
+                "`udp-search` retries its handshake",
             )
 
 

@@ -77,7 +77,7 @@ def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
     assert notes == {}
 
 
-def test_it_is_asked_meanwhile_as_often_as_it_says(tmp_path: Path):
+def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):
     asked: list[str] = []
     watched(tmp_path, collector(asked, every=0.02), seconds=0.21)
     assert 4 <= asked.count("sample") <= 10

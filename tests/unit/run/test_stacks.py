@@ -28,7 +28,7 @@ def program(folder: Path, name: str, script: str) -> None:
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
 
-def test_it_is_a_watcher_that_nobody_has_unasked():
+def test_the_collector_of_stacks_is_off_unless_asked_for():
     assert collectors()[STACKS] is stacks.COLLECTOR
     assert STACKS not in light()
     assert {metric.name for metric in stacks.COLLECTOR.metrics} == {f"stacks_{side}" for side in stacks.FILES}
