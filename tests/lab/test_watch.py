@@ -1,4 +1,4 @@
-"""Watchers on real labs: what they say agrees with what is known, and nothing of them is left."""
+"""Collectors on real labs: what they say agrees with what is known, and nothing of them is left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PACKET = SIZE + 28  # ICMP and IPv4 headers
 async def watched(
     lab: Lab, tunnel: RunningDeployment, raw: Path, names: tuple[str, ...], work: list[str], node: str = "a"
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Values and notes of what these watchers saw while a program ran on a node."""
+    """Values and notes of what these collectors saw while a program ran on a node."""
     watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()[name] for name in names])
     await watching.begin()
     done = await lab.nodes[node].run(work, timeout=30)

@@ -34,14 +34,14 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
-    """The watchers that were asked for; None if nothing was said. UnknownName holds the nearest ones."""
+    """The collectors that were asked for; None if nothing was said. UnknownName holds the nearest ones."""
     if not names:
         return None
     for name in names:
         if name in (NONE, ALL) and len(names) > 1:
-            raise UsageError(f"--watch {name} stands alone", hint="name watchers, or give it once")
+            raise UsageError(f"--watch {name} stands alone", hint="name collectors, or give it once")
         if name not in (NONE, ALL, *catalogue.collectors):
-            raise UnknownName("watcher", name, (*catalogue.collectors, NONE, ALL))
+            raise UnknownName("collector", name, (*catalogue.collectors, NONE, ALL))
     if NONE in names:
         return ()
     return tuple(catalogue.collectors) if ALL in names else tuple(dict.fromkeys(names))

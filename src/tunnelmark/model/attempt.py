@@ -106,7 +106,7 @@ class Attempt:
     host: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     raw: tuple[str, ...] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)  # by metric or watcher: why it is absent
+    notes: Mapping[str, str] = field(default_factory=dict)  # by metric or collector: why it is absent
     number: int = 1
     graded: Graded | None = None
     counted: tuple[LinkCounts, ...] = ()  # by the emulator of the trial's first link

@@ -31,7 +31,7 @@ class Catalogue:
 
     @property
     def light(self) -> tuple[str, ...]:
-        """The watchers of a study that names none."""
+        """The collectors of a study that names none."""
         return tuple(name for name, light in self.collectors.items() if light)
 
     @property

@@ -29,7 +29,7 @@ ANCHOR = "anchor"
 """The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
 
 STACKS = "stacks"
-"""The watcher that `profile_stacks` asks for."""
+"""The collector that `profile_stacks` asks for."""
 
 REPLACED = 5
 """One replacement block for as many blocks, where a study does not say how many there may be."""
@@ -304,14 +304,14 @@ def _options(
 
 
 def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) -> tuple[str, ...]:
-    """The watchers of every trial; the light ones where the study says nothing."""
+    """The collectors of every trial; the light ones where the study says nothing."""
     if names is None:
         return catalogue.light
     unique(names, ("study", "watch"), problems)
     for place, name in enumerate(names):
         if name not in catalogue.collectors:
             problems.add(
-                ("study", "watch", place), f"there is no watcher called {name!r}", nearest(name, catalogue.collectors)
+                ("study", "watch", place), f"there is no collector called {name!r}", nearest(name, catalogue.collectors)
             )
     return tuple(names)
 

@@ -146,7 +146,7 @@ class Study:
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False  # in its short length, which shows whether it works and no more
-    watch: tuple[str, ...] = ()  # the watchers of every trial
+    watch: tuple[str, ...] = ()  # the collectors of every trial
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
     cores: int = 1  # of each node, on every machine

@@ -63,7 +63,7 @@ def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Collector] =
 
 
 def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[results.MetricInfo, ...]:
-    """A workload's metrics, followed by those of the trial's watchers that it does not declare itself."""
+    """A workload's metrics, followed by those of the trial's collectors that it does not declare itself."""
     found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
     seen = [(collector.name, metric) for collector in watching for metric in collector.metrics]
     for collector, metric in [*seen, *([("cost", COST)] if watching else [])]:
@@ -79,7 +79,7 @@ def describe(
 ) -> PlanInfo:
     """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
 
-    `watching` says which watchers the trials of a workload have.
+    `watching` says which collectors the trials of a workload have.
     """
     study = plan.study
     uses = []

@@ -43,7 +43,7 @@ TRIALS = pa.schema(
         pa.field("phases", pa.map_(pa.string(), pa.float64())),  # wall seconds by phase
         pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # seconds by direction
         pa.field("host", pa.map_(pa.string(), pa.float64())),  # cores taken by others
-        pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or watcher: why it is absent
+        pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or collector: why it is absent
         pa.field("grade", pa.string()),  # good, disturbed, void; null where there is no result
         pa.field("causes", pa.list_(pa.string())),  # why it is not good
         pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics feel, where it is not good

@@ -67,7 +67,7 @@ def explained(analysis: Analysis) -> str:
 
 
 def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """All metrics of a setting that watchers saw and that have a value."""
+    """All metrics of a setting that collectors saw and that have a value."""
     return tuple(
         metric
         for metric in queries.workload(analysis, setting).metrics

@@ -1,4 +1,4 @@
-"""Has the watchers of one trial look while its traffic runs, and adds up what they saw and what they cost."""
+"""Has the collectors of one trial look while its traffic runs, and adds up what they saw and what they cost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tunnelmark.host import keep_awake
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler
 
-COST = Metric("watch_cpu", "s", "CPU of the watchers themselves", "lower", "difference", feels="processor")
-"""What all watchers of a trial took together, beside their own metrics; by watcher it stands in `FILE`."""
+COST = Metric("watch_cpu", "s", "CPU of the collectors themselves", "lower", "difference", feels="processor")
+"""What all collectors of a trial took together, beside their own metrics; by collector it stands in `FILE`."""
 
 FILE = "watch.cost.json"
 
 
 @dataclass(slots=True)
 class _Post:
-    """A watcher at its post: its eye while it sees, when it is to look next, and its CPU seconds so far."""
+    """A collector at its post: its eye while it sees, when it is to look next, and its CPU seconds so far."""
 
     collector: Collector
     sampler: Sampler | None = None
@@ -33,7 +33,7 @@ class _Post:
 
 
 class Collection:
-    """The watchers of one trial, made while its mesh is at rest."""
+    """The collectors of one trial, made while its mesh is at rest."""
 
     def __init__(self, context: CollectorContext, collectors: Sequence[Collector]) -> None:
         self._context = context
@@ -62,7 +62,7 @@ class Collection:
         if not self._posts:
             return ()
         cost = {post.collector.name: post.spent + post.seen.cpu for post in self._posts}
-        (self._context.raw / FILE).write_text(json.dumps({"CPU seconds by watcher": cost}) + "\n")
+        (self._context.raw / FILE).write_text(json.dumps({"CPU seconds by collector": cost}) + "\n")
         samples = [sample for post in self._posts for sample in post.seen.samples]
         for post in self._posts:
             self.notes |= _brief(post.collector, post.seen)
@@ -99,9 +99,9 @@ class Collection:
 
     @contextlib.contextmanager
     def _costing(self, post: _Post) -> Iterator[None]:
-        """Book the CPU that the command uses meanwhile; a watcher that the machine refuses looks no further.
+        """Book the CPU that the command uses meanwhile; a collector that the machine refuses looks no further.
 
-        While the traffic runs the command only waits, so what it uses is the watcher's, but for the moment in which a
+        While the traffic runs the command only waits, so what it uses is the collector's, but for the moment in which a
         program's end is reported to it.
         """
         before = keep_awake.process_seconds()

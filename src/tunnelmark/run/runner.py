@@ -59,7 +59,7 @@ class LinkStates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the names in a plan stand for: drivers, workloads, watchers, and the machine's socket buffer limit in bytes."""
+    """What the names in a plan stand for: drivers, workloads, collectors, and the machine's socket buffer limit in bytes."""
 
     drivers: Mapping[str, Driver]
     workloads: Mapping[str, Workload]
@@ -83,7 +83,7 @@ class RunContext:
         )
 
     def watching(self, chosen: Sequence[str], workload: Workload) -> tuple[watch.Collector, ...]:
-        """The watchers of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
+        """The collectors of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
         return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:

@@ -208,7 +208,7 @@ async def _measure(
         await tunnel.unless_dead(stage.drive())
     finally:
         spent = clock.lap("collect")
-        after = interference.glance(lab.cpu_seconds())  # what watchers make of what they saw disturbs nothing any more
+        after = interference.glance(lab.cpu_seconds())  # what collectors make of what they saw disturbs nothing any more
         watched = await watching.end()
         stood_still = await lab.stood_still(before.time, after.time)
         found["host"] = interference.between(before, after, alone=parts.alone) | stood_still
@@ -239,7 +239,7 @@ async def _measure(
 
 
 def _has_result(parts: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
-    """WorkloadFailed if what the workload leaves to watchers was not seen."""
+    """WorkloadFailed if what the workload leaves to collectors was not seen."""
     own = {metric.name for metric in parts.workload.metrics_with(parts.use_options) if metric.primary}
     promised = {metric.name for collector in parts.collectors for metric in collector.metrics}
     absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})

@@ -1,6 +1,6 @@
 """What a mesh costs that does nothing: CPU of each node and bytes that the VPN sends by itself.
 
-Nothing is sent over the overlay. The client sleeps, and the watchers `cpu` and `wire`, which every trial of this workload has,
+Nothing is sent over the overlay. The client sleeps, and the collectors `cpu` and `wire`, which every trial of this workload has,
 see its results: they are this workload's metrics.
 """
 
@@ -60,7 +60,7 @@ def traffic(ends: Endpoints, options: Options) -> Traffic:
 
 
 def read(outputs: dict[str, str], options: Options) -> Reading:
-    """Nothing is printed: the samples are the watchers'."""
+    """Nothing is printed: the samples are the collectors'."""
     assert isinstance(options, IdleOptions)
     return Reading((), window=float(options.duration), warmup=0.0)
 

@@ -33,7 +33,7 @@ def test_a_command_has_the_last_word(watch: tuple[str, ...]):
 def test_a_name_that_nobody_has_is_refused_with_the_nearest():
     with pytest.raises(PlanError) as caught:
         parse('watch = ["cpu", "memry"]\n')
-    assert "no watcher called 'memry'" in str(caught.value)
+    assert "no collector called 'memry'" in str(caught.value)
     assert "memory" in caught.value.hint
 
 

@@ -1,4 +1,4 @@
-"""What watchers saw is kept beside a workload's own samples: metrics with their watcher, units, notes, tables."""
+"""What collectors saw is kept beside a workload's own samples: metrics with their collector, units, notes, tables."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_programs_get_who_saw_what():
     assert {cell["watcher"] for cell in cells} == {None, "cpu", "memory", "switches", "wire"}
 
 
-def test_without_watchers_there_is_no_section():
+def test_without_collectors_there_is_no_section():
     bare = judge(Study().results())
     assert costs.costs(bare) == ()
     assert "What it cost" not in markdown.render(bare) + html.render(bare) + on_a_terminal(bare)

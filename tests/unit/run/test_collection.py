@@ -1,4 +1,4 @@
-"""Watchers are asked in order, cost what they cost, and never make a trial fail."""
+"""Collectors are asked in order, cost what they cost, and never make a trial fail."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_it_costs_is_measured_and_told_by_watcher(tmp_path: Path):
 
     values, _ = watched(tmp_path, Collector("busy", "", (), busy), collector([], name="lazy"))
     assert values[COST.name] == pytest.approx(0.55, abs=0.03)
-    told = json.loads((tmp_path / FILE).read_text())["CPU seconds by watcher"]
+    told = json.loads((tmp_path / FILE).read_text())["CPU seconds by collector"]
     assert told["busy"] == pytest.approx(0.55, abs=0.03)
     assert told["lazy"] < 0.02
 
@@ -132,7 +132,7 @@ def test_every_watcher_is_whole():
     assert {"cpu", "limits", "memory", "switches", "wire"} == set(light())
     assert {"tcp", "syscalls"} <= set(collectors())
     names = [metric.name for one in collectors().values() for metric in one.metrics]
-    assert len(names) == len(set(names)), "two watchers have a metric of one name"
+    assert len(names) == len(set(names)), "two collectors have a metric of one name"
     for one in collectors().values():
         assert not any(metric.primary for metric in one.metrics)
         assert all(metric.title and metric.title[0] not in "ABDEFGHIJKLMNOPQRSUVWXYZ" for metric in one.metrics)

@@ -62,7 +62,7 @@ def test_nothing_is_due_after_the_last_trial():
 
 
 class Silent:
-    """A watcher that counts."""
+    """A collector that counts."""
 
     def __init__(self) -> None:
         self.ended: list[Attempt] = []
@@ -134,7 +134,7 @@ def study(blocks: int = 2, **more: Any) -> Plan:
 
 
 def carried(plan: Plan, folder: Path, links: Links | None = None, tries: Mapping[str, Retries] | None = None) -> Silent:
-    """What a watcher saw of a run."""
+    """What a collector saw of a run."""
     listener = Silent()
     kept: list[Attempt] = []
     waits: list[int] = []

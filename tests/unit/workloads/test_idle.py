@@ -1,4 +1,4 @@
-"""The workload that does nothing leaves its metrics to watchers, which see exactly those."""
+"""The workload that does nothing leaves its metrics to collectors, which see exactly those."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_it_prints_nothing_and_that_is_a_whole_reading():
     assert reading.window == 10.0
 
 
-def test_its_metrics_are_those_of_the_watchers_that_it_asks_for():
+def test_its_metrics_are_those_of_the_collectors_that_it_asks_for():
     seen = {metric.name: metric for name in WORKLOAD.watch for metric in collectors()[name].metrics}
     for metric in WORKLOAD.metrics:
         assert seen[metric.name].unit == metric.unit

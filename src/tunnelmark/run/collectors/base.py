@@ -29,9 +29,9 @@ from tunnelmark.run.deploy import RunningDeployment
 
 @dataclass(frozen=True)
 class CollectorContext:
-    """What a watcher may look at: the lab, the deployment on it, the two ends of the traffic, and where raw files go.
+    """What a collector may look at: the lab, the deployment on it, the two ends of the traffic, and where raw files go.
 
-    Files that a watcher leaves in `raw` begin with `watch.`.
+    Files that a collector leaves in `raw` begin with `watch.`.
     """
 
     lab: Lab
@@ -81,7 +81,7 @@ class CollectorContext:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a watcher saw in one trial.
+    """What a collector saw in one trial.
 
     A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
     the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by whoever calls it. `limits`

@@ -1,6 +1,6 @@
 """System calls of the VPN's daemons, counted by the kernel's tracepoint `raw_syscalls:sys_enter` through `perf stat`.
 
-The tracepoint costs each system call about a tenth of a microsecond, so this watcher is not one of the light ones. perf
+The tracepoint costs each system call about a tenth of a microsecond, so this collector is not one of the light ones. perf
 finds the tracepoint in tracefs, which it gets in a mount namespace of its own: the host's mounts are not touched.
 """
 

@@ -1,4 +1,4 @@
-"""What watchers read: the kernel's tables, `ss`, `perf stat`, and the packet sizes that a tap has counted."""
+"""What collectors read: the kernel's tables, `ss`, `perf stat`, and the packet sizes that a tap has counted."""
 
 from __future__ import annotations
 
