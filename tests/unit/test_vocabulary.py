@@ -16,7 +16,7 @@ MODULES = sorted((ROOT / "src" / "tunnelmark").rglob("*.py"))
 CONVENTIONAL = {"__init__", "__main__", "base", "model", "easytier"}
 """Module names that may stand twice; `easytier` is a driver, and beside its recipe the script that starts the installed program."""
 
-BANNED = {"crew", "kit", "eye", "eyes", "desk", "scene", "collectors", "WATCHER", "prove_link", "peers_home"}
+BANNED = {"crew", "kit", "eye", "eyes", "desk", "scene", "watchers", "WATCHER", "prove_link", "peers_home"}
 """Names that were private words: what they are called now stands in docs/glossary.md."""
 
 PHRASES = ("tunnelmark peers", "prove-link", "make peers")

@@ -208,7 +208,9 @@ async def _measure(
         await tunnel.unless_dead(stage.drive())
     finally:
         spent = clock.lap("collect")
-        after = interference.glance(lab.cpu_seconds())  # what collectors make of what they saw disturbs nothing any more
+        after = interference.glance(
+            lab.cpu_seconds()
+        )  # what collectors make of what they saw disturbs nothing any more
         watched = await watching.end()
         stood_still = await lab.stood_still(before.time, after.time)
         found["host"] = interference.between(before, after, alone=parts.alone) | stood_still
