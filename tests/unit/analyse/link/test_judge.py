@@ -182,7 +182,7 @@ class TestAStudy:
     def test_whose_profile_states_nothing_has_nothing_to_see(self):
         gate = gates(judge(self.results("proved", -5)))[-1]
         assert gate.passed
-        assert "state nothing" in gate.explanation
+        assert "nothing to verify" in gate.explanation
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
         assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))
