@@ -95,7 +95,7 @@ def matrix() -> tuple[MatrixRow, ...]:
         try:
             files[file.stem] = MatrixFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
         except (tomllib.TOMLDecodeError, ValidationError) as error:
-            raise UsageError(f"{file} is no row of the matrix: {error}", hint="see docs/matrix.md") from error
+            raise UsageError(f"{file} is not a row of the matrix: {error}", hint="see docs/matrix.md") from error
     measured: dict[str, dict[str, Fact]] = {}
     for path in (PACKAGED / "matrix" / "measured.json", measured_file()):
         if path.is_file():
@@ -186,7 +186,7 @@ def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
     for folder in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
         base = Path(folder).expanduser()
         if not base.is_dir():
-            raise UsageError(f"{PATH_VARIABLE} names {folder}, which is no folder", hint="correct or unset it")
+            raise UsageError(f"{PATH_VARIABLE} names {folder}, which is not a folder", hint="correct or unset it")
         for file in sorted((base / stage).glob("*.py")):
             try:
                 yield str(file), _load(file, f"tunnelmark_extra.{stage}.{file.stem}")

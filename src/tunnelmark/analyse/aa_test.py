@@ -86,7 +86,7 @@ def _explained(standing: Standing, twins: Sequence[AAPair], finished: bool) -> s
         case "not judged":
             if not twins:
                 return (
-                    "the study has no A/A pair (an arm with `same_as`), so nobody can say what it sees by mere chance"
+                    "the study has no A/A pair (an arm with `same_as`), so there is no measure of what it shows by chance alone"
                 )
             short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
             yet = "" if finished else " yet"

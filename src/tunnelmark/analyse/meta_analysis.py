@@ -84,7 +84,7 @@ def merge(analyses: Mapping[str, Analysis]) -> Merged:
     if len(analyses) > 1 and not any(each.alike > 1 for each in found):
         raise UsageError(
             "no two of these results compared the same thing: " + "; ".join(_differences(pieces)),
-            hint="a link with rate 'auto' may stand for another rate on each machine: state the rate in the profile",
+            hint="rate 'auto' may mean another rate on each machine: state the rate in the profile",
         )
     rows = [row for each in found if (row := _row(each, analyses)) is not None]
     first = next(iter(analyses.values()))

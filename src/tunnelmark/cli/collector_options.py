@@ -22,7 +22,7 @@ def option(command: _Command) -> _Command:
     command = click.option(
         "--profile-stacks",
         is_flag=True,
-        help="Record stacks of both ends in every trial, and draw them as flame graphs beside the report.",
+        help="Record stacks of both ends in every trial, and draw them as flame graphs next to the report.",
     )(command)
     return click.option(
         "--watch",

@@ -31,7 +31,7 @@ _COMMANDS = {
     "check-link": (
         "tunnelmark.cli.link_command",
         "check_link",
-        "Measure what a link does, beside what its profile asks.",
+        "Measure what a link does, and compare it with its profile.",
     ),
     "doctor": (
         "tunnelmark.cli.doctor_command",

@@ -21,7 +21,7 @@ option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_choose,
-    help="Do not keep the machine's cores awake while the lab stands.",
+    help="Do not keep the machine's cores awake while the lab is up.",
 )
 
 nodes = click.option(

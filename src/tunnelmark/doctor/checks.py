@@ -173,7 +173,7 @@ def _tracing(found: Findings) -> list[Check]:
     )
     if not counts:
         value = f"not here: {found.probes['perf']}"
-    perf = "where time goes is told by samples of a clock; a machine that is not virtual has counters"
+    perf = "profiles are sampled by a clock; a machine that is not virtual has hardware counters"
     allow = "run as root, or lower kernel.perf_event_paranoid"
     bpf = found.probes["cubic-bpf"]
     return [
@@ -194,7 +194,7 @@ def _guests(found: Findings) -> list[Check]:
         "works": ("KVM", ""),
         "broken": (
             "software emulation: /dev/kvm is there, and a guest gets nowhere with it",
-            "its numbers are no speeds",
+            "its numbers are not speeds",
         ),
         "none": (
             "software emulation: /dev/kvm is not to be had",

@@ -111,7 +111,7 @@ def judge(found: Measured) -> tuple[Check, ...]:
         _told("ciphers", f"one core: ChaCha20-Poly1305 {Rate(round3(found.crypto.chacha))}, AES-128-GCM {Rate(round3(found.crypto.aes))}"),
         _told("one core", yardsticks.told(found.yardsticks)),
         _advised("wake-ups", found.asleep.pause_share < _STANDSTILL, _woken(found.asleep),
-                 "the machine stands still now and then: other work, or its host"),
+                 "the machine pauses now and then, because of other work or of its host"),
         _advised("kept awake", found.awake.pause_share < _STANDSTILL, _woken(found.awake),
                  "pauses that remain when no core sleeps are the host's"),
         _advised("steal", found.steal < 0.02, f"{100 * found.steal:.1f} % of all cores",

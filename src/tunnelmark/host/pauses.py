@@ -137,7 +137,7 @@ class Clocks:
 def start() -> Clocks:
     """The clocks of a command; LabError or MissingPart if there can be none."""
     if os.environ.get(COUNTED):
-        raise LabError("the machine's clock is counted, so it cannot stand still", hint="nothing is to be done")
+        raise LabError("the machine's clock is counted, so it cannot pause", hint="nothing is to be done")
     return Clocks()
 
 

@@ -134,7 +134,7 @@ def _by_scheduler() -> dict[int, float] | None:
 def lacking() -> str | None:
     """Why softirq work that interrupts no task is in no figure on this machine, as `unbilled` would have it; None: it is."""
     if not unbilled():
-        return "nobody counts the tasks of a core here (cpuacct of cgroup v1, or CONFIG_SCHEDSTATS)"
+        return "the kernel does not count the tasks of a core here (cpuacct of cgroup v1, or CONFIG_SCHEDSTATS)"
     if _cpuacct() is None and keep_awake.interrupted() and _interrupts_apart():
         return (
             "this kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), so they are billed to no loop that keeps a core "

@@ -43,7 +43,7 @@ MIDDLE_SYSCTLS = {
     "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
-_GONE = "what it printed last stands above; `tunnelmark doctor` says what this machine lacks"
+_GONE = "its last output is above; `tunnelmark doctor` shows what this machine lacks"
 _Answer = TypeVar("_Answer")
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 

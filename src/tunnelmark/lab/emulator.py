@@ -30,7 +30,7 @@ VARIABLE = "TUNNELMARK_WIRE"
 _XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its headroom (crates/wire/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
-_KEPT = "what it printed stands in {name}.middle.out and {name}.middle.err beside the trial's raw output"
+_KEPT = "its output is in {name}.middle.out and {name}.middle.err next to the trial's raw output"
 _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
@@ -40,7 +40,7 @@ def program() -> Path:
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return Path(named)
-        raise MissingPart(f"{VARIABLE} names {named}, which is no program", hint="correct or unset it")
+        raise MissingPart(f"{VARIABLE} names {named}, which is not a program", hint="correct or unset it")
     if os.access(BUILT / PROGRAM, os.X_OK):
         return BUILT / PROGRAM
     if (found := shutil.which(PROGRAM, path=search_path())) is not None:

@@ -68,7 +68,7 @@ def own_mounts() -> None:
         if error.errno != errno.EINVAL:
             raise
         raise OSError(
-            error.errno, "/ is no mount point, as in a plain chroot: bind the folder to itself first"
+            error.errno, "/ is not a mount point, as in a plain chroot: bind the folder to itself first"
         ) from None
 
 

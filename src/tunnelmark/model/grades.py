@@ -172,7 +172,7 @@ def outside(found: Graded, *, bare: bool) -> str:
     """
     said = list(found.causes)
     return "; ".join(
-        [*said, "without a VPN beside it, so the generator or the machine is at its end"] if bare else said
+        [*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said
     )
 
 

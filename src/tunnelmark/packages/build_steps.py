@@ -68,7 +68,7 @@ def check(recipe: Recipe, stage: Path, cargo_home: Path) -> None:
             if (found := sha256(archive)) != table.sha256:
                 raise SetupFailed(
                     f"{archive.name} has the hash {found}, and the recipe pins {table.sha256}",
-                    hint="somebody changed the crate or the recipe: find out who before you use it",
+                    hint="the crate or the recipe was changed: find out why before you use it",
                 )
 
 

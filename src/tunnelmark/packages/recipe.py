@@ -58,7 +58,7 @@ class GoTable(TomlTable):
 
     module: str = Field(default=".", description="a folder in the recipe's own that has go.mod and go.sum")
     programs: dict[_Program, str] = Field(min_length=1, description='programs and packages, such as {a = "host/a"}')
-    ldflags: str = Field(default="", description="what the linker is told beside -s -w")
+    ldflags: str = Field(default="", description="linker options in addition to -s -w")
     cc: bool = Field(default=False, description="true where it cannot do without a C compiler")
 
 

@@ -84,7 +84,7 @@ class Files:
         name = path.stem
         if path.suffix != SUFFIX or not re.fullmatch(NAME_PATTERN, name):
             raise UsageError(
-                f"{text} is no {kind}'s file: its name would stand in results",
+                f"{text} is no {kind}'s file: its name would appear in results",
                 hint="rename it: lower-case letters, digits, dots and dashes, then .toml, such as my-dsl.toml",
             )
         if name in self.names(kind) and read_text(other := self.find(kind, name)) != read_text(path):

@@ -21,7 +21,7 @@ def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
     """
     if not re.fullmatch(NAME_PATTERN, name):
         raise UsageError(
-            f"{name!r} is no name for a {kind}",
+            f"{name!r} is not a valid name for a {kind}",
             hint="take lower-case letters, digits, dots and dashes, a letter or digit first, such as `my-dsl`",
         )
     _require_short(name)
@@ -37,7 +37,7 @@ def module_name(what: str, name: str, taken: Collection[str]) -> str:
     module = name.replace("-", "_").replace(".", "_")
     if not re.fullmatch(NAME_PATTERN, name) or not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
-            f"{name!r} is no name for a {what}",
+            f"{name!r} is not a valid name for a {what}",
             hint=f"take lower-case letters, digits and dashes, a letter first, such as `my-{what.lower()}`",
         )
     _require_short(name)

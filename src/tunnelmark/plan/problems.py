@@ -56,7 +56,7 @@ class Problems:
             problem += "".join(
                 f"\n  {key}: {problem}" + (f" ({hint})" if hint else "") for key, problem, hint in others
             )
-            hint = "correct all of them; in brackets stands what would be right"
+            hint = "correct all of them; what is expected is in brackets"
         raise PlanError(self._file, key, problem, hint=hint)
 
 
@@ -71,7 +71,7 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
             file,
             place,
             "this is not TOML: " + problem[:1].lower() + problem[1:],
-            hint="a line is `key = value`, text stands in double quotes, see https://toml.io",
+            hint="a line is `key = value`, text is in double quotes, see https://toml.io",
         ) from error
 
 
@@ -153,4 +153,4 @@ def unique(names: Iterable[str], key: Location, problems: Problems, *, field: st
         seen[name] += 1
         if seen[name] > 1:
             where = (*key, place, field) if field else (*key, place)
-            problems.add(where, f"{name!r} stands here a second time", "give each a name of its own")
+            problems.add(where, f"{name!r} is here a second time", "give each a name of its own")

@@ -265,6 +265,6 @@ def _backend(profile: Profile, problems: Problems) -> None:
     if profile.place == "sender" and profile.backend != "netem":
         problems.add(
             ("profile", "place"),
-            "only netem can stand on the sender",
+            "only netem can be placed on the sender",
             "state backend = 'netem', or unit = 'gso' for its decisions on the middle node",
         )

@@ -60,7 +60,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
         said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
     if plan.blocks < MIN_BLOCKS:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
-        said.append(f"The study has {blocks}: values can be shown, but chance cannot be told from difference.")
+        said.append(f"The study has {blocks}: values are shown, but a difference cannot be separated from chance.")
     said += trial_lengths.short(analysis)
     said += _failed(analysis)
     said += _unlike_voids(analysis)
@@ -82,7 +82,7 @@ def _failed(analysis: Analysis) -> list[str]:
     if others:
         arms = formatting.listed(list(dict.fromkeys(row.arm for row in others)))
         count = f"{len(others)} {'attempt' if len(others) == 1 else 'attempts'}"
-        said.append(f"{count} failed ({arms}); means stand beside success rates.")
+        said.append(f"{count} failed ({arms}); means are shown together with success rates.")
     return said
 
 
@@ -262,7 +262,7 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
         )
         said.append(f"{formatting.listed([arm for arm in near if arm in group])} {verdict}.")
     if len(apart) < len(groups):
-        said.append("Not all of them can be told from each other; the ranks say which.")
+        said.append("Not all of them differ; the rank ranges show which.")
     return said
 
 

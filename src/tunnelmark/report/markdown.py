@@ -56,7 +56,7 @@ def render(analysis: Analysis) -> str:
             parts.append(f"### {_safe(heading)}")
         parts.append(_table(analysis, settings))
     parts.append(
-        f"Values are medians over {plan.blocks} randomised blocks; beneath stands the effect against "
+        f"Values are medians over {plan.blocks} randomised blocks; below each value is the effect against "
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
         + _safe(formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
     )
@@ -148,10 +148,10 @@ def _stacks(analysis: Analysis) -> list[str]:
     said = [f"- no stacks of {_safe(formatting.listed(trials))}: {_safe(why)}" for why, trials in found.refused.items()]
     if not rows:
         return ["## Where the CPU went", "\n".join(said)] if said else []
-    cost = "" if found.cost is None else f" perf itself used {found.cost:.2f} s of CPU a trial, beside the traffic."
+    cost = "" if found.cost is None else f" perf itself used {found.cost:.2f} s of CPU per trial, in addition to the traffic."
     told = (
-        "Samples of each side by what the kernel was asked for; behind the names stand flame graphs. Cryptography is "
-        f"counted as far as functions have names that say so.{cost}"
+        "Samples of each side by kernel function; the names link to flame graphs. Cryptography is "
+        f"counted where function names show it.{cost}"
     )
     head = ["arm and side", "workload", "program", "all", *KINDS]
     return ["## Where the CPU went", told, _rows(head, rows), "\n".join(said)]

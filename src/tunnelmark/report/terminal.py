@@ -147,7 +147,7 @@ def _legend(analysis: Analysis) -> Text:
     if any(cell.verdict in formatting.SIGNS for cell in cells):
         said.append(formatting.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
-        said.append("Where blocks are too few to judge, ? stands, too.")
+        said.append("? also marks cells with too few blocks to judge.")
     if any(cell.unreliable for cell in cells):
         said.append(f"Unreliable: fewer than {formatting.percent(RELIABLE)} of the trials succeeded.")
     if any(cell.ceiling for cell in cells):

@@ -12,7 +12,7 @@ from tunnelmark.lab.client import Lab
 from tunnelmark.vpns.base import Daemon, Deployment, Interface, interface_fault
 
 _LOOK_EVERY = 0.5  # seconds: a VPN that is up by the second look answers to the name that it has then
-_HINT = "an interface's name in the driver (`Overlay`, `Interface`) must be the one that the VPN is told, or chooses"
+_HINT = "an interface's name in the driver (`Overlay`, `Interface`) must be the one that the VPN is given, or chooses"
 _Result = TypeVar("_Result")
 
 

@@ -18,7 +18,7 @@ from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Condition, Daemon
 
 PAUSE = 0.005  # seconds between two looks at something that only can be looked at
-BESIDE = "beside this trial's raw output"
+BESIDE = "next to this trial's raw output"
 """Where the logs of a trial's daemons are, in words; in a lab to play in they are elsewhere."""
 
 _Result = TypeVar("_Result")

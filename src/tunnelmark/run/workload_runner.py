@@ -18,7 +18,7 @@ from tunnelmark.run.events import happen
 from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, LogMatch
 from tunnelmark.workloads.base import EVENTS, Program, Traffic
 
-_LATE = "its output stands beside the trial's raw output"
+_LATE = "its output is next to the trial's raw output"
 _LOOK_AGAIN = 0.005  # seconds between two looks at whether a server is ready
 _STEP_TIMEOUT = 20.0  # seconds that handing a file over may take
 _ALONE = 2.0  # seconds that a client may take for its own end once no server is left that could answer it

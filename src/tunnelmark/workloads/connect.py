@@ -222,7 +222,7 @@ def _happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(
-            "nothing says what was done to the deployment", hint="the file `events` should stand beside the raw output"
+            "nothing says what was done to the deployment", hint="the file `events` should be next to the raw output"
         )
     return lines
 

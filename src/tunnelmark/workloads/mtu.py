@@ -165,7 +165,7 @@ def _documents(text: str, count: int) -> list[dict[str, Any]]:
             found.append(one)
             place = len(text) - len(rest) + length
     except json.JSONDecodeError as error:
-        raise OutputUnreadable(f"the client printed what is no JSON: {error}", hint=_SEE) from error
+        raise OutputUnreadable(f"the client printed invalid JSON: {error}", hint=_SEE) from error
     if not found:
         raise WorkloadFailed("the search for the largest packet found none", hint=_SEE)
     if len(found) != count or not all(isinstance(one, Mapping) for one in found):

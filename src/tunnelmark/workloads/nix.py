@@ -260,7 +260,7 @@ def _requests(log: str) -> tuple[_Request, ...]:
     for line in log.splitlines():
         if (found := _LOGGED.match(line)) is None:
             raise OutputUnreadable(
-                f"the server logged a line that is no request: {line[:200]!r}",
+                f"the server logged a line that is not a request: {line[:200]!r}",
                 hint="this reader knows the log of `_nginx.LOG_FORMAT`; see the server's raw output",
             )
         requests.append(_Request(found[2], found[3], found[4], int(found[6]), int(found[7])))

@@ -133,7 +133,7 @@ def test_a_run_that_begins_says_what_goes_on_beside_it(monkeypatch: pytest.Monke
     mine, said = console()
     with alone(mine, "the study one"):
         pass
-    assert "warning: beside this goes on: packages install of 3 (process 4711, for 2 min " in said.getvalue()
+    assert "warning: running at the same time: packages install of 3 (process 4711, for 2 min " in said.getvalue()
 
 
 @pytest.fixture

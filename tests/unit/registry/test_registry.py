@@ -125,5 +125,5 @@ def test_who_asks_for_what_a_broken_file_holds_learns_why(
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(UsageError, match="nowhere, which is no folder"):
+    with pytest.raises(UsageError, match="nowhere, which is not a folder"):
         registry.vpns()

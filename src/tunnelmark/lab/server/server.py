@@ -219,7 +219,7 @@ def _prepare(name: str) -> tuple[cgroups.ControlGroup, dict[str, Any]]:
         congestion.attach(congestion.CUBIC, group.top)
         way = "bpf"
     else:
-        raise OSError(1, "this kernel lets a network namespace choose no CUBIC, and there is no cgroup v2 for BPF")
+        raise OSError(1, "this kernel does not let a network namespace choose CUBIC, and there is no cgroup v2 for BPF")
     return group, {
         "priority": hierarchies.priority,
         "congestion_control": congestion.CUBIC,

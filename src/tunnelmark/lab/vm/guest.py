@@ -190,7 +190,7 @@ class Guest:
     def _died(self) -> LabError:
         return LabError(
             f"the virtual machine ended by itself{self._said()}",
-            hint=f"{self.console} and qemu.log beside it have all of what it said; memory may be short",
+            hint=f"{self.console} and qemu.log next to it have all of its output; memory may be short",
         )
 
     def _said(self) -> str:

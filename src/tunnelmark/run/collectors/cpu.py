@@ -65,12 +65,12 @@ TOO_LITTLE = "less than 1 MB passed the overlay"
 TOO_FEW = "fewer than 1,000 packets passed the underlay"
 INCOMPLETE = "softirq work that interrupts no task is in no figure"
 SHARED = (
-    "its cores are another node's too: what the kernel's threads and softirq work do there cannot be told apart, is in neither "
-    "node's figures, and stands as cpu_per_gb_shared"
+    "its cores are shared with another node: what the kernel's threads and softirq work do there cannot be separated; it is in "
+    "neither node's figures, but in cpu_per_gb_shared"
 )
 BESIDE = (
     "the links have no core of their own: what the kernel does for them is in the figures of the core's node, and only their "
-    "emulator is told apart"
+    "emulator is counted apart"
 )
 
 _EVERYBODY = ""

@@ -17,7 +17,7 @@ METRICS = (
     *both("memory_rss", "MiB", "memory of the daemons under load (RSS)"),
 )
 EVERY = 0.5
-NO_DAEMONS = "no daemon runs on the node: what the kernel holds for it is not told apart"
+NO_DAEMONS = "no daemon runs on the node: what the kernel holds for it is not counted apart"
 _MIB = 1 << 20
 
 
