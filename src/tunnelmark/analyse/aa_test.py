@@ -85,9 +85,7 @@ def _explained(standing: Standing, twins: Sequence[AAPair], finished: bool) -> s
             )
         case "not judged":
             if not twins:
-                return (
-                    "the study has no A/A pair (an arm with `same_as`), so there is no measure of what it shows by chance alone"
-                )
+                return "the study has no A/A pair (an arm with `same_as`), so there is no measure of what it shows by chance alone"
             short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
             yet = "" if finished else " yet"
             return f"the A/A pair has too few blocks with a result of both{yet} for {', '.join(short)}"

@@ -28,7 +28,7 @@ def option(command: _Command) -> _Command:
         "--watch",
         multiple=True,
         metavar="NAME",
-        help="What is watched in every trial: cpu, memory, switches, syscalls, tcp, wire ...; repeatable; `none`, `all` "
+        help="Collectors for every trial: cpu, memory, switches, syscalls, tcp, wire ...; repeatable; `none`, `all` "
         "[the study's own, or the light ones].",
     )(command)
 

@@ -24,7 +24,9 @@ _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "di
 
 
 @click.command()
-@click.option("--measure", "measured", is_flag=True, help="Measure too what it carries: half a minute, with load.")
+@click.option(
+    "--measure", "measured", is_flag=True, help="Also measure what this machine can do: half a minute, under load."
+)
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def doctor(measured: bool, json_: bool) -> int:
     """Say what this machine can do, and what to do about the rest.

@@ -27,7 +27,7 @@ _name = click.option(
     default="lab",
     show_default=True,
     type=lab_completion.LAB,
-    help="Name of the lab, for several side by side.",
+    help="Name of the lab, if there are several.",
 )
 
 
@@ -35,17 +35,17 @@ _name = click.option(
 def lab() -> None:
     """A lab to play in by hand: hosts on links, with a VPN if you like.
 
-    It stands until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its hosts.
+    It stays up until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its hosts.
     """
 
 
 @lab.command()
 @click.argument("topology", default="pair", type=param_types.TOPOLOGY)
 @param_types.once(
-    "--profile", default="gigabit", type=param_types.PROFILE, help="What its links do; several are joined by +."
+    "--profile", default="gigabit", type=param_types.PROFILE, help="What its links do; join several with +."
 )
 @click.option("--vpn", type=param_types.VPN, help="Deploy this VPN on all nodes.")
-@click.option("--timings", is_flag=True, help="Say how long everything took, and how fast such a lab is gone.")
+@click.option("--timings", is_flag=True, help="Print how long each step took, and how quickly such a lab is removed.")
 @core_options.option
 @no_wait
 @binary_overrides.option
@@ -124,7 +124,7 @@ def shell(node: str, name: str) -> None:
 @lab.command()
 @click.argument("node", type=lab_completion.NODE)
 @click.argument("program", required=False, type=lab_completion.PROGRAM)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what they say, until Ctrl-C or the end of the lab.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs until Ctrl-C or the end of the lab.")
 @_name
 def logs(node: str, program: str | None, follow: bool, name: str) -> None:
     """Show what the daemons on NODE of a lab said, or PROGRAM alone; also of a lab whose `lab up` failed."""

@@ -43,7 +43,7 @@ def option(command: _Command) -> _Command:
         "measure_first",
         default=True,
         envvar=VARIABLE,
-        help="Look first whether this machine carries the study's links, some seconds, kept for hours [--measure].",
+        help="First check whether this machine can carry the study's links: some seconds, kept for hours [--measure].",
     )(command)
 
 

@@ -27,10 +27,10 @@ _PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 
 @click.command("check-link")
 @click.argument("profile", type=param_types.PROFILE)
-@param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Whose first link is proved.")
-@click.option("--probes", type=int, default=5000, show_default=True, help="Probes each way.")
-@click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes a second; fewer on slow links.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the link does to each packet.")
+@param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Topology whose first link is checked.")
+@click.option("--probes", type=int, default=5000, show_default=True, help="Probes in each direction.")
+@click.option("--rate", type=float, default=1000.0, show_default=True, help="Probes per second; fewer on slow links.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the link's random decisions.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
 @core_options.option
 @vm.options

@@ -42,7 +42,7 @@ _HEADS = {
 
 @click.command()
 @click.argument("vpns", nargs=-1, type=param_types.Name("vpn", lambda: [row.name for row in registry.matrix()]))
-@click.option("--group", "groups", multiple=True, type=click.Choice(list(GROUPS)), help="Only these criteria.")
+@click.option("--group", "groups", multiple=True, type=click.Choice(list(GROUPS)), help="Show only these criteria.")
 @click.option(
     "--measure", is_flag=True, help="Deploy each VPN that is ready on three nodes, and fill the measured cells."
 )

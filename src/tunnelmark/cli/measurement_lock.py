@@ -99,7 +99,9 @@ def alone(
         place = str(results.absolute()) if results is not None else ""
         held = HeldLock(lock, LockHolder(os.getpid(), what, place, now, now + seconds if seconds is not None else None))
         for work in other_work.others():
-            _warn(console, f"running at the same time: {work.words()}; it takes time of the cores, and may disturb trials")
+            _warn(
+                console, f"running at the same time: {work.words()}; it takes time of the cores, and may disturb trials"
+            )
         try:
             yield held
         finally:

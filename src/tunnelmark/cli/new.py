@@ -87,7 +87,7 @@ def workload(name: str, folder: Path | None) -> None:
     type=click.Choice(get_args(vpns.Like)),
     default="wireguard-go",
     show_default=True,
-    help="What it begins as: any node with any other, or (openvpn) the clients of a server.",
+    help="Starting point: a mesh of equals, or (openvpn) clients of a server.",
 )
 @_dir("vpns/NAME.py")
 def vpn(name: str, like: vpns.Like, folder: Path | None) -> None:

@@ -37,7 +37,7 @@ def packages() -> None:
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @binary_overrides.option
 def list_(json_: bool) -> None:
-    """What is ready in which version, what can be installed and how long that takes, what somebody must bring."""
+    """What is ready and in which version, what can be installed and how long that takes, what you must install yourself."""
     arms = _arms()
     found = {name: (one, standing(one)) for name, one in recipes().items()}
     if json_:
@@ -65,9 +65,9 @@ def list_(json_: bool) -> None:
 
 @packages.command()
 @click.argument("chosen", metavar="[NAME]...", nargs=-1, type=param_types.RECIPE)
-@click.option("--all", "all_", is_flag=True, help="Install all that registries carry.")
+@click.option("--all", "all_", is_flag=True, help="Install every package that a registry carries.")
 @click.option("--quick", is_flag=True, help="Install what is built quickly, as CI does.")
-@click.option("--jobs", type=click.IntRange(min=1), help="How many are built at once  [default: one a core].")
+@click.option("--jobs", type=click.IntRange(min=1), help="Packages built at the same time  [default: one per core].")
 @no_wait
 def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, no_wait: bool) -> int:
     """Install packages, each into a folder of its own, at low priority.
@@ -105,7 +105,7 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
 
 @packages.command()
 @click.argument("chosen", metavar="[NAME]...", nargs=-1)
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many are tested at once.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Arms tested at the same time.")
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @no_wait
 @binary_overrides.option

@@ -36,11 +36,15 @@ from tunnelmark.units import Duration
 
 @click.command()
 @click.argument("study", type=param_types.STUDY)
-@click.option("--sessions", type=click.IntRange(min=2), required=True, help="How many runs there are to be in the end.")
-@click.option("--pause", metavar="TIME", help="How long to wait between two of them, such as '30 min' [not at all].")
-@click.option("--blocks", type=int, help="Number of blocks of each, instead of the study's own.")
-@click.option("--seed", type=int, help="Seed of the first, instead of the study's own; each further one has the next.")
-@click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
+@click.option("--sessions", type=click.IntRange(min=2), required=True, help="Total number of runs.")
+@click.option("--pause", metavar="TIME", help="Pause between two runs, such as '30 min' [none].")
+@click.option("--blocks", type=int, help="Number of blocks per run, instead of the study's own.")
+@click.option(
+    "--seed", type=int, help="Seed of the first run, instead of the study's own; each later run gets the next one."
+)
+@click.option(
+    "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 @collectors.option
 @core_options.option
@@ -102,7 +106,7 @@ def repeat(
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=param_types.RESULTS)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for what is joined [results/merged-TIME].")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the merged results [results/merged-TIME].")
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON instead of tables.")
 def merge(results: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     """Join RESULTS: runs of one study on other boots, days or machines, single or repeated, with what each holds beyond others.

@@ -19,10 +19,10 @@ def options(command: _Command) -> _Command:
         "--no-wait",
         is_flag=True,
         envvar=NO_WAIT,
-        help="Do not wait (at most 60 s at a time, 10 minutes a run) for other work to end.",
+        help="Do not wait for other work on this machine to end (at most 60 s at a time, 10 minutes per run).",
     )(command)
     return click.option(
         "--no-repeat",
         is_flag=True,
-        help="Try nothing again that the laboratory has spoilt: no second attempt, no replacement block, no second look.",
+        help="Do not repeat what a disturbance has spoilt: no second attempt, no replacement block, no second look.",
     )(command)

@@ -24,28 +24,28 @@ PROFILE = "gigabit"
 
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
-_seed = click.option("--seed", type=int, help="Seed of the order, instead of the study's own.")
-_json = click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and all else on stderr.")
-_dry = click.option(
-    "--dry-run", is_flag=True, help="Print the trials in their order and the time they take; run nothing."
-)
+_seed = click.option("--seed", type=int, help="Seed of the trial order, instead of the study's own.")
+_json = click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr.")
+_dry = click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
 
 
 @click.command()
 @click.argument("study", required=False, type=param_types.STUDY)
 @_blocks
 @_seed
-@click.option("--smoke", is_flag=True, help="The study's short length: shows whether all of it works, and no more.")
+@click.option(
+    "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
+)
 @_out
 @click.option(
     "--resume",
     type=param_types.RESULTS,
-    help="Go on with a run that was stopped, from its results; with a higher --blocks, add blocks to one that has ended.",
+    help="Continue a run that was stopped, from its results folder; with a higher --blocks, add blocks to a finished one.",
 )
 @click.option(
     "--other-boot",
     is_flag=True,
-    help="With --resume: this machine may have been started again since the run was begun.",
+    help="With --resume: allow that this machine was restarted since the run began.",
 )
 @collectors.option
 @core_options.option
@@ -161,17 +161,21 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     "profiles",
     multiple=True,
     type=param_types.PROFILE,
-    help=f"What the link does, a name or a file; each of several is a condition [{PROFILE}; with --backend vm: {vm.PROFILE}].",
+    help=f"What the link does: a name or a file; repeatable, each is a condition [{PROFILE}; with --backend vm: {vm.PROFILE}].",
 )
-@param_types.once(
-    "--topology", default="pair", type=param_types.TOPOLOGY, help="Which nodes there are, a name or a file."
+@param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Nodes and links: a name or a file.")
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    type=param_types.WORKLOAD,
+    help="Kind of traffic; repeatable [ping, tcp, udp].",
 )
-@click.option("--workload", "workloads", multiple=True, type=param_types.WORKLOAD, help="Repeatable [ping, tcp, udp].")
 @click.option("--blocks", type=int, default=8, show_default=True, help="Number of randomised blocks.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the trial order.")
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @click.option(
-    "--no-anchor", is_flag=True, help="Leave out our own least tunnel, the yardstick of what a processor bounds."
+    "--no-anchor", is_flag=True, help="Leave out the anchor, our own minimal tunnel that serves as a reference."
 )
 @_out
 @collectors.option

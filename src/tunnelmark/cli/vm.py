@@ -51,7 +51,7 @@ def options(command: _Command) -> _Command:
     backend = click.option(
         "--backend",
         type=click.Choice(("netns", "vm")),
-        help="What the lab is made of: namespaces of this kernel, or of another one in a virtual machine [netns].",
+        help="Where the lab runs: namespaces of this kernel, or of another one in a virtual machine [netns].",
     )
     kernels = click.option(
         "--kernel",

@@ -171,9 +171,7 @@ def outside(found: Graded, *, bare: bool) -> str:
     void it would spare the VPN its worst trials.
     """
     said = list(found.causes)
-    return "; ".join(
-        [*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said
-    )
+    return "; ".join([*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said)
 
 
 def _p99(way: Direction) -> float:

@@ -148,7 +148,11 @@ def _stacks(analysis: Analysis) -> list[str]:
     said = [f"- no stacks of {_safe(formatting.listed(trials))}: {_safe(why)}" for why, trials in found.refused.items()]
     if not rows:
         return ["## Where the CPU went", "\n".join(said)] if said else []
-    cost = "" if found.cost is None else f" perf itself used {found.cost:.2f} s of CPU per trial, in addition to the traffic."
+    cost = (
+        ""
+        if found.cost is None
+        else f" perf itself used {found.cost:.2f} s of CPU per trial, in addition to the traffic."
+    )
     told = (
         "Samples of each side by kernel function; the names link to flame graphs. Cryptography is "
         f"counted where function names show it.{cost}"
