@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from support.labs import PAIR, UNSHAPED
 from tunnelmark.host import keep_awake
 from tunnelmark.lab.client import LabClient
 from tunnelmark.linux import cgroups
@@ -69,6 +70,37 @@ def test_a_loop_gives_way_to_whatever_runs(session):
     (used, own), (used_later, own_later) = standing(burn)
     share = (used_later - used) / (used_later - used + own_later - own)
     assert share > 0.97, f"beside the loop a busy program had {100 * share:.1f} %"
+
+
+WAKES = """
+import time
+late, end = [], time.perf_counter() + 3
+while time.perf_counter() < end:
+    begun = time.perf_counter()
+    time.sleep(0.005)
+    late.append(time.perf_counter() - begun - 0.005)
+print(max(late))
+"""
+
+
+@pytest.mark.proof("busy programs of normal priority beside a lab do not keep its own waiting")
+def test_a_lab_beside_busy_programs_does_not_wait_for_them():
+    """A dozen labs, each made while a program is busy on every core: a second's wait came in one of ten, when all loops shared a group."""
+    hog = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+
+    async def one():
+        async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
+            runs = (lab.nodes[node].run([sys.executable, "-c", WAKES], timeout=60) for node in "ab")
+            return [float(done.stdout) for done in await asyncio.gather(*runs)]
+
+    hogs = [subprocess.Popen([sys.executable, "-c", hog, str(core)], start_new_session=True) for core in CORES]
+    try:
+        waits = [wait for _ in range(12) for wait in asyncio.run(one())]
+    finally:
+        for each in hogs:
+            each.kill()
+            each.wait()
+    assert max(waits) < 0.3, f"{1e3 * max(waits):.0f} ms"
 
 
 def _cpu(process):
