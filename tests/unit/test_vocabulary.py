@@ -58,3 +58,7 @@ def test_each_word_of_the_glossary_stands_there_once() -> None:
     words = Counter(word for row in rows for word in re.findall(r"\*\*([^*]+)\*\*", row))
     assert len(words) > 60
     assert [word for word, number in words.items() if number > 1] == []
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
