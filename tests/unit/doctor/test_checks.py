@@ -113,7 +113,7 @@ def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, An
             "QEMU",
             "apt-get install qemu",
         ),
-        ({"guests": dataclasses.replace(GUESTS, kvm="broken")}, "acceleration", "no speeds"),
+        ({"guests": dataclasses.replace(GUESTS, kvm="broken")}, "acceleration", "not speeds"),
         ({"guests": dataclasses.replace(GUESTS, kvm="none")}, "acceleration", "KVM"),
         ({"guests": dataclasses.replace(GUESTS, kernels=())}, "kernels", "fetched"),
         ({"parts": [(doctor.PERF, MissingPart("no perf", hint="apt-get install linux-perf"))]}, "perf", "linux-perf"),

@@ -126,4 +126,4 @@ def test_what_a_vpn_did_to_its_sender_is_a_result_and_what_the_machine_did_is_no
     quiet, busy = (graded(metrics, lan, seen) for seen in (QUIETLY, replace(QUIETLY, others=2 * QUIET)))
     assert outside(quiet, bare=False) == ""
     assert "other work took 0.50 cores" in outside(busy, bare=False)
-    assert "the generator or the machine is at its end" in outside(quiet, bare=True)
+    assert "the generator or the machine is the limit" in outside(quiet, bare=True)

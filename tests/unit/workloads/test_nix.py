@@ -170,7 +170,7 @@ class TestWhatItCannotRead:
 
     def test_is_a_log_that_was_cut_short(self):
         outputs = recorded("nix-http")
-        with pytest.raises(OutputUnreadable, match="no request"):
+        with pytest.raises(OutputUnreadable, match="not a request"):
             WORKLOAD.read(outputs | {"server": outputs["server"][:-9]}, options())
 
 

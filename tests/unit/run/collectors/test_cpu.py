@@ -98,8 +98,8 @@ def test_on_a_shared_core_the_kernels_work_is_nobodys_and_said(monkeypatch: pyte
 
 def test_what_this_machine_cannot_count_is_said(monkeypatch: pytest.MonkeyPatch):
     pair = place("ab", [(core,) for core in range(4)])
-    values, notes = watched(monkeypatch, pair, BUSY, lacking="nobody counts")
-    assert notes["cpu_unbilled_source"] == f"{cpu.INCOMPLETE}: nobody counts"
+    values, notes = watched(monkeypatch, pair, BUSY, lacking="the kernel does not count")
+    assert notes["cpu_unbilled_source"] == f"{cpu.INCOMPLETE}: the kernel does not count"
     assert "cpu_unbilled_source" not in values
 
 
