@@ -106,7 +106,7 @@ def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, An
         ({"probes": failing("user")}, "user namespaces", "max_user_namespaces"),
         ({"probes": failing("tun-uso")}, "TUN offloads", "6.2"),
         ({"probes": failing("perf", "perf-cycles")}, "perf events", "perf_event_paranoid"),
-        ({"probes": failing("perf-cycles")}, "perf events", "samples"),
+        ({"probes": failing("perf-cycles")}, "perf events", "sampled"),
         ({"probes": failing("cubic-bpf")}, "BPF", "CONFIG_CGROUP_BPF"),
         (
             {"guests": dataclasses.replace(GUESTS, qemu="", lacks="apt-get install qemu")},

@@ -165,7 +165,7 @@ class TestWhatItCannotRead:
 
     def test_is_a_log_in_another_form(self):
         outputs = recorded("nix-http")
-        with pytest.raises(OutputUnreadable, match=r"no request: '10\.50\.0\.3 - - "):
+        with pytest.raises(OutputUnreadable, match=r"not a request: '10\.50\.0\.3 - - "):
             WORKLOAD.read(outputs | {"server": '10.50.0.3 - - "GET / HTTP/1.1" 200 5\n'}, options())
 
     def test_is_a_log_that_was_cut_short(self):
