@@ -115,7 +115,7 @@ def test_cells_lead_to_the_graphs_that_are_drawn(tmp_path: Path):
     assert "Stacks were recorded while" in text
     said = markdown.render(judge(results))
     assert f"[wireguard-go, sender]({file})" in said
-    assert f"| {formatting.percent(0.4)} |" in said and "0.25 s of CPU a trial" in said
+    assert f"| {formatting.percent(0.4)} |" in said and "0.25 s of CPU per trial" in said
 
 
 def test_without_stacks_the_report_has_nothing_of_it():
