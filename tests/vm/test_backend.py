@@ -95,7 +95,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_every_trial_of_a_comparison_in_a_guest_succeeds(compared: tuple[Path, str]) -> None:
     results, _ = compared
-    assert len(trials(results)) == 8  # of four arms: direct twice, the anchor, WireGuard
+    assert len(trials(results)) == 10  # of five arms: direct and WireGuard twice, the anchor
     assert set(trials(results).values()) == {"ok"}
     assert store.load(results).finished
 
