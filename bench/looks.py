@@ -4,7 +4,7 @@
 
 A wrong link is to be found in at least 95 of 100 looks of a run, or by the counts of a run's own traffic, for which it
 says how many packets it takes; a true link may be refused in at most 1 of 100. Ends with 1 where a bar is not met.
-It judges as `analyse.link.test_power` does, with draws of its own.
+It judges as `analyse.link.power` does, with draws of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from tunnelmark.analyse.link.counts import TOGETHER, Count, Wander
 from tunnelmark.analyse.link.expected import expect, serial_of, simulated
 from tunnelmark.analyse.link.path import LinkPath, telling_seed
+from tunnelmark.analyse.link.power import FOUND, WrongLink, looks_at, moments, wrongs
 from tunnelmark.analyse.link.processes import in_time
-from tunnelmark.analyse.link.test_power import FOUND, WrongLink, looks_at, moments, wrongs
 from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.model.probe_plan import Pace, enough, pace_of
 from tunnelmark.plan.files import Files

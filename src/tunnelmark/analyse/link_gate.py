@@ -74,7 +74,7 @@ def gate(results: Results) -> Gate | None:
     """Whether every part of every profile was shown on its links, if need be by looking again; None where nobody looked.
 
     It has neither passed nor failed (`?`) where a part was not tested: inside of its tolerance, by a look that would have
-    found nothing else if the link were wrong (`test_power`).
+    found nothing else if the link were wrong (`link.power`).
     """
     if not results.proofs:
         return None

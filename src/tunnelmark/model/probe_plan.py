@@ -61,7 +61,7 @@ class Train:
 def enough(profile: Profile) -> int:
     """Probes each way of a look in a run: as many as it takes to tell the rarest loss from none and from twice as much.
 
-    Some 60 must be struck for that (`analyse.link.test_power`). What is rarer than one in a hundred is left to the counts of the trials'
+    Some 60 must be struck for that (`analyse.link.power`). What is rarer than one in a hundred is left to the counts of the trials'
     own traffic, which is thousands of packets a second: a look would take minutes.
     """
     told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model).values()]

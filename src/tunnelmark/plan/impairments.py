@@ -17,6 +17,9 @@ FRAME = 1514
 
 CODEL_TARGET, CODEL_INTERVAL = Duration(0.005), Duration(0.1)  # RFC 8289
 
+Model = Literal["stated", "netem"]
+"""Whose arithmetic a link follows: exactly what is stated, or netem's."""
+
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 

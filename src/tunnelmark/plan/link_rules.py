@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from tunnelmark.plan.impairments import (
     Bursts,
@@ -15,6 +15,7 @@ from tunnelmark.plan.impairments import (
     GilbertElliott,
     Jitter,
     Loss,
+    Model,
     Pattern,
     Reordering,
     Schedule,
@@ -23,7 +24,6 @@ from tunnelmark.plan.impairments import (
 from tunnelmark.plan.problems import Location, Problems
 from tunnelmark.units import Duration, Share
 
-Model = Literal["stated", "netem"]
 Where = Callable[..., Location]
 """The place in the file of a key of the direction, and of keys in it: `where("jitter", "size")`."""
 

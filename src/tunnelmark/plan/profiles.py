@@ -18,12 +18,13 @@ from tunnelmark.plan.impairments import (
     Codel,
     Direction,
     Jitter,
+    Model,
     Reordering,
     Schedule,
     ScheduleStep,
     Trace,
 )
-from tunnelmark.plan.link_rules import Model, Where, check, loss_of
+from tunnelmark.plan.link_rules import Where, check, loss_of
 from tunnelmark.plan.link_schema import (
     DirectionTable,
     JitterTable,

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Literal
 
-from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Reordering
-
-Model = Literal["stated", "netem"]
+from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Model, Reordering
 
 CORRELATED = 0.5
 """The largest correlation of packets that skip the delay for which their share is told: beyond it they come in long runs."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tunnelmark.lab import probe_sender
+from tunnelmark.model import probe_plan
 from tunnelmark.model.observation import RECORDS
 
 LATE = 10_000_000_000
@@ -156,3 +157,8 @@ def test_probes_are_read_while_others_are_sent(monkeypatch: pytest.MonkeyPatch, 
     said = probe_sender.Prober({"bind": here, "until": 0, "phases": [phase]}, out).run(time.time_ns())
     assert said["phases"][0]["sent"] == count
     assert len(out.getvalue()) > 0.5 * count * probe_sender.RECORD.size
+
+
+def test_the_plan_of_a_look_knows_the_senders_full_frame() -> None:
+    """They share no code: one runs on nodes and imports nothing, the other is read where no lab can be."""
+    assert probe_plan.MOST == probe_sender.MOST

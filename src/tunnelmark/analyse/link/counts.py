@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t
 
-from tunnelmark.analyse.link.expected import SPREADS
+from tunnelmark.analyse.link.expected import GRAIN, SPREADS
 from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.struck import CORRELATED
 from tunnelmark.record.results import LinkPart, PartVerdict, Results
 
 _MISSED = 1.645
 """Standard deviations below the mean that 5 % of counts lie: a wrong link must be beyond the bound by as much (power 95 %)."""
-
-_GRAIN = 2.0  # packets more or fewer that are always chance
 
 TOGETHER = (1 + CORRELATED) / (1 - CORRELATED)
 """By how much more than a binomial's the variance of packets that skip the delay is at most, by their correlation."""
@@ -53,7 +51,7 @@ class Count:
     @property
     def room(self) -> float:
         """Packets by which the count may be off on a link that is as its profile says."""
-        return SPREADS * self.deviation(self.share) + _GRAIN
+        return SPREADS * self.deviation(self.share) + GRAIN
 
     @property
     def inside(self) -> bool:

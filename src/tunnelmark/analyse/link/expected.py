@@ -13,10 +13,10 @@ import numpy as np
 
 from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.processes import in_time
-from tunnelmark.analyse.link.simulation import Fates, Flags, Floats, Model, simulate
+from tunnelmark.analyse.link.simulation import Fates, Flags, Floats, simulate
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
 from tunnelmark.model.probe_plan import HEADERS, SIZE
-from tunnelmark.plan.impairments import Bursts, Direction
+from tunnelmark.plan.impairments import Bursts, Direction, Model
 from tunnelmark.plan.model import Profile
 
 SPREADS = 4.5
@@ -37,7 +37,7 @@ _VARIES = 50e-6  # seconds of deviation below which a delay does not vary, and t
 _GUARD = 0.01
 """Seconds around the begin or end of a burst or cut in which nothing is said of a probe: of a lost one only the planned moment is known."""
 
-_GRAIN = 2.0  # packets more or fewer that are always chance
+GRAIN = 2.0  # packets more or fewer that are always chance
 _CHANGE = 0.2  # of the chance to be lost, from a probe to the next, that is a begin or end
 
 _OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
@@ -122,7 +122,7 @@ def expect(
     if path is not None and (direction.blackouts or isinstance(direction.loss, Bursts)):
         losing = _apart(np.mean([each.lost for each in rows], axis=0), sent)
         numbers = np.array([_elsewhere(each.lost, losing) for each in rows])
-        misplaced = ExpectedRange(float(numbers.mean()), 0.0, float(numbers.mean() + SPREADS * numbers.std()) + _GRAIN)
+        misplaced = ExpectedRange(float(numbers.mean()), 0.0, float(numbers.mean() + SPREADS * numbers.std()) + GRAIN)
     ceiling = max(map(np.max, filter(len, every)), default=np.inf) + _OWN
     return Expected(limits, pooled, shape, ceiling, losing, misplaced)
 

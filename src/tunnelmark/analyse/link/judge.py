@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tunnelmark.analyse.link import lateness, test_power, text, train
+from tunnelmark.analyse.link import lateness, power, text, train
 from tunnelmark.analyse.link.expected import Expected, expect, floor_of, serial_of
 from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.processes import in_time
@@ -41,7 +41,7 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
     parts = [
         part
         for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back))
-        for part in test_power.parts(
+        for part in power.parts(
             f"{flow.source}>{flow.target}", profile, direction, flow.pace, lines, _path(seen, flow, direction)
         )
     ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +26,12 @@ from tunnelmark.plan.impairments import (
     GilbertElliott,
     Jitter,
     Loss,
+    Model,
     Pattern,
     Reordering,
 )
 from tunnelmark.plan.link_rules import after
 
-Model = Literal["stated", "netem"]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -118,6 +117,14 @@ def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice,
             yield stages, slice(int(first), int(last)), down
 
 
+def keeps_order(way: Direction, model: Model) -> bool:
+    """Whether jitter puts nothing out of order: there is none, it keeps the order, or netem's own rate does, where a packet begins
+    after the one before it.
+    """
+    own_rate = model == "netem" and way.rate is not None and way.queue is None
+    return way.jitter is None or way.jitter.keep_order or own_rate
+
+
 def _segment(
     way: Direction,
     model: Model,
@@ -144,10 +151,7 @@ def _segment(
         own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random, along), 0.0)
     own += serial
     own[skipped] = 0.0
-    # netem's own rate keeps the order too: a packet begins after the one before it.
-    own_rate = model == "netem" and way.rate is not None and way.queue is None
-    keeps = way.jitter is not None and (way.jitter.keep_order or own_rate)
-    if keeps:
+    if way.jitter is not None and keeps_order(way, model):
         leaves = np.where(skipped | lost, -np.inf, times + own)
         held = np.maximum.accumulate(leaves, axis=1) - times
         own = np.where(skipped, own, np.where(lost, own, held))

@@ -15,10 +15,10 @@ import numpy as np
 
 from tunnelmark.analyse.link.expected import Expected, expect, serial_of, simulated
 from tunnelmark.analyse.link.path import MARGIN, LinkPath
-from tunnelmark.analyse.link.simulation import Floats, Model
+from tunnelmark.analyse.link.simulation import Floats, keeps_order
 from tunnelmark.analyse.link.text import verdict
 from tunnelmark.model.probe_plan import Pace
-from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss, Model
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import SELDOM, skipping
 from tunnelmark.record.results import LinkLine, LinkPart
@@ -97,8 +97,7 @@ def wrongs(way: Direction, model: Model) -> Iterator[WrongLink]:
 
 def _orders(way: Direction, model: Model) -> Iterator[WrongLink]:
     skips = way.reordering is not None and (skipping(way.reordering, model) or 1.0) >= SELDOM
-    own_rate = model == "netem" and way.rate is not None and way.queue is None
-    passes = way.jitter is not None and way.jitter.keep_order is False and not own_rate
+    passes = not keeps_order(way, model)
     kept = replace(way.jitter, keep_order=True) if way.jitter is not None else None
     if passes:
         yield WrongLink("order", "no packet that overtakes", replace(way, reordering=None, jitter=kept))

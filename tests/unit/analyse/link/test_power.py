@@ -9,7 +9,7 @@ import pytest
 from tunnelmark.analyse.link.expected import expect
 from tunnelmark.analyse.link.judge import judge as judge_link
 from tunnelmark.analyse.link.path import LinkPath, telling_seed
-from tunnelmark.analyse.link.test_power import FOUND, finds, looks_at, moments, wrongs
+from tunnelmark.analyse.link.power import FOUND, finds, looks_at, moments, wrongs
 from tunnelmark.model.probe_plan import enough, pace_of, train_of
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
