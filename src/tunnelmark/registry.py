@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -36,14 +36,14 @@ from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.vpns.feature_matrix import MatrixFile, MatrixRow, rows
 from tunnelmark.workloads.base import Workload
 
-_Kind = TypeVar("_Kind", Driver, Workload)
+_Kind = TypeVar("_Kind", Driver[Any], Workload[Any])
 
 _log = logging.getLogger(__name__)
 _broken: dict[Path, UsageError] = {}
 
 
 @functools.cache
-def vpns() -> Mapping[str, Driver]:
+def vpns() -> Mapping[str, Driver[Any]]:
     """Every driver by name, the bare link (`direct`) first; without what stands in extra files that are broken."""
     found = _all("vpns", "DRIVER", Driver)
     first = {"direct": found["direct"]} if "direct" in found else {}
@@ -51,12 +51,12 @@ def vpns() -> Mapping[str, Driver]:
 
 
 @functools.cache
-def workloads() -> Mapping[str, Workload]:
+def workloads() -> Mapping[str, Workload[Any]]:
     """Every workload by name; without what stands in extra files that are broken."""
     return MappingProxyType(_all("workloads", "WORKLOAD", Workload))
 
 
-def vpn(name: str) -> Driver:
+def vpn(name: str) -> Driver[Any]:
     """The driver of that name; UnknownName holds the nearest ones."""
     try:
         return vpns()[name]
@@ -64,12 +64,12 @@ def vpn(name: str) -> Driver:
         raise _unknown("VPN", name, vpns()) from None
 
 
-def arms() -> Mapping[str, tuple[Driver, Mapping[str, object]]]:
+def arms() -> Mapping[str, tuple[Driver[Any], Mapping[str, object]]]:
     """Every arm that has a name: each VPN as shipped, followed by its variants with their options.
 
     UsageError if two VPNs use one name.
     """
-    found: dict[str, tuple[Driver, Mapping[str, object]]] = {}
+    found: dict[str, tuple[Driver[Any], Mapping[str, object]]] = {}
     for driver in vpns().values():
         named: dict[str, Mapping[str, object]] = {driver.name: {}, **driver.variants}
         for name, options in named.items():
@@ -79,7 +79,7 @@ def arms() -> Mapping[str, tuple[Driver, Mapping[str, object]]]:
     return MappingProxyType(found)
 
 
-def arm(name: str) -> tuple[Driver, Options]:
+def arm(name: str) -> tuple[Driver[Any], Options]:
     """The VPN and the checked options of a named arm; UnknownName holds the nearest ones."""
     known = arms()
     if name not in known:
@@ -109,7 +109,7 @@ def measured_file() -> Path:
     return paths.data("measured.json")
 
 
-def workload(name: str) -> Workload:
+def workload(name: str) -> Workload[Any]:
     """The workload of that name; UnknownName holds the nearest ones."""
     try:
         return workloads()[name]
@@ -143,7 +143,7 @@ def catalogue() -> Catalogue:
     )
 
 
-def vpn_part(driver: Driver, options: Options | None = None) -> Requirement:
+def vpn_part(driver: Driver[Any], options: Options | None = None) -> Requirement:
     """What is to be installed for a VPN with these options (None: as shipped)."""
     return driver.part(driver.options() if options is None else options)
 

@@ -91,7 +91,7 @@ class _Found:
         }
 
 
-async def _measure(study: Study, workloads: Mapping[str, Workload], open_: list[Profile], look: bool) -> _Found:
+async def _measure(study: Study, workloads: Mapping[str, Workload[Any]], open_: list[Profile], look: bool) -> _Found:
     known, topology, links = MeasurementCache.here(), study.topologies[0], []
     woken = await asyncio.to_thread(_woken, known) if look else None
     async with LabClient(node_cores=study.cores) as keeper:

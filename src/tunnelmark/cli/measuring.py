@@ -168,7 +168,7 @@ async def measure(
             store.create(folder, described, plan, now)
         with Journal(folder / JOURNAL) as journal:
 
-            def keep(attempt: Attempt, workload: Workload) -> None:
+            def keep(attempt: Attempt, workload: Workload[Any]) -> None:
                 if scratch is not None:
                     store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
                 describe.keep(journal, attempt, workload, watching(workload))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.metrics import Metric
@@ -19,14 +20,14 @@ from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Workload
 
 
-def keep(journal: Journal, attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
+def keep(journal: Journal, attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
     """Append an attempt to the journal; the row as it will be read."""
     row = row_of(attempt, workload, watching)
     journal.append({"trial": asdict(row)})
     return row
 
 
-def row_of(attempt: Attempt, workload: Workload, watching: Sequence[Collector] = ()) -> TrialRow:
+def row_of(attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
     """An attempt as a row: names instead of objects, and each sample with its unit."""
     options = workload.options.model_validate(attempt.trial.use.options)
     units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
@@ -73,9 +74,9 @@ def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[resul
 
 def describe(
     plan: Plan,
-    drivers: Mapping[str, Driver],
-    workloads: Mapping[str, Workload],
-    watching: Callable[[Workload], Sequence[Collector]] = lambda _: (),
+    drivers: Mapping[str, Driver[Any]],
+    workloads: Mapping[str, Workload[Any]],
+    watching: Callable[[Workload[Any]], Sequence[Collector]] = lambda _: (),
 ) -> PlanInfo:
     """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
 

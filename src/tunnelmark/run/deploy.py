@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
+from typing import Any
 
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
@@ -34,7 +35,7 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
 
 def prepare(
     lab: Lab,
-    driver: Driver,
+    driver: Driver[Any],
     options: Options,
     logs: Path,
     *,
@@ -55,7 +56,7 @@ def prepare(
 @asynccontextmanager
 async def deploy(
     lab: Lab,
-    driver: Driver,
+    driver: Driver[Any],
     options: Options,
     *,
     logs: Path,

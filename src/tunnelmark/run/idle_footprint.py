@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab.client import Lab, LabClient
@@ -38,7 +39,9 @@ class IdleFootprint:
     segmentation: bool
 
 
-async def look(keeper: LabClient, topology: Topology, driver: Driver, options: Options, logs: Path) -> IdleFootprint:
+async def look(
+    keeper: LabClient, topology: Topology, driver: Driver[Any], options: Options, logs: Path
+) -> IdleFootprint:
     """Deploy the VPN, wait until it answers and has settled, and look; TrialError or LabError if it does not come up."""
     logs.mkdir(parents=True, exist_ok=True)
     async with keeper.lab(topology, _UNSHAPED) as lab:

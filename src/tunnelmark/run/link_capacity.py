@@ -62,7 +62,7 @@ class Fitness:
         }
 
 
-def load_of(study: Study, workloads: Mapping[str, Workload]) -> StudyLoad:
+def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
     """The heaviest of what the study's workloads send."""
     offered = 0.0
     for use in study.workloads:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.host.programs import Requirement
@@ -61,8 +61,8 @@ class LinkStates(Protocol):
 class RunContext:
     """What the names in a plan stand for: drivers, workloads, collectors, and the machine's socket buffer limit in bytes."""
 
-    drivers: Mapping[str, Driver]
-    workloads: Mapping[str, Workload]
+    drivers: Mapping[str, Driver[Any]]
+    workloads: Mapping[str, Workload[Any]]
     socket_buffer: int
     collectors: Mapping[str, watch.Collector] = field(default_factory=collectors)
     alone: bool = False  # on this machine only the lab runs
@@ -82,7 +82,7 @@ class RunContext:
             link_seed(plan.study.seed, trial.block),
         )
 
-    def watching(self, chosen: Sequence[str], workload: Workload) -> tuple[watch.Collector, ...]:
+    def watching(self, chosen: Sequence[str], workload: Workload[Any]) -> tuple[watch.Collector, ...]:
         """The collectors of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
         return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
@@ -142,7 +142,7 @@ async def carry_out(
     *,
     tries: Mapping[str, Retries],
     ready: Callable[[], None],
-    keep: Callable[[Attempt, Workload], object],
+    keep: Callable[[Attempt, Workload[Any]], object],
     listener: ProgressListener,
     links: LinkStates,
     calm: Callable[[], Awaitable[None]],
@@ -177,7 +177,7 @@ class _Run:
         raw: Path,
         ledger: RetryLedger,
         ready: Callable[[], None],
-        keep: Callable[[Attempt, Workload], object],
+        keep: Callable[[Attempt, Workload[Any]], object],
         listener: ProgressListener,
         links: LinkStates,
         calm: Callable[[], Awaitable[None]],

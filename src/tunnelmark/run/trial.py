@@ -56,9 +56,9 @@ class Clock:
 class TrialSpec:
     """What a trial is made with: the driver and workload it names, their options, and the machine's limits."""
 
-    driver: Driver
+    driver: Driver[Any]
     options: Options
-    workload: Workload
+    workload: Workload[Any]
     use_options: Options
     ready_timeout: float
     socket_buffer: int

@@ -71,9 +71,8 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "anchor", ("tunnelmark-anchor", str(host.dir / "anchor.json")), Interface(INTERFACE))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
     """Every node knows every other; each direction of each pair has a key of its own."""
-    assert isinstance(options, AnchorOptions)
     names = [host.name for host in mesh.hosts]
     keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
     return Deployment(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address
 from pathlib import PurePosixPath
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -239,6 +240,10 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+OptionsT = TypeVar("OptionsT", bound=Options)
+"""The options of one driver, or of one workload."""
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One version of a VPN's programs."""
@@ -260,8 +265,8 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
-    """A VPN that the lab can deploy."""
+class Driver(Generic[OptionsT]):
+    """A VPN that the lab can deploy, with options of its own."""
 
     name: str
     """Its name on the command line and in studies, such as `nebula`."""
@@ -284,13 +289,13 @@ class Driver:
     version_pattern: str
     """A regular expression whose first group is that version."""
 
-    deploy: Callable[[Mesh, Options], Deployment]
+    deploy: Callable[[Mesh, OptionsT], Deployment]
     """Makes the deployment for a mesh; pure, but for the randomness of fresh keys."""
 
     features: Features
     """What it can do, for the feature matrix."""
 
-    options: type[Options] = Options
+    options: type[OptionsT] = Options  # type: ignore[assignment] # a driver that names none has none
     """The model of its options."""
 
     startup_time: float = 0.0

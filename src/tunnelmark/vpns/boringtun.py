@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode, Options
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode
 
 
 class BoringTunOptions(_wg.WgOptions):
@@ -14,9 +14,8 @@ class BoringTunOptions(_wg.WgOptions):
     threads: int | None = Field(default=None, ge=1, le=256)
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
     """A full mesh, as `_wg` sets it up; a full packet is split, for the MTU is 1500 unless told otherwise."""
-    assert isinstance(options, BoringTunOptions)
     threads = () if options.threads is None else ("--threads", str(options.threads))
 
     def daemon(host: MeshNode) -> Daemon:

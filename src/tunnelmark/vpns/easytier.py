@@ -64,12 +64,11 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "easytier", ("easytier", str(host.dir / "easytier.json")), ready=LogMatch("^ready$"))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
     """Spokes dial the hub once it listens and find each other through it; with `relay` it is the relay.
 
     Packets between two spokes go over the hub until they have found a way of their own, about 6 s later.
     """
-    assert isinstance(options, EasyTierOptions)
     secret = secrets.token_urlsafe(24)
     middle = mesh.relay if options.relay else mesh.hub
     direct = () if options.relay else mesh.hosts

@@ -67,9 +67,8 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "fastd", ("fastd", "--config", str(host.dir / "fastd.conf")), ready=UdpPort(PORT))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: FastdOptions) -> Deployment:
     """Each node dials those before it, which listen already."""
-    assert isinstance(options, FastdOptions)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         staging=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -95,7 +95,7 @@ class MatrixFile(BaseModel):
 
 
 def rows(
-    drivers: Mapping[str, Driver], files: Mapping[str, MatrixFile], measured: Mapping[str, Mapping[str, Fact]]
+    drivers: Mapping[str, Driver[Any]], files: Mapping[str, MatrixFile], measured: Mapping[str, Mapping[str, Fact]]
 ) -> tuple[MatrixRow, ...]:
     """Every VPN with a driver, then those without one. What was measured is by arm; a VPN's own arm bears its name."""
     found = []

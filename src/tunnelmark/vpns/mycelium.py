@@ -38,9 +38,8 @@ def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
     return Daemon(host.name, "mycelium", (*argv, *(["--peers", *peers] if peers else [])), ready=TcpPort(PORT))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
     """Each node peers with all before it, which listen by then; the key is made at the first start and kept."""
-    assert isinstance(options, MyceliumOptions)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
         phases=(

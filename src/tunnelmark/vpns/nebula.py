@@ -94,9 +94,8 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "nebula", ("nebula", "-config", str(host.dir / "config.yml")), ready=UdpPort(PORT))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: NebulaOptions) -> Deployment:
     """The lighthouse listens before any node reports to it; a handshake that is lost costs 0.1 to 0.5 s."""
-    assert isinstance(options, NebulaOptions)
     lighthouse = _lighthouse(mesh, options)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},

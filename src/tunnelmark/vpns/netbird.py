@@ -136,9 +136,8 @@ def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
     )
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     """Servers first, then all nodes; they connect over the relay and directly at once, and keep the direct path."""
-    assert isinstance(options, NetBirdOptions)
     hub, relay = mesh.hub, mesh.relay
     issuer, secret = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16)
     keys, token = _identity(issuer)

@@ -72,9 +72,8 @@ def _daemon(host: MeshNode, ready: UdpPort | TcpPort | None = None) -> Daemon:
     return Daemon(host.name, "openvpn", ("openvpn", "--config", str(host.dir / "openvpn.conf")), ready)
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
     """Clients start once the server's port is bound: a lost first packet is sent again after 2 s only."""
-    assert isinstance(options, OpenVpnOptions)
     hub = mesh.hub
     blocks, fingerprints = zip(*(_identity(host) for host in mesh.hosts), strict=True)
     client = _common(hub, options, "client")

@@ -90,9 +90,8 @@ def _connect(host: MeshNode, peer: MeshNode) -> Command:
     return Command(host.name, ("sh", "-c", CONNECT, peer.name))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
     """Every node joins those before it; then those after it, which only a node has to do that has started again."""
-    assert isinstance(options, StrongSwanOptions)
     secret = secrets.token_urlsafe(32)
     daemons, configure, earlier, later = [], [], [], []
     for place, host in enumerate(mesh.hosts):

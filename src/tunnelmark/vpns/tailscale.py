@@ -107,9 +107,8 @@ def _direct(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     return CommandSucceeds(host.name, ("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
     """Control server and relay first, then all nodes; they begin over the relay and find the direct path by themselves."""
-    assert isinstance(options, TailscaleOptions)
     hub, relay = mesh.hub, mesh.relay
     certificate, private, pin = _certificate(relay)
     address = str(relay.underlay)

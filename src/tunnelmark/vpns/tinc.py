@@ -95,9 +95,8 @@ def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
     return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
     """Spokes dial the hub; with the path `tcp` everybody those before it, with `indirect` the relay."""
-    assert isinstance(options, TincOptions)
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},

@@ -74,14 +74,13 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "vpncloud", ("vpncloud", "--config", str(host.dir / "vpncloud.yml")), ready=UdpPort(PORT))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     """Every node names every other, and the hub listens before they do.
 
     One that all name could introduce them to each other, but tells two that join it at the same moment of each other
     only at its next message to its peers, after 90 s; and one that starts again is missed after 300 s only, unless it
     dials itself.
     """
-    assert isinstance(options, VpnCloudOptions)
     password = secrets.token_urlsafe(24)
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Mesh, MeshNode, Options
+from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Mesh, MeshNode
 
 
 def _interface(host: MeshNode) -> Command:
@@ -12,9 +12,8 @@ def _interface(host: MeshNode) -> Command:
     return Command(host.name, ("sh", "-c", anew))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: _wg.WgOptions) -> Deployment:
     """A full mesh, as `_wg` sets it up."""
-    assert isinstance(options, _wg.WgOptions)
     return _wg.full_mesh(mesh, _interface, options.mtu)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Mesh, MeshNode, Options
+from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Mesh, MeshNode
 
 _YEARS = ("2022", "2023", "2026")
 
@@ -20,9 +20,8 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", _wg.INTERFACE), ready=_wg.SOCKET)
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:
     """A full mesh, as `_wg` sets it up."""
-    assert isinstance(options, WireGuardOptions)
     return _wg.full_mesh(mesh, _daemon, options.mtu)
 
 

@@ -68,12 +68,11 @@ def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
     return Daemon(host.name, "yggdrasil", ("yggdrasil", "-useconffile", str(host.dir / "yggdrasil.conf")), ready)
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     """Spokes peer with the hub once it listens: 0.4 tries a refused peering again after a minute only.
 
     Addresses are read from the interface, for the daemon itself derives them from its key.
     """
-    assert isinstance(options, YggdrasilOptions)
     keys = sorted((Ed25519PrivateKey.generate() for _ in mesh.hosts), key=_public)
     listens = UdpPort(PORT) if options.transport == "quic" else TcpPort(PORT)
     return Deployment(

@@ -83,9 +83,8 @@ def _daemon(host: MeshNode) -> Daemon:
     return Daemon(host.name, "zerotier-one", ("zerotier-one", "-U", f"-p{PORT}", str(host.dir)), ready=UdpPort(PORT))
 
 
-def deploy(mesh: Mesh, options: Options) -> Deployment:
+def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
     """Identities are made on the desk, for the network is called after one of them; moon and controller begin."""
-    assert isinstance(options, ZeroTierOptions)
     members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
     makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
     first = {mesh.hub.name: mesh.hub, mesh.relay.name: mesh.relay}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Generic, Literal
 
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.metrics import Metric, Sample
-from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, File, Options
+from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, File, Options, OptionsT
 
 FOLDER = PurePosixPath("/run/workload")
 
@@ -174,7 +174,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Generic[OptionsT]):
     """A kind of traffic: what it starts, and how its output is read."""
 
     name: str
@@ -186,10 +186,10 @@ class Workload:
     metrics: tuple[Metric, ...]
     """Its metrics with default options; a metric may be a series only."""
 
-    traffic: Callable[[Endpoints, Options], Traffic]
+    traffic: Callable[[Endpoints, OptionsT], Traffic]
     """Says what to start, for two ends and these options; pure."""
 
-    read: Callable[[dict[str, str], Options], Reading]
+    read: Callable[[dict[str, str], OptionsT], Reading]
     """Reads the output of each program, by name (that of events under EVENTS).
 
     It raises OutputUnreadable, or WorkloadFailed where the output itself reports an error.
@@ -201,13 +201,13 @@ class Workload:
     packages: tuple[str, ...]
     """Debian packages that bring them."""
 
-    options: type[Options] = field(default=Options)
+    options: type[OptionsT] = Options  # type: ignore[assignment] # a workload that names none has none
     """The model of its options."""
 
-    metrics_of: Callable[[Options], tuple[Metric, ...]] | None = None
+    metrics_of: Callable[[OptionsT], tuple[Metric, ...]] | None = None
     """Its metrics with these options, where options decide which there are."""
 
-    assets: Callable[[Options], tuple[Asset, ...]] | None = None
+    assets: Callable[[OptionsT], tuple[Asset, ...]] | None = None
     """What must be made once on a machine before it can run with these options."""
 
     recipe: str = ""
@@ -216,13 +216,13 @@ class Workload:
     watch: tuple[str, ...] = ()
     """Collectors (`run.collectors`) that each trial must have; a metric that both declare is the collector's to report."""
 
-    offered: Callable[[Options], float | None] = lambda _: None
+    offered: Callable[[OptionsT], float | None] = lambda _: None
     """The load in bit/s that it offers with these options; None if it takes all that it gets."""
 
-    searches: Callable[[Options], bool] = lambda _: False
+    searches: Callable[[OptionsT], bool] = lambda _: False
     """Whether it searches for the highest rate that the path carries, whatever is lost on the way."""
 
-    def metrics_with(self, options: Options) -> tuple[Metric, ...]:
+    def metrics_with(self, options: OptionsT) -> tuple[Metric, ...]:
         """The metrics that a reading with these options has."""
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
 
@@ -231,7 +231,7 @@ class Workload:
         """What must be installed for it."""
         return Requirement(self.name, self.programs, self.packages, recipe=self.recipe)
 
-    def assets_with(self, options: Options) -> tuple[Asset, ...]:
+    def assets_with(self, options: OptionsT) -> tuple[Asset, ...]:
         """What must have been made before a trial with these options."""
         return () if self.assets is None else self.assets(options)
 

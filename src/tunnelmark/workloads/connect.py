@@ -75,18 +75,17 @@ class ConnectOptions(Options):
         return float(self.idle) if self.event == "none" else 0.0
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(ConnectOptions, options)
+def _traffic(ends: Endpoints, options: ConnectOptions) -> Traffic:
     schedule: tuple[str, ...] = (
         "--port",
         str(_PORT),
         "--rate",
-        str(chosen.rate),
+        str(options.rate),
         "--seconds",
-        f"{_BEFORE + chosen.watched:g}",
+        f"{_BEFORE + options.watched:g}",
     )
-    if chosen.pause:
-        schedule += ("--pause-after", f"{_BEFORE:g}", "--pause", f"{chosen.pause:g}")
+    if options.pause:
+        schedule += ("--pause-after", f"{_BEFORE:g}", "--pause", f"{options.pause:g}")
     server = Program(
         SERVER,
         ends.target,
@@ -99,14 +98,14 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         ends.source,
         (_stream.PROGRAM, "stream", "--to", _at(ends.target_address), *schedule, "--linger", f"{_LINGER:g}"),
     )
-    warmup = _BEFORE + chosen.pause
+    warmup = _BEFORE + options.pause
     return Traffic(
         servers=(server,),
         client=client,
-        window=chosen.watched,
+        window=options.watched,
         warmup=warmup,
-        timeout=warmup + chosen.watched + _LINGER + _GRACE_S,
-        events=_events(ends.source if chosen.node == "source" else ends.target, chosen),
+        timeout=warmup + options.watched + _LINGER + _GRACE_S,
+        events=_events(ends.source if options.node == "source" else ends.target, options),
     )
 
 
@@ -115,39 +114,38 @@ def _at(address: object) -> str:
     return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
 
 
-def _events(node: str, chosen: ConnectOptions) -> tuple[Event, ...]:
-    match chosen.event:
+def _events(node: str, options: ConnectOptions) -> tuple[Event, ...]:
+    match options.event:
         case "none":
             return ()
         case "link-flap":
-            return Event(_BEFORE, "link-down", node), Event(_BEFORE + float(chosen.outage), "link-up", node)
+            return Event(_BEFORE, "link-down", node), Event(_BEFORE + float(options.outage), "link-up", node)
         case kind:
             return (Event(_BEFORE, kind, node),)
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(ConnectOptions, options)
+def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
     client, server, happened = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
     ways = (_stream.way("source to target", client, server), _stream.way("target to source", server, client))
     samples = (
-        _warm(chosen, ways[0], happened)
-        if chosen.event == "none"
-        else _interrupted(chosen, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
+        _warm(options, ways[0], happened)
+        if options.event == "none"
+        else _interrupted(options, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
     )
-    return Reading(tuple(samples), window=chosen.watched, warmup=_BEFORE + chosen.pause)
+    return Reading(tuple(samples), window=options.watched, warmup=_BEFORE + options.pause)
 
 
-def _warm(chosen: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:
+def _warm(options: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:
     """How long the first packet took after the deployment's start, and after the idle time."""
-    first = round(_BEFORE * chosen.rate)  # the number of the first probe after the pause
+    first = round(_BEFORE * options.rate)  # the number of the first probe after the pause
     later = [one for one in way.arrivals if one[0] >= first]
     if not later:
         raise WorkloadFailed(
-            f"no probe arrived in {_AFTER_IDLE:g} s after {chosen.idle:g} idle seconds", hint="see the VPN's logs"
+            f"no probe arrived in {_AFTER_IDLE:g} s after {options.idle:g} idle seconds", hint="see the VPN's logs"
         )
     number, sent, arrived = later[0]
     if number != first:  # the first was lost: it left when the schedule said
-        sent = way.begun + first * way.interval + chosen.pause
+        sent = way.begun + first * way.interval + options.pause
     cold = cast(Mapping[str, float], happened[0].get("first_packet", {}))
     return [
         Sample("warm", (arrived - sent) * 1e3),
@@ -157,7 +155,7 @@ def _warm(chosen: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping
 
 
 def _interrupted(
-    chosen: ConnectOptions,
+    options: ConnectOptions,
     ways: tuple[_stream.StreamWay, _stream.StreamWay],
     happened: list[Mapping[str, object]],
     latest: float,
@@ -175,7 +173,7 @@ def _interrupted(
         if way.tail > max(_DEAD * way.interval, longest.length):
             last = way.arrivals[-1][2] - begun
             raise WorkloadFailed(
-                f"did not come back within {float(chosen.duration):g} s: of the probes from {way.name} the last arrived "
+                f"did not come back within {float(options.duration):g} s: of the probes from {way.name} the last arrived "
                 + (f"{last:.2f} s after the event began" if last > 0 else "before the event"),
                 hint="that is a result; with a longer `duration` it may come back",
             )
@@ -275,8 +273,8 @@ _FIRST = (
 )
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
-    return _FIRST if cast(ConnectOptions, options).event == "none" else _METRICS
+def _metrics(options: ConnectOptions) -> tuple[Metric, ...]:
+    return _FIRST if options.event == "none" else _METRICS
 
 
 WORKLOAD = Workload(

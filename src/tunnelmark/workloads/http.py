@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -74,10 +74,9 @@ class HttpOptions(Options):
         return tuple(_LONG if until[at + 1] > until[at] else _SHORT for at in range(of))
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
-    chosen = cast(HttpOptions, options)
+def _metrics(options: HttpOptions) -> tuple[Metric, ...]:
     words = {"p50": "median", "p90": "90th percentile", "p99": "99th percentile", "p99_9": "99.9th percentile"}
-    kinds = [kind for kind in (_SHORT, _LONG) if kind in chosen.cycle]
+    kinds = [kind for kind in (_SHORT, _LONG) if kind in options.cycle]
     latencies = [
         Metric(
             f"{kind}_{name}",
@@ -96,49 +95,47 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
     return (*latencies, *_vegeta.GENERATOR, *series)
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(HttpOptions, options)
+def _traffic(ends: Endpoints, options: HttpOptions) -> Traffic:
     root = ends.folder / "www"
-    sizes = {name: size for name, size in ((_SHORT, chosen.short), (_LONG, chosen.long)) if name in chosen.cycle}
+    sizes = {name: size for name, size in ((_SHORT, options.short), (_LONG, options.long)) if name in options.cycle}
     # Noise, so that a VPN that compresses gains nothing from it.
     noise = " && ".join(f"head -c {int(size)} /dev/urandom >{name}" for name, size in sizes.items())
     setup: list[Command | CopyFile] = [
         Command(ends.target, ("sh", "-c", f'mkdir -p "$1" && cd "$1" && {noise}', "sh", str(root)))
     ]
     tls, roots = None, None
-    if chosen.tls:
+    if options.tls:
         tls, step = _nginx.certificate(ends.target, ends.target_address, ends.folder)
         roots = ends.folder / "roots.crt"
         setup += [step, CopyFile(ends.target, ends.folder / "tls.crt", ends.source, roots)]
     configuration, server = _nginx.server(
-        ends.target, ends.target_address, _PORT, root, ends.folder, tls=tls, http2=chosen.http2, log_buffer="64k"
+        ends.target, ends.target_address, _PORT, root, ends.folder, tls=tls, http2=options.http2, log_buffer="64k"
     )
     base = f"http{'s' if tls else ''}://{_nginx.at(ends.target_address, _PORT)}"
     cycle, repeat, client = _vegeta.client(
         ends,
-        chosen.attack,
-        [f"{base}/{name}" for name in chosen.cycle],
-        keepalive=chosen.keepalive,
-        http2=chosen.http2,
+        options.attack,
+        [f"{base}/{name}" for name in options.cycle],
+        keepalive=options.keepalive,
+        http2=options.http2,
         roots=roots,
     )
     return Traffic(
         servers=(server,),
         client=client,
-        window=chosen.attack.window,
-        warmup=chosen.attack.begins,
-        timeout=chosen.attack.timeout,
+        window=options.attack.window,
+        warmup=options.attack.begins,
+        timeout=options.attack.timeout,
         files=(configuration, cycle),
         setup=(*setup, repeat),
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(HttpOptions, options)
-    attack = chosen.attack
+def _read(outputs: dict[str, str], options: HttpOptions) -> Reading:
+    attack = options.attack
     measured = _vegeta.read(outputs, attack)[attack.skipped :]
     samples = _vegeta.generator(measured, attack)
-    for kind in dict.fromkeys(chosen.cycle):
+    for kind in dict.fromkeys(options.cycle):
         samples += _samples(kind, [answer for answer in measured if answer.url.endswith(f"/{kind}")], attack.begins)
     starved = _vegeta.starved(measured, attack)
     return Reading(samples=tuple(samples), window=attack.window, warmup=attack.begins, starved=starved)

@@ -51,17 +51,15 @@ class IdleOptions(Options):
         return duration
 
 
-def traffic(ends: Endpoints, options: Options) -> Traffic:
+def traffic(ends: Endpoints, options: IdleOptions) -> Traffic:
     """A sleep, while which nothing is done."""
-    assert isinstance(options, IdleOptions)
     seconds = float(options.duration)
     client = Program("client", ends.source, ("sleep", f"{seconds:g}"))
     return Traffic((), client, window=seconds, warmup=0.0, timeout=seconds + 10)
 
 
-def read(outputs: dict[str, str], options: Options) -> Reading:
+def read(outputs: dict[str, str], options: IdleOptions) -> Reading:
     """Nothing is printed: the samples are the collectors'."""
-    assert isinstance(options, IdleOptions)
     return Reading((), window=float(options.duration), warmup=0.0)
 
 

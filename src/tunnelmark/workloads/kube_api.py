@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -109,19 +109,18 @@ class _Audited(BaseModel):
     stageTimestamp: AwareDatetime  # noqa: N815
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(KubeApiOptions, options)
+def _traffic(ends: Endpoints, options: KubeApiOptions) -> Traffic:
     here, folder = ends.target, ends.folder
     base = f"https://{_nginx.at(ends.target_address, _PORT)}"
     tls, certify = _nginx.certificate(here, ends.target_address, folder)
     roots = folder / "roots.crt"
     pods = folder / "pods"
-    post, repeat_post = _vegeta.repeated(here, pods, [f"POST {base}{_LIST}"], chosen.pods)
+    post, repeat_post = _vegeta.repeated(here, pods, [f"POST {base}{_LIST}"], options.pods)
     asked, repeat_asked, client = _vegeta.client(
-        ends, chosen.attack, [base + _LIST], http2=chosen.http2, roots=roots, headers=_HEADERS
+        ends, options.attack, [base + _LIST], http2=options.http2, roots=roots, headers=_HEADERS
     )
     certificate = str(tls.certificate)
-    make_pods = ("sh", str(pods / "make.sh"), str(pods), base + _LIST, certificate, str(chosen.pods))
+    make_pods = ("sh", str(pods / "make.sh"), str(pods), base + _LIST, certificate, str(options.pods))
     ready = ("sh", str(folder / "ready.sh"), f"{base}/readyz", certificate)
     return Traffic(
         servers=(
@@ -137,9 +136,9 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
             Program(PODS, here, make_pods, ready=LogMatch(_SAID), long_running=True, ready_timeout=_PATIENCE_S),
         ),
         client=client,
-        window=chosen.attack.window,
-        warmup=chosen.attack.begins,
-        timeout=chosen.attack.timeout,
+        window=options.attack.window,
+        warmup=options.attack.begins,
+        timeout=options.attack.timeout,
         files=(
             File(here, folder / "tokens.csv", "".join(f'{user},{user},{user},"system:masters"\n' for user in _USERS)),
             File(here, folder / "audit.yaml", _AUDIT),
@@ -195,8 +194,8 @@ def _server(ends: Endpoints) -> tuple[str, ...]:
     return ("kube-apiserver", *(f"--{key}={value}" for key, value in options.items()))
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    attack = cast(KubeApiOptions, options).attack
+def _read(outputs: dict[str, str], options: KubeApiOptions) -> Reading:
+    attack = options.attack
     answers = _vegeta.read(outputs, attack)
     measured = answers[attack.skipped :]
     said = re.search(_SAID, outputs.get(PODS, ""), re.MULTILINE)

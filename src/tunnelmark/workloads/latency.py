@@ -7,7 +7,7 @@ lab on one kernel; where it is not, `tunnelmark-probe` refuses to measure.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,12 +101,11 @@ class _Load(_probe.ProbeTrial):
     asked: float
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
+def _metrics(options: LatencyOptions) -> tuple[Metric, ...]:
     """Delays by way and load; judged are the median of the idle path and the 99th percentile at the highest load."""
-    chosen = cast(LatencyOptions, options)
-    highest = max(chosen.load)
+    highest = max(options.load)
     metrics = []
-    for load, size in _probed(chosen):
+    for load, size in _probed(options):
         for way in _WAYS:
             words = f"{way}, {_said(load)}, {size} B"
             judged = "p50" if not load else "p99" if load == highest else ""
@@ -117,14 +116,14 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
                     f"{_WORDS[percentile]} of one-way delay {words}",
                     "lower",
                     compare="difference",
-                    primary=percentile == judged and way == "forward" and size == chosen.sizes[0],
+                    primary=percentile == judged and way == "forward" and size == options.sizes[0],
                     feels=_FEELS[percentile],
                 )
                 for percentile in _PERCENTILES
             ]
             loss = Metric(_name(way, "loss", load, size), "%", f"probes lost {words}", "lower", compare="difference")
             metrics.append(loss)
-    for load in (load for load in chosen.load if load > 0):
+    for load in (load for load in options.load if load > 0):
         at = f"load at {_said(load)}"
         metrics.append(Metric(f"offered_{_label(load)}", "bit/s", f"{at}: UDP payload offered", "higher"))
         metrics.append(Metric(f"lost_{_label(load)}", "%", f"{at}: lost of it", "lower", compare="difference"))
@@ -156,28 +155,26 @@ def _name(way: str, what: str, load: Share, size: int) -> str:
     return f"{way}_{what}_{_label(load)}" + (f"_{size}" if not load else "")
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(LatencyOptions, options)
-    loaded = sum(load > 0 for load in chosen.load)
-    levels = len(chosen.load)
+def _traffic(ends: Endpoints, options: LatencyOptions) -> Traffic:
+    loaded = sum(load > 0 for load in options.load)
+    levels = len(options.load)
     before = (_SEARCH_S if loaded else 0.0) + loaded * _SETTLE_S + levels * _LEVEL_S
     return Traffic(
         servers=(_probe.server(ends),),
         client=_probe.client(
             ends,
             "latency",
-            *("--sizes", ",".join(map(str, chosen.sizes)), "--load", ",".join(map(_probe.percent, chosen.load))),
-            *("--load-size", str(chosen.load_size), "--settle", f"{_SETTLE_S:g}"),
-            *("--interval", f"{1e3 * chosen.interval:g}", "--duration", f"{float(chosen.duration):g}"),
+            *("--sizes", ",".join(map(str, options.sizes)), "--load", ",".join(map(_probe.percent, options.load))),
+            *("--load-size", str(options.load_size), "--settle", f"{_SETTLE_S:g}"),
+            *("--interval", f"{1e3 * options.interval:g}", "--duration", f"{float(options.duration):g}"),
         ),
-        window=levels * chosen.duration,
+        window=levels * options.duration,
         warmup=before,
-        timeout=2 * levels * chosen.duration + before + _GRACE_S,
+        timeout=2 * levels * options.duration + before + _GRACE_S,
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(LatencyOptions, options)
+def _read(outputs: dict[str, str], options: LatencyOptions) -> Reading:
     said = _probe.until_end(outputs)
     said_by_server = _probe.lines(outputs, _probe.SERVER)
     ways = {
@@ -186,7 +183,7 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         for one in _probe.of_kind(lines, "delays", _Delays)
     }
     samples = []
-    for load, size in _probed(chosen):
+    for load, size in _probed(options):
         for way in _WAYS:
             one = ways.get((way, float(_probe.percent(load))))
             if one is None or size not in one.sizes:
@@ -204,23 +201,23 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
                 del at["p99_9"]
             samples += [Sample(_name(way, what, load, size), float(value)) for what, value in at.items()]
             samples.append(Sample(_name(way, "loss", load, size), lost))
-    loads, starved = _of_load(said, chosen)
+    loads, starved = _of_load(said, options)
     samples += loads
     late = max(one.late_ns["p99"] for one in ways.values()) / 1e6
     if late > _LATE_MS:
         starved.append(f"one probe of a hundred left {late:.0f} ms late or more, which is part of its delay")
     samples.append(Sample("late_p99", late))
     spent = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.ProbeTrial))
-    window = len(chosen.load) * float(chosen.duration)
+    window = len(options.load) * float(options.duration)
     return Reading(samples=tuple(samples), window=window, warmup=spent, starved="; ".join(starved))
 
 
-def _of_load(said: list[dict[str, object]], chosen: LatencyOptions) -> tuple[list[Sample], list[str]]:
+def _of_load(said: list[dict[str, object]], options: LatencyOptions) -> tuple[list[Sample], list[str]]:
     """What the path carried, and what each load was; and in words which of them was not what it should be."""
     starved = []
     loads = {one.load: one for one in _probe.of_kind(said, "load", _Load)}
     samples = []
-    for share in (share for share in chosen.load if share > 0):
+    for share in (share for share in options.load if share > 0):
         load = loads.get(float(_probe.percent(share)))
         if load is None:
             raise OutputUnreadable(f"no load of {_said(share)} was printed", hint="see the raw output")
@@ -244,5 +241,5 @@ WORKLOAD = Workload(
     packages=(),
     options=LatencyOptions,
     metrics_of=_metrics,
-    searches=lambda options: any(load > 0 for load in cast(LatencyOptions, options).load),
+    searches=lambda options: any(load > 0 for load in options.load),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -91,27 +91,26 @@ def _suffix(size: int | None) -> str:
     return "" if size is None else f"_{size}"
 
 
-def _runs(chosen: MtuOptions) -> tuple[int | None, ...]:
+def _runs(options: MtuOptions) -> tuple[int | None, ...]:
     """The sizes of the streams in order; None is as large as TCP itself finds right."""
-    return None, *chosen.sizes
+    return None, *options.sizes
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(MtuOptions, options)
+def _traffic(ends: Endpoints, options: MtuOptions) -> Traffic:
     six = ends.target_address.version == 6
     answers = f"[{ends.target_address}]:{_PORT}" if six else f"{ends.target_address}:{_PORT}"
-    seconds = float(chosen.duration) * len(_runs(chosen))
-    timeout = _SEARCH_S + seconds + _CONNECT_S * len(_runs(chosen)) + _GRACE_S
+    seconds = float(options.duration) * len(_runs(options))
+    timeout = _SEARCH_S + seconds + _CONNECT_S * len(_runs(options)) + _GRACE_S
     servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), long_running=True)]
     clients = [(PROGRAM, "mtu", "--to", answers)]
-    for place, size in enumerate(_runs(chosen)):
+    for place, size in enumerate(_runs(options)):
         port = _TCP_PORT + place
         server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
         # They wait from the trial's begin on, and are asked to end where no client came.
         waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{_CONNECT_S * 1000:.0f}")
         servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), long_running=True))
         client = (_iperf3.PROGRAM, "--client", str(ends.target_address), "--json", "--port", str(port))
-        how = ("--time", f"{chosen.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")
+        how = ("--time", f"{options.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")
         held = () if size is None else ("--set-mss", str(size - (40 if six else 20) - _TCP_HEADER))
         clients.append((*client, *how, "--congestion", "cubic", *held))
     return Traffic(
@@ -123,9 +122,8 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(MtuOptions, options)
-    found, *clients = _documents(outputs.get(CLIENT, ""), 1 + len(_runs(chosen)))
+def _read(outputs: dict[str, str], options: MtuOptions) -> Reading:
+    found, *clients = _documents(outputs.get(CLIENT, ""), 1 + len(_runs(options)))
     search = _as(_Found, found)
     black_hole = search.above == "silent"
     samples = [
@@ -134,14 +132,14 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
         Sample("interface", float(search.interface)),
     ]
     window, used = 0.0, []
-    for size, client in zip(_runs(chosen), clients, strict=True):
+    for size, client in zip(_runs(options), clients, strict=True):
         if error := client.get("error"):
             if not black_hole:
                 raise WorkloadFailed(f"iperf3{_held(size)} says {error!r}", hint="see the VPN's logs")
             samples.append(Sample(f"goodput{_suffix(size)}", 0.0))  # that is what a black hole does to TCP
             continue
         report = _iperf3.read(outputs, _server(size), _iperf3.Report[_Received, _Congestion])
-        spans = report.spans(chosen.warmup, chosen.duration)
+        spans = report.spans(options.warmup, options.duration)
         seconds = _iperf3.window(spans)
         samples.append(Sample(f"goodput{_suffix(size)}", sum(span.bytes for span in spans) * 8 / seconds))
         if size is None:
@@ -187,8 +185,7 @@ def _as(model: type[ModelT], said: Mapping[str, Any]) -> ModelT:
         ) from error
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
-    chosen = cast(MtuOptions, options)
+def _metrics(options: MtuOptions) -> tuple[Metric, ...]:
     return (
         Metric("mtu", "B", "largest inner packet that passes whole", "higher", primary=True, feels="counts"),
         Metric(
@@ -204,7 +201,7 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
         Metric("goodput", "bit/s", "TCP goodput", "higher"),
         *(
             Metric(f"goodput_{size}", "bit/s", f"TCP goodput in packets of at most {size} bytes", "higher")
-            for size in chosen.sizes
+            for size in options.sizes
         ),
     )
 

@@ -12,7 +12,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -157,9 +157,9 @@ class _Request:
         return "other_requests"
 
 
-def _assets(options: Options) -> tuple[Asset, ...]:
+def _assets(options: NixOptions) -> tuple[Asset, ...]:
     """A signed binary cache of the closure, with its public key and the path of its root."""
-    sizes = cast(NixOptions, options).sizes()
+    sizes = options.sizes()
     return (
         Asset(
             _ASSET,
@@ -176,15 +176,14 @@ def _assets(options: Options) -> tuple[Asset, ...]:
     )
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
+def _traffic(ends: Endpoints, options: NixOptions) -> Traffic:
     """The server stands on the source, so that the bytes go from source to target as in every workload."""
-    chosen = cast(NixOptions, options)
-    asset, port = ends.assets[_ASSET], _TLS_PORT if chosen.tls else _PORT
+    asset, port = ends.assets[_ASSET], _TLS_PORT if options.tls else _PORT
     settings, store, home = (ends.folder / name for name in ("nix", "store", "home"))
     # What a trial before this one has left on the same node must be neither had nor known.
     setup: tuple[Command | CopyFile, ...] = (Command(ends.target, ("rm", "-rf", str(store), str(home))),)
     tls, env = None, {}
-    if chosen.tls:
+    if options.tls:
         tls, make = _nginx.certificate(ends.source, ends.source_address, ends.folder)
         known = ends.folder / "cache.crt"
         setup += (make, CopyFile(ends.source, ends.folder / "tls.crt", ends.target, known))
@@ -192,13 +191,13 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     configuration, server = _nginx.server(
         *(ends.source, ends.source_address, port, PurePath(asset / "cache"), ends.folder),
         tls=tls,
-        http2=chosen.tls,
+        http2=options.tls,
         name=_SERVER,
     )
     copy = (
-        *("timeout", "--kill-after=2", f"{float(chosen.timeout):g}", "nix", "copy", "--store", str(store)),
-        *("--from", f"{'https' if chosen.tls else 'http'}://{_nginx.at(ends.source_address, port)}"),
-        *("--option", "require-sigs", "true", "--option", "http-connections", str(chosen.connections)),
+        *("timeout", "--kill-after=2", f"{float(options.timeout):g}", "nix", "copy", "--store", str(store)),
+        *("--from", f"{'https' if options.tls else 'http'}://{_nginx.at(ends.source_address, port)}"),
+        *("--option", "require-sigs", "true", "--option", "http-connections", str(options.connections)),
     )
     client = Program(
         _CLIENT,
@@ -209,22 +208,22 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     return Traffic(
         servers=(server,),
         client=client,
-        window=max(1.0, chosen.size / _EXPECTED),
+        window=max(1.0, options.size / _EXPECTED),
         warmup=0.0,
-        timeout=chosen.timeout + _GRACE_S,
+        timeout=options.timeout + _GRACE_S,
         files=(configuration, File(ends.target, settings / "nix.conf", _SETTINGS)),
         setup=setup,
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
+def _read(outputs: dict[str, str], options: NixOptions) -> Reading:
     said = outputs.get(_CLIENT, "")
     manifest, ended = _MANIFEST.search(said), _ENDED.search(said)
     if manifest is None or ended is None:
         raise OutputUnreadable("the client did not say what it copied", hint="see the client's raw output")
     if ended[2] in _TIMED_OUT:
         raise WorkloadFailed(
-            f"nix copy did not end within {float(cast(NixOptions, options).timeout):g} s",
+            f"nix copy did not end within {float(options.timeout):g} s",
             hint="allow more by its option timeout, or see the VPN's logs: the path may carry no packets any more",
         )
     if ended[2] != "0":

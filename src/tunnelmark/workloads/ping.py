@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -83,9 +83,9 @@ _METRICS = (
 )
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
+def _metrics(options: PingOptions) -> tuple[Metric, ...]:
     """The plain metrics for one size; with several, those of each size under names of their own."""
-    sizes = cast(PingOptions, options).sizes
+    sizes = options.sizes
     if len(sizes) == 1:
         return _METRICS
     return tuple(
@@ -95,37 +95,35 @@ def _metrics(options: Options) -> tuple[Metric, ...]:
     )
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(PingOptions, options)
+def _traffic(ends: Endpoints, options: PingOptions) -> Traffic:
     pings = [
         shlex.join(
             (
-                *("ping", "-n", "-D", "-i", f"{float(chosen.interval):g}", "-w", f"{chosen.duration:.0f}"),
+                *("ping", "-n", "-D", "-i", f"{float(options.interval):g}", "-w", f"{options.duration:.0f}"),
                 *("-s", str(size), str(ends.target_address)),
             )
         )
-        for size in chosen.sizes
+        for size in options.sizes
     ]
-    seconds = chosen.duration * len(pings)
+    seconds = options.duration * len(pings)
     client = Program(_CLIENT, ends.source, ("sh", "-c", " && ".join(pings)))
     return Traffic(servers=(), client=client, window=seconds, warmup=0.0, timeout=seconds + _GRACE_S)
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(PingOptions, options)
+def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
     text = outputs.get(_CLIENT, "")
     headers = list(_HEADER.finditer(text))
-    if tuple(int(header[1]) for header in headers) != chosen.sizes:
+    if tuple(int(header[1]) for header in headers) != options.sizes:
         raise OutputUnreadable(
-            f"ping's output begins {len(headers)} runs, {len(chosen.sizes)} were asked for",
+            f"ping's output begins {len(headers)} runs, {len(options.sizes)} were asked for",
             hint="this reader knows iputils' ping; compare `ping -V` and the raw output",
         )
     ends = [header.start() for header in headers[1:]] + [len(text)]
     samples: list[Sample] = []
     window = 0.0
-    for size, header, end in zip(chosen.sizes, headers, ends, strict=True):
-        probes = _probes(text[header.start() : end], chosen.duration)
-        suffix = "" if len(chosen.sizes) == 1 else f"_{size}"
+    for size, header, end in zip(options.sizes, headers, ends, strict=True):
+        probes = _probes(text[header.start() : end], options.duration)
+        suffix = "" if len(options.sizes) == 1 else f"_{size}"
         samples += _samples(probes, suffix, window)
         window += probes.seconds
     return Reading(samples=tuple(samples), window=window, warmup=0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -112,13 +112,12 @@ _Report = TypeVar("_Report", _Client, _Server)
 _Looks = TypeVar("_Looks", _Arrived, _Left)
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(QuicOptions, options)
-    ready_timeout = _PATIENCE_S + _PATIENCE_EACH_S * (chosen.handshakes + chosen.connections)
+def _traffic(ends: Endpoints, options: QuicOptions) -> Traffic:
+    ready_timeout = _PATIENCE_S + _PATIENCE_EACH_S * (options.handshakes + options.connections)
     address = f"[{ends.source_address}]" if ends.source_address.version == 6 else str(ends.source_address)
     common = (
         *("--receive-buffer", str(min(_BUFFER, ends.socket_buffer))),
-        *("--gso", "true" if chosen.gso else "false"),
+        *("--gso", "true" if options.gso else "false"),
     )
     server = Program(
         name=SERVER,
@@ -131,26 +130,25 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         name=CLIENT,
         node=ends.target,
         argv=(
-            *(PROGRAM, "client", "--connect", f"{address}:{_PORT}", "--duration", f"{float(chosen.duration):g}"),
-            *("--handshakes", str(chosen.handshakes), "--connections", str(chosen.connections)),
+            *(PROGRAM, "client", "--connect", f"{address}:{_PORT}", "--duration", f"{float(options.duration):g}"),
+            *("--handshakes", str(options.handshakes), "--connections", str(options.connections)),
             *("--patience", f"{ready_timeout:g}", *common),
         ),
     )
     return Traffic(
         servers=(server,),
         client=client,
-        window=chosen.duration - chosen.warmup,
-        warmup=float(chosen.warmup),
-        timeout=ready_timeout + chosen.duration + _AFTERWARDS_S + _GRACE_S,
+        window=options.duration - options.warmup,
+        warmup=float(options.warmup),
+        timeout=ready_timeout + options.duration + _AFTERWARDS_S + _GRACE_S,
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(QuicOptions, options)
+def _read(outputs: dict[str, str], options: QuicOptions) -> Reading:
     _raise_if_failed(outputs.get(CLIENT, ""))
     client, server = _report(outputs, CLIENT, _Client), _report(outputs, SERVER, _Server)
-    arrived = _inside(client.arrived, chosen, CLIENT)
-    left = _inside(server.left, chosen, SERVER)
+    arrived = _inside(client.arrived, options, CLIENT)
+    left = _inside(server.left, options, SERVER)
     window = arrived[-1].time - arrived[0].time
     received = arrived[-1].bytes - arrived[0].bytes
     if received <= 0:
@@ -191,13 +189,13 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     )
 
 
-def _inside(looks: Sequence[_Looks], chosen: QuicOptions, name: str) -> tuple[_Looks, ...]:
+def _inside(looks: Sequence[_Looks], options: QuicOptions, name: str) -> tuple[_Looks, ...]:
     """The looks from the end of the warm-up to the end of the download; each may be half a step late or early."""
     late = _STEP_S / 2
-    inside = tuple(look for look in looks if chosen.warmup - late <= look.time < chosen.duration + late)
-    if len(inside) < 2 or inside[-1].time - inside[0].time < (chosen.duration - chosen.warmup) / 2:
+    inside = tuple(look for look in looks if options.warmup - late <= look.time < options.duration + late)
+    if len(inside) < 2 or inside[-1].time - inside[0].time < (options.duration - options.warmup) / 2:
         raise OutputUnreadable(
-            f"{PROGRAM}'s {name} printed no looks for most of {chosen.warmup:g} s to {chosen.duration:g} s",
+            f"{PROGRAM}'s {name} printed no looks for most of {options.warmup:g} s to {options.duration:g} s",
             hint="see the raw output: it may have been kept from its core",
         )
     return inside

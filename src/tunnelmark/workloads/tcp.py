@@ -7,7 +7,7 @@ side's view of each direction, and this way every flow is counted where it arriv
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -113,36 +113,34 @@ def _suffix(number: int) -> str:
     return f".{number + 1}" if number else ""
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(TcpOptions, options)
-    first = _iperf3.PORT if chosen.congestion_control == CUBIC else FREE_PORTS.start
-    words: tuple[str, ...] = ("--congestion", chosen.congestion_control)
-    if chosen.streams > 1:
-        words = ("--parallel", str(chosen.streams), *words)
+def _traffic(ends: Endpoints, options: TcpOptions) -> Traffic:
+    first = _iperf3.PORT if options.congestion_control == CUBIC else FREE_PORTS.start
+    words: tuple[str, ...] = ("--congestion", options.congestion_control)
+    if options.streams > 1:
+        words = ("--parallel", str(options.streams), *words)
     address = {ends.source: ends.source_address, ends.target: ends.target_address} | dict(ends.nodes)
     pairs = [
-        _iperf3.pair(source, target, str(address[target]), words, chosen.duration, port=first + n, suffix=_suffix(n))
-        for n, (source, target) in enumerate(_ways(ends, chosen.flows))
+        _iperf3.pair(source, target, str(address[target]), words, options.duration, port=first + n, suffix=_suffix(n))
+        for n, (source, target) in enumerate(_ways(ends, options.flows))
     ]
-    return _iperf3.together(pairs, duration=chosen.duration, warmup=chosen.warmup)
+    return _iperf3.together(pairs, duration=options.duration, warmup=options.warmup)
 
 
-def _flow(outputs: dict[str, str], number: int, chosen: TcpOptions) -> _Flow:
+def _flow(outputs: dict[str, str], number: int, options: TcpOptions) -> _Flow:
     receiver = _iperf3.read(outputs, _iperf3.SERVER + _suffix(number), _iperf3.Report[_Received, _ReceiverEnd])
     sender = _iperf3.read(outputs, _iperf3.CLIENT + _suffix(number), _SenderReport)
     return _Flow(
-        receiver.steps(chosen.warmup, chosen.duration),
-        sender.steps(chosen.warmup, chosen.duration),
+        receiver.steps(options.warmup, options.duration),
+        sender.steps(options.warmup, options.duration),
         sender.start.tcp_mss_default,
         (sender.end.sender_tcp_congestion, receiver.end.receiver_tcp_congestion),
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(TcpOptions, options)
+def _read(outputs: dict[str, str], options: TcpOptions) -> Reading:
     _iperf3.raise_if_failed(outputs)
     numbers = range(sum(name.startswith(_iperf3.SERVER) for name in outputs) or 1)
-    flows = [_flow(outputs, number, chosen) for number in numbers]
+    flows = [_flow(outputs, number, options) for number in numbers]
     for flow in flows:
         if flow.goodput() == 0:
             raise WorkloadFailed(
@@ -198,9 +196,8 @@ _METRICS = (
 )
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
-    chosen = cast(TcpOptions, options)
-    if chosen.flows not in ("both", "ring"):
+def _metrics(options: TcpOptions) -> tuple[Metric, ...]:
+    if options.flows not in ("both", "ring"):
         return _METRICS
     total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True, fills=0)
     least = Metric("goodput_least", "bit/s", "TCP goodput of the slowest flow", "higher")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from statistics import fmean
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
@@ -89,33 +89,33 @@ class _SenderEnd(BaseModel):
     sum_sent: _SentInAll
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(UdpOptions, options)
+def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
             *(
                 "--udp",
                 "--bitrate",
-                "0" if chosen.flood else str(_rate(chosen)),
+                "0" if options.flood else str(_rate(options)),
                 "--length",
-                str(int(chosen.length)),
+                str(int(options.length)),
             ),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
         ),
-        duration=chosen.duration,
-        warmup=chosen.warmup,
+        duration=options.duration,
+        warmup=options.warmup,
     )
 
 
-def _rate(chosen: UdpOptions) -> int:
+def _rate(options: UdpOptions) -> int:
     """The bit/s that are offered; UsageError as long as it is not said of which link's rate they are a share."""
-    if isinstance(chosen.rate, Share):
+    if isinstance(options.rate, Share):
         raise UsageError(
-            f"udp offers {chosen.rate} of a link's rate, and there is no link", hint="state a rate such as '100 Mbit/s'"
+            f"udp offers {options.rate} of a link's rate, and there is no link",
+            hint="state a rate such as '100 Mbit/s'",
         )
-    return int(chosen.rate)
+    return int(options.rate)
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
@@ -133,15 +133,14 @@ def _raise_if_never_open(outputs: dict[str, str]) -> None:
             )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
+def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     # Only the receiver's JSON tells loss by interval, and its `end` is not to be trusted with rates:
     # in 3.12 `end.sum` holds the sender's rate beside the receiver's loss.
-    chosen = cast(UdpOptions, options)
     _raise_if_never_open(outputs)
     _iperf3.raise_if_failed(outputs)
     receiver = _iperf3.read(outputs, _iperf3.SERVER, _iperf3.Report[_Received, _ReceiverEnd])
     sender = _iperf3.read(outputs, _iperf3.CLIENT, _iperf3.Report[_iperf3.Span, _SenderEnd])
-    received = receiver.spans(chosen.warmup, chosen.duration)
+    received = receiver.spans(options.warmup, options.duration)
     window = _iperf3.window(received)
     if not any(span.bytes for span in received):
         raise WorkloadFailed(f"not a datagram arrived in {window:.1f} s", hint="see the VPN's logs")
@@ -153,13 +152,13 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
             f"iperf3 received {in_all.packets} datagrams of {sender.end.sum_sent.packets} that it sent",
             hint="the VPN may have duplicated datagrams; see the raw output",
         )
-    offered = sender.end.sum_sent.packets * int(chosen.length) * 8 / chosen.duration
+    offered = sender.end.sum_sent.packets * int(options.length) * 8 / options.duration
     starved, short = "", []
-    if not chosen.flood:
-        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _rate(chosen)))]
-        if offered < _OFFERED * _rate(chosen):
-            starved = f"the sender offered only {offered / 1e6:.0f} of {_rate(chosen) / 1e6:.0f} Mbit/s"
-    until_end = receiver.spans(chosen.warmup, float("inf"))
+    if not options.flood:
+        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _rate(options)))]
+        if offered < _OFFERED * _rate(options):
+            starved = f"the sender offered only {offered / 1e6:.0f} of {_rate(options) / 1e6:.0f} Mbit/s"
+    until_end = receiver.spans(options.warmup, float("inf"))
     lost = max(0, sum(span.lost_packets for span in until_end) + after_last)
     expected = sum(span.packets for span in until_end) + after_last
     samples = [
@@ -190,16 +189,15 @@ _METRICS = (
 )
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
+def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
     """A flood fills no link with what arrives, by design, and asks for no rate."""
-    if not cast(UdpOptions, options).flood:
+    if not options.flood:
         return _METRICS
     return tuple(replace(metric, fills=0) for metric in _METRICS if metric.name != "shortfall")
 
 
-def _offered(options: Options) -> float | None:
-    chosen = cast(UdpOptions, options)
-    return None if chosen.flood else float(_rate(chosen))
+def _offered(options: UdpOptions) -> float | None:
+    return None if options.flood else float(_rate(options))
 
 
 WORKLOAD = Workload(

@@ -7,7 +7,7 @@ practice add. `tunnelmark-probe` searches, and says only rates that a longer tri
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -56,18 +56,17 @@ class _Found(_probe.Line):
     confirmed: _probe.ProbeTrial | None
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
+def _metrics(options: UdpSearchOptions) -> tuple[Metric, ...]:
     """Rates by size and bound; judged are bits at the largest size and packets at the smallest, at the widest bound."""
-    chosen = cast(UdpSearchOptions, options)
-    by_size = sorted(chosen.sizes, key=lambda size: (size == "full", size if size != "full" else 0))
-    widest = max(chosen.loss)
+    by_size = sorted(options.sizes, key=lambda size: (size == "full", size if size != "full" else 0))
+    widest = max(options.loss)
     return tuple(
         metric
-        for size in chosen.sizes
+        for size in options.sizes
         for metric in (
             *(
                 metric
-                for loss in chosen.loss
+                for loss in options.loss
                 for metric in _of_bound(
                     size,
                     loss,
@@ -123,35 +122,33 @@ def _said(size: int | str) -> str:
     return "full size" if size == "full" else f"{size} B"
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(UdpSearchOptions, options)
-    sizes, bounds = len(chosen.sizes), len(chosen.loss)
-    confirming = sizes * bounds * chosen.confirm
-    trying = sizes * (_ASCENT_S + (_TRIALS + 2 * bounds) * (chosen.trial + _WAIT_S))
+def _traffic(ends: Endpoints, options: UdpSearchOptions) -> Traffic:
+    sizes, bounds = len(options.sizes), len(options.loss)
+    confirming = sizes * bounds * options.confirm
+    trying = sizes * (_ASCENT_S + (_TRIALS + 2 * bounds) * (options.trial + _WAIT_S))
     return Traffic(
         servers=(_probe.server(ends),),
         client=_probe.client(
             ends,
             "search",
-            *("--sizes", ",".join(map(str, chosen.sizes)), "--loss", ",".join(map(_probe.percent, chosen.loss))),
-            *("--trial", f"{float(chosen.trial):g}", "--confirm", f"{float(chosen.confirm):g}"),
-            *("--resolution", _probe.percent(chosen.resolution)),
+            *("--sizes", ",".join(map(str, options.sizes)), "--loss", ",".join(map(_probe.percent, options.loss))),
+            *("--trial", f"{float(options.trial):g}", "--confirm", f"{float(options.confirm):g}"),
+            *("--resolution", _probe.percent(options.resolution)),
         ),
         window=confirming,
         warmup=trying,
-        timeout=_GRACE_S + sizes * bounds * (_LONGEST_S + 60 * chosen.trial + 15 * chosen.confirm),
+        timeout=_GRACE_S + sizes * bounds * (_LONGEST_S + 60 * options.trial + 15 * options.confirm),
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(UdpSearchOptions, options)
+def _read(outputs: dict[str, str], options: UdpSearchOptions) -> Reading:
     said = _probe.until_end(outputs)
     found = {(one.name, one.loss): one for one in _probe.of_kind(said, "found", _Found)}
     tried = sum(trial.seconds for trial in _probe.of_kind(said, "trial", _probe.ProbeTrial))
     samples, confirming = [], 0.0
-    for size in chosen.sizes:
-        searches = [found.get((str(size), float(_probe.percent(loss)))) for loss in chosen.loss]
-        for loss, one in zip(chosen.loss, searches, strict=True):
+    for size in options.sizes:
+        searches = [found.get((str(size), float(_probe.percent(loss)))) for loss in options.loss]
+        for loss, one in zip(options.loss, searches, strict=True):
             if one is None:
                 raise OutputUnreadable(
                     f"no search for {loss} of loss at {_said(size)} was printed", hint="see the raw output"

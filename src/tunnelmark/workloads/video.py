@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -121,43 +121,41 @@ _PICTURE = (
 )
 
 
-def _metrics(options: Options) -> tuple[Metric, ...]:
-    return _METRICS + (_PICTURE if cast(VideoOptions, options).picture else ())
+def _metrics(options: VideoOptions) -> tuple[Metric, ...]:
+    return _METRICS + (_PICTURE if options.picture else ())
 
 
-def _assets(options: Options) -> tuple[Asset, ...]:
+def _assets(options: VideoOptions) -> tuple[Asset, ...]:
     """A clip of moving test pictures whose stream has the asked rate all the time; all of it scrolls, or SSIM would not
     see much of a picture that stands still.
     """
-    chosen = cast(VideoOptions, options)
-    video = int(chosen.rate * 10 / 11)  # the rest is the transport stream's own headers, and filling
+    video = int(options.rate * 10 / 11)  # the rest is the transport stream's own headers, and filling
     encode = (
         *("ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-f", "lavfi"),
-        *("-i", f"testsrc2=size=1280x720:rate={_FRAMES_PER_S},scroll=h=0.005", "-t", f"{chosen.duration:.0f}"),
+        *("-i", f"testsrc2=size=1280x720:rate={_FRAMES_PER_S},scroll=h=0.005", "-t", f"{options.duration:.0f}"),
         # One thread, for the same bytes everywhere; a key frame a second; no frame refers to a later one.
         *("-c:v", "libx264", "-preset", "veryfast", "-threads", "1", "-bf", "0"),
         *("-g", str(_FRAMES_PER_S), "-keyint_min", str(_FRAMES_PER_S), "-sc_threshold", "0"),
         *("-b:v", str(video), "-minrate", str(video), "-maxrate", str(video), "-bufsize", str(video // 2)),
-        *("-x264-params", "nal-hrd=cbr", *_TS, "-muxrate", str(int(chosen.rate)), "clip.ts"),
+        *("-x264-params", "nal-hrd=cbr", *_TS, "-muxrate", str(int(options.rate)), "clip.ts"),
     )
     return (Asset(_ASSET, (encode,), ("ffmpeg",), ("ffmpeg",)),)
 
 
-def _traffic(ends: Endpoints, options: Options) -> Traffic:
-    chosen = cast(VideoOptions, options)
-    clip, keep = str(ends.assets[_ASSET] / "clip.ts"), f"buffer={chosen.buffer * 1e3:.0f}"
+def _traffic(ends: Endpoints, options: VideoOptions) -> Traffic:
+    clip, keep = str(ends.assets[_ASSET] / "clip.ts"), f"buffer={options.buffer * 1e3:.0f}"
     there = at(ends.target_address, _PORT)
     said = ("-S", str(_rist.STEP_MS), "-p", "1", "-v", "6")
     script = File(ends.target, ends.folder / "record.sh", _RECORD)
-    end = _BEGIN_S + chosen.duration + 1.5 / _FRAMES_PER_S
-    compare = (clip, _FILTER.format(fps=_FRAMES_PER_S, end=end)) if chosen.picture else ()
+    end = _BEGIN_S + options.duration + 1.5 / _FRAMES_PER_S
+    compare = (clip, _FILTER.format(fps=_FRAMES_PER_S, end=end)) if options.picture else ()
     recorder = Program(
         _RECORDER,
         ends.target,
         ("sh", str(script.path), f"udp://127.0.0.1:{_OUT_PORT}?buffer_size=2000000&fifo_size=100000", *compare),
         ready=UdpPort(_OUT_PORT),
         long_running=True,
-        ready_timeout=_PICTURE_PATIENCE[0] + _PICTURE_PATIENCE[1] * chosen.duration,
+        ready_timeout=_PICTURE_PATIENCE[0] + _PICTURE_PATIENCE[1] * options.duration,
     )
     receiver = Program(
         _RECEIVER,
@@ -181,7 +179,7 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
         ready=LogMatch(_rist.CONNECTED),
         long_running=True,
     )
-    rate, rest = int(chosen.rate), chosen.buffer + _REST_S
+    rate, rest = int(options.rate), options.buffer + _REST_S
     paced = (
         f"udp://127.0.0.1:{_IN_PORT}?pkt_size={DATAGRAM}&bitrate={_CATCH_UP * rate:.0f}&burst_bits={2 * 8 * DATAGRAM}"
     )
@@ -192,16 +190,15 @@ def _traffic(ends: Endpoints, options: Options) -> Traffic:
     return Traffic(
         servers=(recorder, receiver, sender),
         client=Program(_CLIENT, ends.source, ("sh", "-c", _SEND, "send", clip, f"{rest:g}", *send)),
-        window=float(chosen.duration),
+        window=float(options.duration),
         warmup=0.0,
-        timeout=chosen.duration + rest + _GRACE_S,
+        timeout=options.duration + rest + _GRACE_S,
         files=(script,),
     )
 
 
-def _read(outputs: dict[str, str], options: Options) -> Reading:
-    chosen = cast(VideoOptions, options)
-    packets, seconds = _offered(outputs, chosen)
+def _read(outputs: dict[str, str], options: VideoOptions) -> Reading:
+    packets, seconds = _offered(outputs, options)
     received = _rist.received(outputs.get(_RECEIVER, ""))
     if not received.delivered:
         raise WorkloadFailed("not a packet of the clip arrived", hint="see the VPN's logs: it had answered before")
@@ -222,12 +219,12 @@ def _read(outputs: dict[str, str], options: Options) -> Reading:
     ]
     begin = received.busy[0].time
     samples += [Sample("missing", float(step.missing), step.time - begin) for step in received.busy]
-    if chosen.picture:
-        samples += _seen(outputs.get(_RECORDER, ""), quality, chosen)
+    if options.picture:
+        samples += _seen(outputs.get(_RECORDER, ""), quality, options)
     return Reading(samples=tuple(samples), window=seconds, warmup=0.0)
 
 
-def _offered(outputs: dict[str, str], chosen: VideoOptions) -> tuple[int, float]:
+def _offered(outputs: dict[str, str], options: VideoOptions) -> tuple[int, float]:
     """How many packets the clip had, and how many seconds sending them took; raises unless they were really sent."""
     text = outputs.get(_CLIENT, "")
     clip, sent = _CLIP.search(text), _SENT.search(text)
@@ -238,9 +235,9 @@ def _offered(outputs: dict[str, str], chosen: VideoOptions) -> tuple[int, float]
             f"ffmpeg could not send the clip: it ended with code {sent[2]}", hint="its complaint is in the raw output"
         )
     packets, seconds = math.ceil(int(clip[1]) / DATAGRAM), int(sent[1]) / 1e3
-    if seconds > _BEHIND * chosen.duration + _BEHIND_S:
+    if seconds > _BEHIND * options.duration + _BEHIND_S:
         raise TrialVoid(
-            f"sending the clip took {seconds:.1f} s instead of {chosen.duration:.0f} s",
+            f"sending the clip took {seconds:.1f} s instead of {options.duration:.0f} s",
             hint="the sender's core was taken by other work; try on a quiet machine",
         )
     log = outputs.get(_SENDER, "")
@@ -252,9 +249,9 @@ def _offered(outputs: dict[str, str], chosen: VideoOptions) -> tuple[int, float]
     return packets, seconds
 
 
-def _seen(text: str, quality: float, chosen: VideoOptions) -> list[Sample]:
+def _seen(text: str, quality: float, options: VideoOptions) -> list[Sample]:
     """How the picture was: by the comparison with the clip that was made after the transmission."""
-    frames, length = chosen.duration * _FRAMES_PER_S, float(chosen.duration)
+    frames, length = options.duration * _FRAMES_PER_S, float(options.duration)
     compared = _COMPARED.search(text)
     if compared is None:
         raise OutputUnreadable(
