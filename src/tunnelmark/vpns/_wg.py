@@ -12,8 +12,6 @@ from pydantic import Field
 from tunnelmark.vpns.base import (
     Command,
     Deployment,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -30,28 +28,6 @@ SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
 
 TOOLS = ("wg", "ip")  # programs that `full_mesh` uses
 PACKAGES = ("wireguard-tools", "iproute2")  # that bring them
-
-PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-TRANSPORT = Fact("UDP", f"{PAPER} section 3", _SEEN)
-ENCRYPTION = Fact("ChaCha20-Poly1305", f"{PAPER} section 5.4.6", _SEEN)
-HANDSHAKE = Fact("Noise IKpsk2 (X25519, BLAKE2s), renewed every 120 s", f"{PAPER} sections 5 and 6", _SEEN)
-ROUTING = Fact("full mesh, one hop, by allowed IPs", "wg(8), AllowedIPs", _SEEN)
-INNER = Fact("IPv4 and IPv6", "wg(8), AllowedIPs", _SEEN)
-
-
-def features(*, mtu: Fact, datapath: Fact, licence: Fact) -> Features:
-    """The row of a plain WireGuard implementation: only these three differ between them."""
-    return Features(
-        transport=TRANSPORT,
-        encryption=ENCRYPTION,
-        handshake=HANDSHAKE,
-        routing=ROUTING,
-        inner=INNER,
-        mtu=mtu,
-        datapath=datapath,
-        licence=licence,
-    )
 
 
 class WgOptions(Options):

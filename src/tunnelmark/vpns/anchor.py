@@ -18,8 +18,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Interface,
     Mesh,
@@ -91,9 +89,6 @@ def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
     )
 
 
-_SEEN = "2026-11-23"  # when the facts below were written
-_OURS = "crates/anchor of this project"
-
 DRIVER = Driver(
     name="anchor",
     title="Anchor (no VPN: this laboratory's own yardstick)",
@@ -106,16 +101,4 @@ DRIVER = Driver(
     options=AnchorOptions,
     variants={"anchor-chacha20": {"cipher": "chacha20-poly1305"}},
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP", _OURS, _SEEN),
-        encryption=Fact("none; ChaCha20-Poly1305 in anchor-chacha20", f"{_OURS}: crypt.rs", _SEEN),
-        handshake=Fact("none: keys stand in its file and are never renewed", f"{_OURS}: config.rs", _SEEN),
-        routing=Fact("full mesh, one hop, by a table of peers", f"{_OURS}: forward.rs", _SEEN),
-        inner=Fact("IPv4", f"{_OURS}: forward.rs", _SEEN),
-        mtu=Fact(str(MTU), "set by its driver", _SEEN),
-        datapath=Fact(
-            "user space over TUN, one thread, one packet a system call, no offloads", f"{_OURS}: forward.rs", _SEEN
-        ),
-        licence=Fact("Apache-2.0", "LICENSE of this project", _SEEN),
-    ),
 )

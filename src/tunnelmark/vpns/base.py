@@ -1,9 +1,9 @@
-"""What a VPN driver is: a pure function from a `Mesh` to a `Deployment`, and facts about the VPN.
+"""What a VPN driver is: a pure function from a `Mesh` to a `Deployment`.
 
 A driver starts nothing. It says which files stand on which node, which commands set them up, which
 daemons are kept running and how the overlay is reached; the run stage carries that out on whatever
 backend made the nodes. Wherever a step must wait for another, it waits for a `Condition`, never for
-a time. Facts about a VPN have a module of their own, `features`.
+a time. What is known of a VPN beside that stands in `data/matrix/NAME.toml`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from tunnelmark.host.programs import Requirement
-from tunnelmark.model.features import Fact, Features
-
-__all__ = ["Fact", "Features"]  # a driver finds all it needs here
 
 LONGEST_INTERFACE = 15  # bytes of an interface's name: IFNAMSIZ in <linux/if.h> less the final zero
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
@@ -291,9 +288,6 @@ class Driver(Generic[OptionsT]):
 
     deploy: Callable[[Mesh, OptionsT], Deployment]
     """Makes the deployment for a mesh; pure, but for the randomness of fresh keys."""
-
-    features: Features
-    """What it can do, for the feature matrix."""
 
     options: type[OptionsT] = Options  # type: ignore[assignment] # a driver that names none has none
     """The model of its options."""

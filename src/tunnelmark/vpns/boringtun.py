@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Mesh, MeshNode
 
 
 class BoringTunOptions(_wg.WgOptions):
@@ -26,8 +26,6 @@ def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
     return _wg.full_mesh(mesh, daemon, options.mtu)
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="boringtun",
     title="WireGuard (BoringTun)",
@@ -40,13 +38,4 @@ DRIVER = Driver(
     deploy=deploy,
     options=BoringTunOptions,
     ipv6=True,
-    features=_wg.features(
-        mtu=Fact("1500, the kernel's default: full packets are split", "measured here, 0.7.1: ip link", _SEEN),
-        datapath=Fact(
-            "user space over TUN, one packet a system call, 4 threads, a TUN queue each",
-            "boringtun 0.7.1: src/device/mod.rs, DeviceConfig; boringtun-cli --help",
-            _SEEN,
-        ),
-        licence=Fact("BSD-3-Clause", "boringtun-cli 0.7.1: Cargo.toml", _SEEN),
-    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.vpns.base import Deployment, Driver, Fact, Features, Mesh, Options, Overlay
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, Options, Overlay
 
 UNDERLAY_INTERFACE = "eth0"  # the name that the lab gives to a node's interface on the underlay
 
@@ -11,10 +11,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     """Nothing to start: each node is reached at its underlay address."""
     overlays = {host.name: Overlay(UNDERLAY_INTERFACE, host.underlay) for host in mesh.hosts}
     return Deployment(overlays=overlays, encrypted=False)
-
-
-def _fact(value: str, source: str = "no VPN") -> Fact:
-    return Fact(value, source, "2026-11-21")
 
 
 DRIVER = Driver(
@@ -27,14 +23,4 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     ipv6=True,
-    features=Features(
-        transport=_fact("none"),
-        encryption=_fact("none"),
-        handshake=_fact("none"),
-        routing=_fact("the underlay's own"),
-        inner=_fact("Ethernet, so IPv4 and IPv6"),
-        mtu=_fact("1500", "measured: ip link on eth0 of a node"),
-        datapath=_fact("kernel", "Linux network stack over veth"),
-        licence=_fact("GPL-2.0 (Linux)", "COPYING of the kernel"),
-    ),
 )

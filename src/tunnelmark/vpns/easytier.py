@@ -12,8 +12,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     LogMatch,
     Mesh,
@@ -84,9 +82,6 @@ def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
     )
 
 
-_DOCS = "its package easytier-pyo3 0.1.3, METADATA"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="easytier",
     title="EasyTier",
@@ -106,14 +101,4 @@ DRIVER = Driver(
         "easytier-relay": {"relay": True},
     },
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP, TCP, WireGuard, QUIC or WebSocket, by the peer's URL", f"{_DOCS}: listeners", _SEEN),
-        encryption=Fact("AES-GCM", f"{_DOCS}: encryption_algorithm", _SEEN),
-        handshake=Fact("a secret that all nodes share", f"{_DOCS}: network_identity", _SEEN),
-        routing=Fact("full mesh where direct ways can be had, else relayed by peers", f"{_DOCS}: disable_p2p", _SEEN),
-        inner=Fact("IPv4 and IPv6", f"{_DOCS}: ipv4, ipv6", _SEEN),
-        mtu=Fact("1360", "measured here, 2.6.4: ip link on the new interface", _SEEN),
-        datapath=Fact("user space over TUN, two threads as shipped", f"{_DOCS}: multi_thread_count", _SEEN),
-        licence=Fact("LGPL-3.0", f"{_DOCS}: License-Expression", _SEEN),
-    ),
 )

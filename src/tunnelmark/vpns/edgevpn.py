@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Features, File, Mesh, MeshNode, Options, Overlay
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, File, Mesh, MeshNode, Options, Overlay
 
 INTERFACE = "edgevpn0"  # as shipped
 
@@ -28,8 +28,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _DOCS = "https://github.com/mudler/edgevpn"
-_HELP = "edgevpn --help"
-_SEEN = "2026-11-22"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="edgevpn",
@@ -42,16 +40,4 @@ DRIVER = Driver(
     deploy=deploy,
     startup_time=15.0,
     recipe="edgevpn",
-    features=Features(
-        transport=Fact("libp2p streams over TCP, QUIC or WebRTC; here TCP", "measured here, 0.30.2: log", _SEEN),
-        encryption=Fact("that of libp2p's transports: TLS 1.3 or Noise", _DOCS, _SEEN),
-        handshake=Fact("libp2p's, among nodes that share a configuration with one-time keys", f"{_DOCS}: otp", _SEEN),
-        routing=Fact(
-            "full mesh, addresses agreed on in a shared ledger", f"{_HELP}: --ledger-announce-interval", _SEEN
-        ),
-        inner=Fact("IPv4", f"{_HELP}: --address", _SEEN),
-        mtu=Fact("1200", f"{_HELP}: --mtu; measured here, 0.30.2", _SEEN),
-        datapath=Fact("user space over TUN, a stream a packet or pair of nodes", _DOCS, _SEEN),
-        licence=Fact("Apache-2.0", f"{_DOCS}: LICENSE", _SEEN),
-    ),
 )

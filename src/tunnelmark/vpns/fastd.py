@@ -8,8 +8,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -78,9 +76,6 @@ def deploy(mesh: Mesh, options: FastdOptions) -> Deployment:
     )
 
 
-_MANUAL = "https://fastd.readthedocs.io/en/stable"
-_SEEN = "2026-11-22"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="fastd",
     title="fastd",
@@ -93,18 +88,4 @@ DRIVER = Driver(
     options=FastdOptions,
     variants={"fastd-null": {"method": "null"}},
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP", f"{_MANUAL}/manual/config.html: bind", _SEEN),
-        encryption=Fact(
-            "none chosen as shipped; here Salsa20/12 with UMAC, which the manual recommends",
-            f"{_MANUAL}/manual/methods.html",
-            _SEEN,
-        ),
-        handshake=Fact("FHMQV-C over a curve of Ed25519's field", f"{_MANUAL}/crypto/fhmqvc.html", _SEEN),
-        routing=Fact("peers only, or switched where forwarding is on", f"{_MANUAL}/manual/config.html: forward", _SEEN),
-        inner=Fact("Ethernet (IP with one peer over TUN)", f"{_MANUAL}/manual/config.html: mode", _SEEN),
-        mtu=Fact("1500", "measured here, 22: ip link on the new interface", _SEEN),
-        datapath=Fact("user space over TAP, one thread, one packet a system call", "measured here, 22", _SEEN),
-        licence=Fact("BSD-2-Clause and BSD-3-Clause", "/usr/share/doc/fastd/copyright", _SEEN),
-    ),
 )

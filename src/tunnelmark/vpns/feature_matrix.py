@@ -1,7 +1,7 @@
 """The feature matrix: its criteria, and a row for each VPN, with a source and a date in every cell.
 
-A row is put together from three places: what the driver says (`features.Features`), a file of further
-facts (`data/matrix/NAME.toml`, also for VPNs without a driver), and what the lab measured. The criteria
+A row is put together from two places: a file of facts (`data/matrix/NAME.toml`, also for VPNs without a driver), and
+what the lab measured. The criteria
 are those by which the two studies with a matrix chose and compared: Kjorveziroski et al. 2024, section 3.1,
 and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
 """
@@ -67,6 +67,9 @@ CRITERIA: tuple[Criterion, ...] = (
     Criterion("measured_memory", "memory at rest", "Resident set size of the daemons of one node", "measured"),
 )
 
+REQUIRED = ("licence", "transport", "encryption", "handshake", "routing", "inner", "mtu", "datapath")
+"""Criteria that every VPN with a driver answers; the contract suite asks for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
@@ -84,12 +87,12 @@ class MatrixRow:
 
 
 class MatrixFile(BaseModel):
-    """A file of further facts: each cell is its value, its source and its date."""
+    """A file of facts: each cell is its value, its source and its date. A VPN without a driver has title, homepage and reason too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    title: str = Field(min_length=1)
-    homepage: str = Field(pattern=r"^https://")
+    title: str = ""
+    homepage: str = Field(default="", pattern=r"^(https://|$)")
     reason: str = ""
     cells: dict[str, tuple[str, str, str]] = Field(default_factory=dict)
 
@@ -104,13 +107,9 @@ def rows(
         cells = {key: Fact(*cell) for key, cell in (file.cells if file else {}).items()}
         driver = drivers.get(name)
         if driver is not None:
-            known = {key: getattr(driver.features, key) for key in driver.features.__slots__}
-            said = {key: fact for key, fact in known.items() if fact.value}  # a new driver's are empty
-            found.append(
-                MatrixRow(name, driver.title, driver.homepage, "", cells | said | dict(measured.get(name, {})))
-            )
+            found.append(MatrixRow(name, driver.title, driver.homepage, "", cells | dict(measured.get(name, {}))))
         elif file is not None:
-            found.append(MatrixRow(name, file.title, file.homepage, file.reason, cells))
+            found.append(MatrixRow(name, file.title or name, file.homepage, file.reason, cells))
     return tuple(found)
 
 

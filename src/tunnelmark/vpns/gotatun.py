@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Fact, Mesh, MeshNode
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Mesh, MeshNode
 
 
 class GotaTunOptions(_wg.WgOptions):
@@ -27,8 +27,6 @@ def deploy(mesh: Mesh, options: GotaTunOptions) -> Deployment:
     return _wg.full_mesh(mesh, daemon, options.mtu)
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="gotatun",
     title="WireGuard (GotaTun)",
@@ -41,13 +39,4 @@ DRIVER = Driver(
     deploy=deploy,
     options=GotaTunOptions,
     ipv6=True,
-    features=_wg.features(
-        mtu=Fact("1500, the kernel's default: full packets are split", "measured here, 0.10.2: ip link", _SEEN),
-        datapath=Fact(
-            "user space over TUN, one packet a system call; UDP in batches (sendmmsg, recvmmsg, GRO); one thread a core",
-            "gotatun 0.10.2: src/tun/tun_async_device.rs, src/udp/socket/linux.rs",
-            _SEEN,
-        ),
-        licence=Fact("MPL-2.0", "gotatun-cli 0.10.2: Cargo.toml", _SEEN),
-    ),
 )

@@ -9,8 +9,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Interface,
     Mesh,
@@ -61,9 +59,6 @@ def deploy(mesh: Mesh, options: GvpeOptions) -> Deployment:
     )
 
 
-_PROTOCOL = "gvpe.protocol(7)"
-_SEEN = "2026-11-22"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="gvpe",
     title="GNU VPE",
@@ -75,14 +70,4 @@ DRIVER = Driver(
     deploy=deploy,
     options=GvpeOptions,
     variants={"gvpe-tcp": {"transport": "tcp"}, "gvpe-rawip": {"transport": "rawip"}},
-    features=Features(
-        transport=Fact("UDP; TCP, an IP protocol, ICMP or DNS if told to", _PROTOCOL, _SEEN),
-        encryption=Fact("AES-128-CTR and an HMAC", f"{_PROTOCOL}; measured here, 3.1: imports of libcrypto", _SEEN),
-        handshake=Fact("RSA-OAEP and X25519", f"{_PROTOCOL}: The authentication/key exchange protocol", _SEEN),
-        routing=Fact("full mesh of configured nodes; routers forward or mediate if told to", "gvpe.conf(5)", _SEEN),
-        inner=Fact("Ethernet", "gvpe.osdep(5): native/linux", _SEEN),
-        mtu=Fact("1434, from an outer MTU of 1500 that is configured", "measured here, 3.1; gvpe.conf(5): mtu", _SEEN),
-        datapath=Fact("user space over TAP, one thread", "gvpe.osdep(5): native/linux; measured here, 3.1", _SEEN),
-        licence=Fact("GPL-3.0-or-later with OpenSSL exception", "/usr/share/doc/gvpe/copyright", _SEEN),
-    ),
 )

@@ -10,8 +10,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -76,9 +74,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_SOURCE = "hyprspace 0.15.0"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="hyprspace",
     title="Hyprspace",
@@ -90,16 +85,4 @@ DRIVER = Driver(
     version_pattern=r"hyprspace v?(\S+)",
     deploy=deploy,
     startup_time=5.0,
-    features=Features(
-        transport=Fact(
-            "QUIC over UDP, or TCP (libp2p)", f"{_SOURCE}: p2p/, nixos/settings.nix: listenAddresses", _SEEN
-        ),
-        encryption=Fact("TLS 1.3 of QUIC, or Noise", f"{_SOURCE}: go.mod, libp2p's defaults", _SEEN),
-        handshake=Fact("TLS 1.3 or Noise XX with ed25519 identities", f"{_SOURCE}: libp2p's defaults", _SEEN),
-        routing=Fact("full mesh, peers found by DHT, mDNS or bootstrap peers", f"{_SOURCE}: p2p/", _SEEN),
-        inner=Fact("IPv4 and IPv6", f"{_SOURCE}: config/config.go, mkBuiltinAddr4 and 6", _SEEN),
-        mtu=Fact("1420", f"measured here, {_SOURCE}: ip link", _SEEN),
-        datapath=Fact("user space over TUN, a libp2p stream a peer", f"{_SOURCE}: tun/, p2p/", _SEEN),
-        licence=Fact("Apache-2.0", f"{_SOURCE}: LICENSE", _SEEN),
-    ),
 )

@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import PurePosixPath
 
-from tunnelmark.vpns import _wg
 from tunnelmark.vpns.base import (
     Command,
     CopyFile,
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     LogMatch,
     Mesh,
@@ -100,9 +97,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_README = "innernet 2.0.0: README.md"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="innernet",
     title="innernet (over wireguard-go)",
@@ -114,14 +108,4 @@ DRIVER = Driver(
     version_pattern=r"innernet (\S+)",
     deploy=deploy,
     startup_time=12.0,  # 5 s to redeem an invitation and 5 s before others are tried are fixed in its source
-    features=Features(
-        transport=_wg.TRANSPORT,
-        encryption=_wg.ENCRYPTION,
-        handshake=_wg.HANDSHAKE,
-        routing=Fact("full mesh, peers told by a server over the tunnel", _README, _SEEN),
-        inner=Fact("IPv4 or IPv6", "innernet-server 2.0.0: src/initialize.rs", _SEEN),
-        mtu=Fact("1280", "innernet-server --help: --mtu; measured here, 2.0.0", _SEEN),
-        datapath=Fact("wireguard-go; the kernel's WireGuard as shipped", "innernet --help: --backend", _SEEN),
-        licence=Fact("MIT", "innernet 2.0.0: Cargo.toml", _SEEN),
-    ),
 )

@@ -9,8 +9,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     Mesh,
     MeshNode,
     Options,
@@ -51,9 +49,6 @@ def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
     )
 
 
-_SOURCE = "mycelium 0.7.10"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="mycelium",
     title="Mycelium",
@@ -66,16 +61,4 @@ DRIVER = Driver(
     deploy=deploy,
     options=MyceliumOptions,
     startup_time=5.0,
-    features=Features(
-        transport=Fact("TCP, or QUIC", f"{_SOURCE}: README.md, peers", _SEEN),
-        encryption=Fact("AES-256-GCM, end to end", f"{_SOURCE}: mycelium/src/crypto.rs", _SEEN),
-        handshake=Fact("none: static X25519 agreement of node keys", f"{_SOURCE}: mycelium/src/crypto.rs", _SEEN),
-        routing=Fact(
-            "shortest way through peerings, found by Babel (RFC 8966)", f"{_SOURCE}: mycelium/src/babel.rs", _SEEN
-        ),
-        inner=Fact("IPv6", f"{_SOURCE}: README.md", _SEEN),
-        mtu=Fact("1400", f"{_SOURCE}: mycelium-tun, measured here: ip link", _SEEN),
-        datapath=Fact("user space over TUN with super-packets", f"{_SOURCE}: mycelium-tun/src/linux.rs", _SEEN),
-        licence=Fact("Apache-2.0", f"{_SOURCE}: LICENSE", _SEEN),
-    ),
 )

@@ -9,8 +9,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     LogMatch,
     Mesh,
@@ -63,8 +61,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_SEEN = "2026-11-22"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="n2n",
     title="n2n 1.3",
@@ -76,14 +72,4 @@ DRIVER = Driver(
     deploy=deploy,
     # Seen with 1.3.2 in 1 start of 8: both peers stay on its list as operational, and their packets go unanswered.
     known_restart_bug="an edge that meets two peers at the same moment, as one that comes back does, may send both nothing for good",
-    features=Features(
-        transport=Fact("UDP", "edge(8): -l, -t", _SEEN),
-        encryption=Fact("Twofish with a shared key, without authentication", "edge(8): -k; its twofish.c", _SEEN),
-        handshake=Fact("none: the key is shared beforehand", "edge(8): -k", _SEEN),
-        routing=Fact("direct where edges reach each other, else over the supernode", "edge(8): DESCRIPTION", _SEEN),
-        inner=Fact("Ethernet", "edge(8): DESCRIPTION", _SEEN),
-        mtu=Fact("1400", "edge(8): -M", _SEEN),
-        datapath=Fact("user space over TAP, one thread, one packet a system call", "measured here, 1.3.2", _SEEN),
-        licence=Fact("GPL-3.0-or-later", "/usr/share/doc/n2n/copyright", _SEEN),
-    ),
 )

@@ -10,8 +10,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -106,9 +104,6 @@ def deploy(mesh: Mesh, options: NebulaOptions) -> Deployment:
     )
 
 
-_EXAMPLE = "/usr/share/doc/nebula/examples/config.yml"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="nebula",
     title="Nebula",
@@ -126,14 +121,4 @@ DRIVER = Driver(
         "nebula-1.10-relay": {"build": "1.10", "relay": True},
     },
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP", f"{_EXAMPLE}: listen", _SEEN),
-        encryption=Fact("AES-256-GCM", f"{_EXAMPLE}: cipher; measured here, 1.6.1", _SEEN),
-        handshake=Fact("Noise IX (X25519, SHA-256)", "nebula 1.6.1: handshake_ix.go, noise.go", _SEEN),
-        routing=Fact("full mesh, peers found through a lighthouse", f"{_EXAMPLE}: lighthouse", _SEEN),
-        inner=Fact("IPv4", "nebula-cert sign -help: -ip", _SEEN),
-        mtu=Fact("1300", f"{_EXAMPLE}: tun.mtu; measured here, 1.6.1", _SEEN),
-        datapath=Fact("user space over TUN, one routine a direction", f"{_EXAMPLE}: routines", _SEEN),
-        licence=Fact("MIT", "/usr/share/doc/nebula/copyright", _SEEN),
-    ),
 )

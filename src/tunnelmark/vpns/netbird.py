@@ -20,8 +20,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -197,9 +195,6 @@ def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
     return CommandSucceeds(host.name, ("sh", "-c", script, str(len(mesh.hosts) - 1)))
 
 
-_SEEN = "2026-11-22"  # when the facts below were looked up
-_SOURCE = "netbird 0.43.0:"
-
 DRIVER = Driver(
     name="netbird",
     title="NetBird (own management, signal, relay)",
@@ -217,22 +212,4 @@ DRIVER = Driver(
     variants={"netbird-relay": {"path": "relay"}},
     startup_time=10.0,
     convergence_time=2.0,
-    features=Features(
-        transport=Fact(
-            "UDP; WebSocket through a relay (QUIC if it has a certificate)",
-            f"{_SOURCE} client/iface, relay/server",
-            _SEEN,
-        ),
-        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_SOURCE} go.mod, its fork of wireguard-go", _SEEN),
-        handshake=Fact("Noise IKpsk2 (WireGuard); keys told by the management", f"{_SOURCE} README.md", _SEEN),
-        routing=Fact(
-            "full mesh, paths found by ICE, relayed where there is none", f"{_SOURCE} client/internal/peer", _SEEN
-        ),
-        inner=Fact("IPv4", "measured here, 0.43.0: ip address", _SEEN),
-        mtu=Fact("1280", "measured here, 0.43.0: ip link", _SEEN),
-        datapath=Fact(
-            "user space over TUN, all cores, TSO and GRO (kernel as shipped)", f"{_SOURCE} client/iface/device", _SEEN
-        ),
-        licence=Fact("BSD-3-Clause", f"{_SOURCE} LICENSE", _SEEN),
-    ),
 )

@@ -18,8 +18,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     LogMatch,
     Mesh,
@@ -226,9 +224,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_SEEN = "2026-11-22"  # when the facts below were looked up
-_PAPER = "https://www.wireguard.com/papers/wireguard.pdf"
-
 # `netclient version` makes an interface and writes to /etc first: the version is that of the server's models in it.
 _VERSION = 'grep -a -o -m1 "github.com/gravitl/netmaker.v[0-9.]*" "$(command -v netclient)"'
 
@@ -246,26 +241,4 @@ DRIVER = Driver(
     version_pattern=r"v(\d+\.\d+\.\d+)",
     deploy=deploy,
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP", f"{_PAPER} section 3", _SEEN),
-        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_PAPER} section 5.4.6", _SEEN),
-        handshake=Fact(
-            "Noise IKpsk2 (WireGuard); keys told by the server",
-            f"{_PAPER} section 5; netclient 1.4.0: functions/pull.go",
-            _SEEN,
-        ),
-        routing=Fact(
-            "full mesh, told by the server; gateways between where asked for",
-            "measured here, 1.4.0; netmaker 1.4.0: logic/relay.go",
-            _SEEN,
-        ),
-        inner=Fact("IPv4 and IPv6", "measured here, 1.4.0: ip address, ping of both", _SEEN),
-        mtu=Fact("1420", "measured here, 1.4.0: ip link; the network's 1280 (models/network.go) is not taken", _SEEN),
-        datapath=Fact(
-            "the kernel's WireGuard where it has one; else user space over TUN, all cores, one packet a system call",
-            "netclient 1.4.0: wireguard/wireguard_linux.go, go.mod, wireguard-go of 2022-09-20",
-            _SEEN,
-        ),
-        licence=Fact("Apache-2.0, but for the server's folder pro", "netmaker 1.4.0: LICENSE.md", _SEEN),
-    ),
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from importlib import resources
 from typing import Literal
 
-from tunnelmark.model.features import Features
 from tunnelmark.plan.new_files import module_name
-from tunnelmark.vpns.feature_matrix import CRITERIA, Group
+from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, Group
 
-_MODULES = ("base", "features", "matrix", "scaffold")  # names of this package that are no drivers
+_MODULES = ("base", "feature_matrix", "new_driver")  # names of this package that are no drivers
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
 
 Like = Literal["wireguard-go", "openvpn"]
@@ -32,18 +30,16 @@ def scaffold(name: str, like: Like = "wireguard-go") -> tuple[str, str]:
 
 
 def facts(name: str) -> str:
-    """The file of what the feature matrix asks beside the driver's own facts: each question, to be answered in its line."""
-    said = {field.name for field in dataclasses.fields(Features)}
+    """The file of what the feature matrix asks: each question, to be answered in its line."""
     lines = [
-        f"# {name}: what people choose a VPN by, and how it is built, as far as its driver does not say it. Whatever is left out",
-        f"# is `not stated` in `tunnelmark matrix {name}`. Take the # away and answer: [value, source, date of your look].",
-        f'title = "{name}"  # as its makers write it',
-        'homepage = "https://example.org/"',
+        f"# {name}: what people choose a VPN by, and how it is built. What is left out is `not stated` in `tunnelmark matrix {name}`.",
+        "# Take the # away and answer: [value, source, date of your look]; a source may be `measured here, VERSION: how`.",
+        f"# The contract suite asks for {', '.join(REQUIRED)}.",
         "",
         "[cells]",
     ]
     for group in _ASKED:
-        for criterion in (one for one in CRITERIA if one.group == group and one.key not in said):
+        for criterion in (one for one in CRITERIA if one.group == group):
             lines.append(f"# {criterion.question}")
             lines.append(f'# {criterion.key} = ["{_HOW[group]}", "a document and its section", "2026-01-31"]')
     return "\n".join(lines) + "\n"

@@ -12,8 +12,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -94,8 +92,6 @@ def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
     )
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="openvpn",
     title="OpenVPN",
@@ -108,14 +104,4 @@ DRIVER = Driver(
     options=OpenVpnOptions,
     variants={"openvpn-chacha20": {"cipher": "CHACHA20-POLY1305"}, "openvpn-tcp": {"proto": "tcp"}},
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP (TCP is an option)", "openvpn(8): --proto", _SEEN),
-        encryption=Fact("AES-256-GCM", "openvpn(8): --data-ciphers, its first choice as shipped", _SEEN),
-        handshake=Fact("TLS 1.3, here with pinned certificates", "openvpn(8): --peer-fingerprint; log", _SEEN),
-        routing=Fact("hub and spoke", "openvpn(8): --client-to-client", _SEEN),
-        inner=Fact("IPv4 and IPv6 (Ethernet over TAP)", "openvpn(8): --dev-type, --ifconfig-ipv6", _SEEN),
-        mtu=Fact("1500, TCP segments cut to fit 1492", "openvpn(8): --tun-mtu, --mssfix", _SEEN),
-        datapath=Fact("user space over TUN, one thread (no DCO module)", "measured here, 2.6.14: log", _SEEN),
-        licence=Fact("GPL-2.0 with OpenSSL exception", "/usr/share/doc/openvpn/copyright", _SEEN),
-    ),
 )

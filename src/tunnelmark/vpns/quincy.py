@@ -11,8 +11,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -98,8 +96,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
 
 
 _DOCS = "https://github.com/quincy-rs/quincy"
-_CONFIG = "its crate quincy 3.1.1: src/config.rs"
-_SEEN = "2026-11-22"  # when the facts below were looked up
 
 DRIVER = Driver(
     name="quincy",
@@ -112,16 +108,4 @@ DRIVER = Driver(
     deploy=deploy,
     recipe="quincy",
     ipv6=True,
-    features=Features(
-        transport=Fact("QUIC datagrams over UDP", _DOCS, _SEEN),
-        encryption=Fact("ChaCha20-Poly1305", "its crate reishi-quinn 0.4.0: src/keys.rs", _SEEN),
-        handshake=Fact(
-            "Noise IK (X25519; with ML-KEM-768 if asked for), or TLS 1.3", f"{_DOCS}: Protocol modes", _SEEN
-        ),
-        routing=Fact("hub and spoke", f"{_CONFIG}: isolate_clients", _SEEN),
-        inner=Fact("IPv4 or IPv6", f"{_CONFIG}: tunnel_network", _SEEN),
-        mtu=Fact("1400", f"{_CONFIG}: mtu; measured here, 3.1.1", _SEEN),
-        datapath=Fact("user space over TUN with segmentation offload", f"{_DOCS}: Build features, offload", _SEEN),
-        licence=Fact("AGPL-3.0-or-later", "the Cargo.toml of its crates", _SEEN),
-    ),
 )

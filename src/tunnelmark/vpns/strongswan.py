@@ -11,8 +11,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -108,10 +106,6 @@ def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
     )
 
 
-_DOCS = "https://docs.strongswan.org/docs/5.9"
-_PLUGIN = "plugins/kernel-libipsec.html"
-_SEEN = "2026-11-22"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="strongswan",
     title="strongSwan (IPsec in user space)",
@@ -131,14 +125,4 @@ DRIVER = Driver(
     options=StrongSwanOptions,
     ipv6=True,
     variants={"strongswan-aes256gcm": {"esp": "aes256gcm16"}, "strongswan-chacha20": {"esp": "chacha20poly1305"}},
-    features=Features(
-        transport=Fact("UDP with ESP inside (bare ESP needs the kernel's IPsec)", f"{_DOCS}/{_PLUGIN}", _SEEN),
-        encryption=Fact("AES-128-GCM", "measured here, 5.9.8: the proposal selected in its log", _SEEN),
-        handshake=Fact("IKEv2, here with a shared secret", "swanctl.conf(5): version, auth", _SEEN),
-        routing=Fact("policies between pairs of peers", "swanctl.conf(5): local_ts, remote_ts", _SEEN),
-        inner=Fact("IPv4 and IPv6", "swanctl.conf(5): local_ts", _SEEN),
-        mtu=Fact("1400", "measured here, 5.9.8: ip link on ipsec0", _SEEN),
-        datapath=Fact("user space over TUN, the threads of its pool", f"{_DOCS}/{_PLUGIN}", _SEEN),
-        licence=Fact("GPL-2.0-or-later", "/usr/share/doc/strongswan/copyright", _SEEN),
-    ),
 )

@@ -19,8 +19,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -146,9 +144,6 @@ def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
     )
 
 
-_SEEN = "2026-11-22"  # when the facts below were looked up
-_SOURCE = "tailscale 1.98.0:"
-
 DRIVER = Driver(
     name="tailscale",
     title="Tailscale (headscale, derper)",
@@ -163,16 +158,4 @@ DRIVER = Driver(
     variants={"tailscale-derp": {"path": "derp"}},
     startup_time=4.0,
     convergence_time=2.0,
-    features=Features(
-        transport=Fact("UDP; TLS over TCP through a relay", f"{_SOURCE} wgengine/magicsock, derp", _SEEN),
-        encryption=Fact("ChaCha20-Poly1305 (WireGuard)", f"{_SOURCE} go.mod, tailscale/wireguard-go", _SEEN),
-        handshake=Fact("Noise IK (WireGuard); keys handed out by the control server", f"{_SOURCE} README.md", _SEEN),
-        routing=Fact(
-            "full mesh, found through the control server, relayed until direct", "measured here, 1.98.0", _SEEN
-        ),
-        inner=Fact("IPv4 and IPv6", "measured here, 1.98.0: ip address", _SEEN),
-        mtu=Fact("1280", "measured here, 1.98.0: ip link", _SEEN),
-        datapath=Fact("user space over TUN, all cores, TSO and GRO, UDP GSO and GRO", f"{_SOURCE} net/batching", _SEEN),
-        licence=Fact("BSD-3-Clause", f"{_SOURCE} LICENSE", _SEEN),
-    ),
 )

@@ -13,8 +13,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -107,9 +105,6 @@ def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
     )
 
 
-_MANUAL = "/usr/share/doc/tinc/tinc.html"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="tinc",
     title="tinc",
@@ -123,14 +118,4 @@ DRIVER = Driver(
     convergence_time=8.0,
     variants={"tinc-tcp": {"path": "tcp"}, "tinc-indirect": {"path": "indirect"}},
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP; TCP for control and while no UDP path is known", f"{_MANUAL}/The-connection.html", _SEEN),
-        encryption=Fact("AES-256-CBC, HMAC-SHA-256 cut to 4 bytes", "tinc.conf(5): Cipher, Digest, MACLength", _SEEN),
-        handshake=Fact("RSA 2048, AES-256-CFB over TCP", f"{_MANUAL}/Authentication-protocol.html; log at -d5", _SEEN),
-        routing=Fact("full mesh, found through any connected node", f"{_MANUAL}/The-meta_002dprotocol.html", _SEEN),
-        inner=Fact("IPv4 and IPv6 (Ethernet in switch mode)", "tinc.conf(5): Mode", _SEEN),
-        mtu=Fact("1500, path MTU found and told to senders", "measured here, 1.0.36; tinc.conf(5): ClampMSS", _SEEN),
-        datapath=Fact("user space over TUN, one thread, one packet a system call", "measured here, 1.0.36", _SEEN),
-        licence=Fact("GPL-2.0-or-later with OpenSSL exception", "/usr/share/doc/tinc/copyright", _SEEN),
-    ),
 )

@@ -11,8 +11,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -96,9 +94,6 @@ def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     )
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
-_MANUAL = "vpncloud(1)"
-
 DRIVER = Driver(
     name="vpncloud",
     title="VpnCloud",
@@ -119,18 +114,4 @@ DRIVER = Driver(
         "vpncloud-tap": {"device": "tap"},
     },
     ipv6=True,
-    features=Features(
-        transport=Fact("UDP (a websocket proxy is an option)", f"{_MANUAL}: --listen", _SEEN),
-        encryption=Fact(
-            "AES-128-GCM, AES-256-GCM or ChaCha20-Poly1305, by a speed test at start; none if asked for",
-            f"{_MANUAL}: --algorithm; its src/crypto/common.rs",
-            _SEEN,
-        ),
-        handshake=Fact("X25519, signed by ed25519 keys made of the password", "its src/crypto/init.rs", _SEEN),
-        routing=Fact("full mesh, peers tell each other of peers", f"{_MANUAL}: --peer", _SEEN),
-        inner=Fact("IPv4 and IPv6; Ethernet over TAP", f"{_MANUAL}: --type, --mode", _SEEN),
-        mtu=Fact("1427 over a device of 1500 (TAP: 1413)", "measured here, 2.3.0: log, ip link", _SEEN),
-        datapath=Fact("user space over TUN or TAP, one thread, one packet a system call", "its src/cloud.rs", _SEEN),
-        licence=Fact("GPL-3.0", "its Cargo.toml", _SEEN),
-    ),
 )

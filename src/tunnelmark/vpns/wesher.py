@@ -12,8 +12,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -58,9 +56,6 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-_README = "wesher 0.2.6: README.md"
-_SEEN = "2026-11-22"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="wesher",
     title="wesher (over wireguard-go)",
@@ -71,16 +66,4 @@ DRIVER = Driver(
     version=("wesher", "--version"),
     version_pattern=r"(\d+\.\d+\.\d+)",
     deploy=deploy,
-    features=Features(
-        transport=Fact("UDP; gossip over UDP and TCP", f"{_README}: Configuration options", _SEEN),
-        encryption=_wg.ENCRYPTION,
-        handshake=Fact(
-            "Noise IKpsk2 (WireGuard); keys told in gossip under AES-256", f"{_README}: Security considerations", _SEEN
-        ),
-        routing=Fact("full mesh, one hop, members found by gossip", f"{_README}: Overview", _SEEN),
-        inner=Fact("IPv4 or IPv6", "wesher 0.2.6: wireguard.go, assignOverlayAddr", _SEEN),
-        mtu=Fact("1420", "wesher 0.2.6: wireguard.go, setUpInterface", _SEEN),
-        datapath=Fact("wireguard-go; the kernel's WireGuard as shipped", "wesher 0.2.6: wireguard.go", _SEEN),
-        licence=Fact("GPL-3.0", "wesher 0.2.6: LICENSE", _SEEN),
-    ),
 )

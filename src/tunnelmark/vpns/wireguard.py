@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Command, Deployment, Driver, Fact, Mesh, MeshNode
+from tunnelmark.vpns.base import Command, Deployment, Driver, Mesh, MeshNode
 
 
 def _interface(host: MeshNode) -> Command:
@@ -17,8 +17,6 @@ def deploy(mesh: Mesh, options: _wg.WgOptions) -> Deployment:
     return _wg.full_mesh(mesh, _interface, options.mtu)
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="wireguard",
     title="WireGuard (kernel)",
@@ -31,9 +29,4 @@ DRIVER = Driver(
     options=_wg.WgOptions,
     ipv6=True,
     kernel=("wireguard",),
-    features=_wg.features(
-        mtu=Fact("1420", "measured here, Linux 6.1.0-56: ip link on the new interface", _SEEN),
-        datapath=Fact("kernel: a queue of packets over all cores, GSO and GRO", "Linux, drivers/net/wireguard", _SEEN),
-        licence=Fact("GPL-2.0", "Linux, drivers/net/wireguard/main.c", _SEEN),
-    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Fact, Mesh, MeshNode
+from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Mesh, MeshNode
 
 _YEARS = ("2022", "2023", "2026")
 
@@ -25,7 +25,6 @@ def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:
     return _wg.full_mesh(mesh, _daemon, options.mtu)
 
 
-_SEEN = "2026-11-21"  # when the facts below were looked up
 _VERSION = (("wireguard-go", "--version"), r"wireguard-go v?(\S+)")  # its version.go is not changed at every commit
 
 DRIVER = Driver(
@@ -44,14 +43,4 @@ DRIVER = Driver(
     },
     variants={f"wireguard-go-{year}": {"build": year} for year in _YEARS},
     ipv6=True,
-    features=_wg.features(
-        mtu=Fact("1420", "measured here, 0.0.20220316: ip link on the new interface", _SEEN),
-        datapath=Fact(
-            "user space over TUN, all cores; to 2022 one packet a system call, from 2023 TSO, GRO and sendmmsg,"
-            " in 2026 UDP GSO and GRO too",
-            "its device/send.go, tun/tun_linux.go, conn/bind_std.go, conn/gso_linux.go in each build",
-            _SEEN,
-        ),
-        licence=Fact("MIT", "/usr/share/doc/wireguard-go/copyright", _SEEN),
-    ),
 )

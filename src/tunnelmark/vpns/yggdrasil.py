@@ -13,8 +13,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -85,9 +83,6 @@ def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     )
 
 
-_DOCS = "https://yggdrasil-network.github.io"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="yggdrasil",
     title="Yggdrasil",
@@ -107,14 +102,4 @@ DRIVER = Driver(
         "yggdrasil-0.5-quic": {"build": "0.5", "transport": "quic"},
     },
     ipv6=True,
-    features=Features(
-        transport=Fact("TCP (TLS is an option)", f"{_DOCS}/configuration.html", _SEEN),
-        encryption=Fact("XSalsa20-Poly1305 (NaCl box)", "its library ironwood: encrypted/crypto.go", _SEEN),
-        handshake=Fact("X25519, signed by ed25519 identities", "its library ironwood: encrypted/session.go", _SEEN),
-        routing=Fact("any graph of peerings, packets follow a spanning tree", f"{_DOCS}/about.html", _SEEN),
-        inner=Fact("IPv6 (200::/7)", f"{_DOCS}/about.html", _SEEN),
-        mtu=Fact("53049", "measured here, 0.4.7: ip link", _SEEN),
-        datapath=Fact("user space over TUN, several threads, stream over TCP", "measured here, 0.4.7", _SEEN),
-        licence=Fact("LGPL-3.0 with linking exception", "/usr/share/doc/yggdrasil/copyright", _SEEN),
-    ),
 )

@@ -10,8 +10,6 @@ from tunnelmark.vpns.base import (
     Daemon,
     Deployment,
     Driver,
-    Fact,
-    Features,
     File,
     Mesh,
     MeshNode,
@@ -108,9 +106,6 @@ def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
     )
 
 
-_SOURCE = "ZeroTierOne 1.14.1"
-_SEEN = "2026-11-21"  # when the facts below were looked up
-
 DRIVER = Driver(
     name="zerotier",
     title="ZeroTier",
@@ -126,20 +121,4 @@ DRIVER = Driver(
     startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings.md)
     convergence_time=5.0,
     variants={"zerotier-relay": {"relay": True}},
-    features=Features(
-        transport=Fact("UDP", f"{_SOURCE}: node/README.md", _SEEN),
-        encryption=Fact(
-            "AES-GMAC-SIV, or Salsa20/12 with Poly1305", f"{_SOURCE}: node/Packet.hpp, node/AES.hpp", _SEEN
-        ),
-        handshake=Fact(
-            "none: static X25519 agreement of identities", f"{_SOURCE}: node/Identity.hpp, C25519.hpp", _SEEN
-        ),
-        routing=Fact(
-            "full mesh, peers found through roots and moons", f"{_SOURCE}: node/Topology.hpp, Switch.cpp", _SEEN
-        ),
-        inner=Fact("Ethernet, so IPv4 and IPv6", f"{_SOURCE}: node/README.md", _SEEN),
-        mtu=Fact("2800", f"{_SOURCE}: ZT_DEFAULT_MTU in include/ZeroTierOne.h", _SEEN),
-        datapath=Fact("user space over TAP, one packet a system call", f"{_SOURCE}: osdep/LinuxEthernetTap.cpp", _SEEN),
-        licence=Fact("BUSL-1.1, turning into Apache-2.0", f"{_SOURCE}: LICENSE.txt", _SEEN),
-    ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
 from datetime import date
 from pathlib import Path
 
@@ -11,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark import registry
-from tunnelmark.model.features import Fact, Features
+from tunnelmark.model.features import Fact
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.report.feature_tables import features, mark, markdown
 from tunnelmark.vpns.base import Driver
-from tunnelmark.vpns.feature_matrix import CRITERIA, MatrixFile, MatrixRow, brief, gaps, rows, verdict
+from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, MatrixFile, MatrixRow, brief, gaps, rows, verdict
 
 ROWS = registry.matrix()
 NEBULA = registry.vpn("nebula")
@@ -47,14 +46,15 @@ def test_what_one_chooses_by_is_answered_with_yes_partly_or_no(row: MatrixRow) -
 
 
 def test_a_file_does_not_say_again_what_the_driver_says() -> None:
-    said = {field.name for field in fields(Features)}
     files = (Path(registry.__file__).parent / "data" / "matrix").glob("*.toml")
-    twice = {
-        file.stem: said & set(tomllib.loads(file.read_text())["cells"])
-        for file in files
-        if file.stem in registry.vpns()
-    }
-    assert {name: keys for name, keys in twice.items() if keys} == {}
+    said = {file.stem: set(tomllib.loads(file.read_text())) for file in files if file.stem in registry.vpns()}
+    assert {name: keys - {"cells"} for name, keys in said.items() if keys - {"cells"}} == {}
+
+
+@pytest.mark.parametrize("name", registry.vpns())
+def test_every_vpn_with_a_driver_answers_what_the_contract_asks(name: str) -> None:
+    row = next(row for row in ROWS if row.name == name)
+    assert [key for key in REQUIRED if key not in row.cells] == []
 
 
 def test_at_least_nine_cells_of_ten_are_filled() -> None:
@@ -63,16 +63,18 @@ def test_at_least_nine_cells_of_ten_are_filled() -> None:
     assert missing <= 0.1 * len(asked) * (len(ROWS) - 1)
 
 
-def test_a_row_without_a_driver_says_why() -> None:
-    assert all(row.reason for row in ROWS if row.name not in registry.vpns())
+def test_a_row_without_a_driver_says_what_it_is_and_why() -> None:
+    without = [row for row in ROWS if row.name not in registry.vpns()]
+    assert [row.name for row in without if not (row.reason and row.title != row.name and row.homepage)] == []
 
 
-def test_what_the_driver_says_stands_before_the_file_and_what_was_measured_is_added() -> None:
+def test_a_row_has_the_cells_of_its_file_and_what_was_measured() -> None:
     drivers: dict[str, Driver] = {"nebula": NEBULA}
-    file = row_file(mtu=("9000", "hearsay", "2020-01-01"), acl=("yes", "manual", "2026-01-01"))
+    file = row_file(mtu=("1300", "manual", "2026-01-01"), acl=("yes", "manual", "2026-01-01"))
     seen = {"nebula": {"measured_mtu": Fact("1300", "measured here", "2026-11-21")}}
     (row,) = rows(drivers, {"nebula": file}, seen)
-    assert row.cells["mtu"] == NEBULA.features.mtu
+    assert (row.title, row.homepage) == (NEBULA.title, NEBULA.homepage)
+    assert row.cells["mtu"].value == "1300"
     assert row.cells["acl"].value == "yes"
     assert row.cells["measured_mtu"].value == "1300"
     assert "roaming" in gaps(row)
