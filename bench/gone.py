@@ -21,7 +21,7 @@ async def main(rounds: int) -> None:
     files = Files.standard()
     async with LabClient() as keeper:
         for _ in range(rounds):
-            lab = await keeper.up(load_topology("trio", files), load_profile("gigabit", files))
+            lab = await keeper.up(load_topology("lan-3", files), load_profile("gigabit", files))
             for node in (*lab.nodes.values(), lab.middle):
                 pair = [
                     "ip",

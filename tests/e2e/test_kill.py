@@ -90,7 +90,7 @@ def going_on(study: str | Path, results: Path) -> list[str | Path]:
 
 def test_a_lab_whose_holder_is_killed_is_gone(tmp_path: Path):
     before = Host.now()
-    assert run("lab", "up", "trio", "--name", "killed-lab", "--vpn", "tinc").returncode == 0
+    assert run("lab", "up", "lan-3", "--name", "killed-lab", "--vpn", "tinc").returncode == 0
     state = Path("/run/tunnelmark/killed-lab.json")
     pid = json.loads(state.read_text())["pid"]
     os.kill(pid, signal.SIGKILL)

@@ -183,7 +183,7 @@ def test_two_runs_do_not_measure_each_other(tmp_path: Path):
 
 def test_a_lab_to_play_in_stands_until_it_is_taken_down():
     before = Host.now()
-    up = run("lab", "up", "trio", "--name", "test-lab", "--vpn", "nebula", "--timings")
+    up = run("lab", "up", "lan-3", "--name", "test-lab", "--vpn", "nebula", "--timings")
     assert up.returncode == 0, up.stderr
     assert "lab up in" in up.stdout and "gone in" in up.stdout
     try:

@@ -6,6 +6,7 @@ file can also be named by its path; it is then known by its own name for the len
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,12 @@ from tunnelmark.plan.profiles import JOIN
 Kind = Literal["study", "profile", "topology"]
 
 FOLDERS: Mapping[Kind, str] = {"study": "studies", "profile": "profiles", "topology": "topologies"}
+
+FORMER: Mapping[Kind, Mapping[str, str]] = {
+    "study": {"thesis": "mesh-vpns", "offload": "wireguard-go-offloads", "ciphers": "vpncloud-ciphers"},
+    "topology": {"trio": "lan-3", "nine": "lan-9"},
+}
+"""What files that tunnelmark brings were called; heeded for one release, with a warning, where no folder has such a file."""
 
 PACKAGED = Path(__file__).resolve().parent.parent / "data"
 
@@ -60,8 +67,16 @@ class Files:
         candidates = (folder / FOLDERS[kind] / f"{name}{SUFFIX}" for folder in self.folders)
         return next(given, None) or next(file for file in candidates if file.is_file())
 
+    def current(self, kind: Kind, name: str) -> str:
+        """What a former name is now, with a warning; every other name as it is."""
+        now = FORMER.get(kind, {}).get(name)
+        if now is None or name in self.names(kind):
+            return name
+        logging.getLogger("tunnelmark").warning("the %s %s is called %s now", kind, name, now)
+        return now
+
     def with_paths(self, kind: Kind, text: str) -> tuple[Files, str]:
-        """These files with those that `text` names by path, and `text` with their names instead of the paths.
+        """These files with those that `text` names by path, and `text` with their names instead of paths and former names.
 
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
         there is no such file, UsageError if its name is none, or is that of another file.
@@ -72,7 +87,7 @@ class Files:
         for part in parts:
             if _is_path(part):
                 files, part = files._with_path(kind, part)
-            names.append(part)
+            names.append(files.current(kind, part))
         return files, JOIN.join(names)
 
     def _with_path(self, kind: Kind, text: str) -> tuple[Files, str]:
@@ -110,12 +125,12 @@ class Files:
         """
         path = Path(name_or_path)
         if path.suffix != ".toml" and len(path.parts) == 1:
-            return self.find("study", name_or_path)
+            return self.find("study", self.current("study", name_or_path))
         if os.path.isfile(path):  # unlike Path.is_file, False where a folder on the way may not be entered
             return path
         known = self.names("study")
-        if path.parts == (FOLDERS["study"], path.name) and path.stem in known:
-            return self.find("study", path.stem)
+        if path.parts == (FOLDERS["study"], path.name) and (name := self.current("study", path.stem)) in known:
+            return self.find("study", name)
         raise PlanError(name_or_path, "", "there is no such file", hint=nearest(path.stem, known))
 
 

@@ -78,7 +78,8 @@ def parse_study(
         short = _uses(content.workload, catalogue, problems, smoke=True)
         uses = short if smoke else uses
     _known(table.profiles, "profile", files, problems)
-    _known(table.topologies, "topology", files, problems)
+    topology_names = [files.current("topology", name) for name in table.topologies]
+    _known(topology_names, "topology", files, problems)
     watched = _watched(table.watch, catalogue, problems)
     if table.profile_stacks and STACKS not in watched:
         watched = (*watched, STACKS)
@@ -91,7 +92,7 @@ def parse_study(
         sources = _sources(name, files)
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
         profiles.append(parse_profile(sources, fixed.get(name)))
-    for name in table.topologies:
+    for name in topology_names:
         topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
         topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
     if kept := {name: fixed[name] for name in table.profiles if name in fixed}:

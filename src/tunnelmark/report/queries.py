@@ -25,7 +25,7 @@ def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
 
 
 def where(analysis: Analysis, setting: Scenario) -> str:
-    """A setting's profile and topology, as far as the study has more than one: `, wifi, trio` or nothing."""
+    """A setting's profile and topology, as far as the study has more than one: `, wifi, lan-3` or nothing."""
     plan = analysis.results.plan
     profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
     return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")

@@ -42,8 +42,8 @@ def test_a_profile_may_be_a_file(
     "arguments",
     [
         ["lab", "up", "--profile", "vdsl", "--profile", "lan"],
-        ["compare", "tinc", "--topology", "pair", "--topology", "trio"],
-        ["check-link", "lan", "--topology", "pair", "--topology", "trio"],
+        ["compare", "tinc", "--topology", "pair", "--topology", "lan-3"],
+        ["check-link", "lan", "--topology", "pair", "--topology", "lan-3"],
     ],
 )
 def test_what_there_is_one_of_is_refused_twice(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def test_subcommands_and_choices_complete() -> None:
         ("WORKLOAD", "pi", "ping"),
         ("STUDY", "qu", "quick"),
         ("PROFILE", "giga", "gigabit"),
-        ("TOPOLOGY", "tr", "trio"),
+        ("TOPOLOGY", "pair-", "pair-jumbo"),
     ],
 )
 def test_names_complete(name: str, begin: str, expected: str) -> None:

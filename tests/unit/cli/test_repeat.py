@@ -160,9 +160,9 @@ def test_a_session_that_was_cut_off_is_gone_on_with_first(tmp_path: Path):
 @pytest.fixture
 def first(tmp_path: Path) -> tuple[Asked, Path]:
     """A study, and a folder whose first session has its inputs and a plan of eight blocks and seed 4."""
-    asked = load_study("thesis", Files.standard(), catalogue(), blocks=8, seed=4)
+    asked = load_study("mesh-vpns", Files.standard(), catalogue(), blocks=8, seed=4)
     place = several_runs.place(tmp_path, 1)
-    info = replace(Study(blocks=8, seed=4).results().plan, study="thesis", replacements=2)
+    info = replace(Study(blocks=8, seed=4).results().plan, study="mesh-vpns", replacements=2)
     place.mkdir(parents=True)
     store.write_plan(place, info)
     save_inputs(asked, place / "inputs")
@@ -179,5 +179,5 @@ def test_further_sessions_are_the_first_one_with_another_seed(first: tuple[Asked
 
 def test_another_study_is_not_a_further_session(first: tuple[Asked, Path]):
     asked, folder = first
-    with pytest.raises(UsageError, match="sessions of thesis, not of quick"):
+    with pytest.raises(UsageError, match="sessions of mesh-vpns, not of quick"):
         _like_the_first(replace(asked, name="quick"), folder, 2)

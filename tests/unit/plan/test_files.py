@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError
-from tunnelmark.plan.files import PACKAGED, Files
-from tunnelmark.plan.load import link_inputs, load_profile, load_topology, write_inputs
-from unit.plan.studies import FILES, write
+from tunnelmark.plan.files import FORMER, PACKAGED, Files
+from tunnelmark.plan.load import link_inputs, load_profile, load_study, load_topology, write_inputs
+from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
 PROFILE = '[profile]\ntitle = "T"\nsource = "S"\n'
 
@@ -41,6 +41,27 @@ def test_names_are_sorted_over_all_folders(tmp_path):
 def test_an_unknown_name_says_what_it_should_be_the_name_of(tmp_path):
     with pytest.raises(UnknownName, match="no topology called 'pear'"):
         Files((PACKAGED, tmp_path)).find("topology", "pear")
+
+
+class TestAFormerName:
+    @pytest.mark.parametrize(("kind", "former"), [(kind, name) for kind, names in FORMER.items() for name in names])
+    def test_is_heeded_with_a_warning(self, kind, former, caplog):
+        now = FILES.current(kind, former)
+        assert now in FILES.names(kind)
+        assert f"the {kind} {former} is called {now} now" in caplog.text
+
+    def test_works_where_files_are_named(self, tmp_path):
+        assert FILES.with_paths("topology", "trio")[1] == "lan-3"
+        assert FILES.find_study("thesis") == FILES.find_study("studies/thesis.toml") == FILES.find("study", "mesh-vpns")
+        study = (STUDY + ARMS + WORKLOADS).replace('topologies = ["pair"]', 'topologies = ["trio"]')
+        loaded = load_study(str(write(tmp_path, study, "mine.toml")), FILES, CATALOGUE)
+        assert [topology.name for topology in loaded.topologies] == ["lan-3"]
+        assert "topologies/lan-3.toml" in loaded.inputs
+
+    def test_is_ones_own_where_a_folder_has_such_a_file(self, tmp_path, caplog):
+        write(tmp_path, "", "topologies/trio.toml")
+        assert Files((PACKAGED, tmp_path)).current("topology", "trio") == "trio"
+        assert not caplog.records
 
 
 @pytest.mark.parametrize("folder", ["studies", "profiles", "topologies"])

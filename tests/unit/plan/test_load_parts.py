@@ -93,7 +93,7 @@ class TestAProfile:
 
 class TestATopology:
     def test_may_be_a_switch(self):
-        trio = load_topology("trio", FILES)
+        trio = load_topology("lan-3", FILES)
         assert trio.nodes == ("a", "b", "c")
         assert trio.links == (Link("switch", ("a", "b", "c")),)
 

@@ -169,7 +169,12 @@ class TestNamesOfOtherThings:
         ("good", "wrong", "key", "hint"),
         [
             ('profiles = ["gigabit"]', 'profiles = ["gigabyte"]', "study.profiles[0]", "did you mean gigabit?"),
-            ('topologies = ["pair"]', 'topologies = ["pair", "tri"]', "study.topologies[1]", "did you mean trio?"),
+            (
+                'topologies = ["pair"]',
+                'topologies = ["pair", "pair-jmbo"]',
+                "study.topologies[1]",
+                "did you mean pair-jumbo",
+            ),
             ('workload = "ping"', 'workload = "pin"', "workload[0].workload", "did you mean ping?"),
             ('name = "direct-again"\n', 'name = "x"\nvpn = "wiregard-go"\n', "arm[1].vpn", "wireguard-go"),
             ('same_as = "direct"', 'same_as = "dirct"', "arm[1].same_as", "did you mean direct?"),
