@@ -1,4 +1,4 @@
-"""A pytest plugin that says now and then how many tests are done and how long the rest will take.
+"""A pytest plugin that says now and then how many tests are done and how long the rest will take, and at once what failed.
 
 The time left is the sum of what the remaining tests took last time (kept in pytest's cache), divided among the workers; a test
 that is new counts as the average of its file's that are done, else of its folder's, else of one second: tests without root
@@ -44,6 +44,12 @@ class TimeLeft:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._now[report.nodeid] = self._now.get(report.nodeid, 0.0) + report.duration
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:  # now, and not after the last test: whoever waits can look at it
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reporter.ensure_newline()
+            reporter.write_line(f"    failed: {report.nodeid} ({report.when}): {getattr(crash, 'message', '')[:300]}")
+            reporter.currentfspath = None
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._waiting.pop(nodeid, None)
