@@ -23,7 +23,8 @@ from tunnelmark.plan.model import Arm, Profile, Trial, WorkloadUse
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collector
-from tunnelmark.run.trial import TrialSpec, prepare
+from tunnelmark.run.measurement import TrialSpec
+from tunnelmark.run.trial import prepare
 
 ROUNDS = 7
 MOST = 0.97

@@ -58,7 +58,7 @@ def environment(record: Mapping[str, Any]) -> Environment:
         machine["memory_bytes"] = f"{memory / 2**30:.1f} GiB"
     known = [(title, machine.pop(key, None)) for key, title in _MACHINE.items()]
     facts = [("tunnelmark", record.get("tunnelmark")), *known, *machine.items()]
-    apart = ("tunnelmark", "command", "machine", "vpns", "tools")
+    apart = ("tunnelmark", "command", "machine", "vpns", "tools", "matrix")  # the matrix has a table of its own
     record = {**record, "fingerprint": _without_flags(_map(record.get("fingerprint")))}
     return Environment(
         command=_command(record.get("command")),

@@ -18,7 +18,8 @@ from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
 from tunnelmark.plan.order import again
 from tunnelmark.run.collectors import base as watch
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.trial import PreparedTrial, TrialSpec, prepare, refused
+from tunnelmark.run.measurement import TrialSpec
+from tunnelmark.run.trial import PreparedTrial, prepare, refused
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Asset, Endpoints, Workload
 

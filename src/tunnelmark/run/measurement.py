@@ -1,0 +1,221 @@
+"""The traffic of one trial, on a deployment that has converged: served, driven, collected, read, and checked.
+
+What has come to light so far is kept in `Evidence`: an error that ends a trial takes nothing of it away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
+from tunnelmark.lab.client import Lab
+from tunnelmark.linux.congestion import CUBIC
+from tunnelmark.model import emulator_health, grades
+from tunnelmark.model.attempt import PHASES, LinkCounts
+from tunnelmark.model.grades import Graded
+from tunnelmark.model.metrics import Sample
+from tunnelmark.plan.load import DIRECT
+from tunnelmark.run import interference
+from tunnelmark.run.assets import folder_of
+from tunnelmark.run.collection import Collection, shifted
+from tunnelmark.run.collectors.base import Collector, CollectorContext
+from tunnelmark.run.workload_runner import WorkloadRunner
+from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.workloads.base import Endpoints, Reading, Workload
+
+_SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
+_LATE = "keep the machine quiet, or ask for a lower rate; the emulator's reports are in wire.middle.out"
+_ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall seconds of a trial by phase (`model.attempt.PHASES`)."""
+
+    phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Book the seconds of the block on a phase, also when it ends in an error."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] += time.monotonic() - begun
+
+    def move(self, source: str, target: str, seconds: float) -> None:
+        """Book seconds of one phase on another."""
+        self.phases[source] -= seconds
+        self.phases[target] += seconds
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """What a trial is made with: the driver and workload it names, their options, and the machine's limits."""
+
+    driver: Driver[Any]
+    options: Options
+    workload: Workload[Any]
+    use_options: Options
+    ready_timeout: float
+    """Seconds within which every node must answer every other."""
+
+    socket_buffer: int
+    """Bytes of the largest socket buffer that a program may ask for."""
+
+    collectors: tuple[Collector, ...] = ()
+
+    alone: bool = False
+    """True on a machine where only the lab runs: what threads of the kernel do is done for the lab."""
+
+    link_seed: int = 0
+    """What emulated links do to packets is the same for all arms of a block."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a trial has brought to light so far, by the names of `Attempt`."""
+
+    samples: tuple[Sample, ...] = ()
+    first_packet: dict[str, float] = field(default_factory=dict)
+    host: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
+    counted: tuple[LinkCounts, ...] = ()
+    graded: Graded | None = None
+
+
+async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evidence: Evidence) -> None:
+    """Carry out a trial's traffic; the samples are in `evidence` at the end, unless an error says why there are none.
+
+    TrialVoid where the laboratory is to blame, another TrialError where VPN or workload are.
+    """
+    lab, tunnel = context.lab, context.tunnel
+    with clock.phase("server"):
+        await _check_tunnel_sockets(lab)
+        traffic = spec.workload.traffic(_endpoints(context, spec), spec.use_options)
+        runner = WorkloadRunner(lab, tunnel, traffic, context.raw, spec.workload.recipe)
+        collection = Collection(context, spec.collectors)
+        evidence.notes, evidence.limits = collection.notes, collection.limits
+        await tunnel.unless_dead(runner.serve())
+    seconds, watched = await _drive(context, runner, collection, clock, evidence, alone=spec.alone)
+    with clock.phase("collect"):
+        await tunnel.unless_dead(runner.finish())
+        graded = await _grade(lab, spec, evidence)
+        reading = _read(runner, spec)
+    inside = min(reading.window + reading.warmup, seconds)
+    warmup = min(reading.warmup, inside)
+    clock.move("collect", "warmup", warmup)
+    clock.move("collect", "measure", inside - warmup)
+    _check_workload_sockets(reading.congestion_control, str(getattr(spec.use_options, "congestion_control", CUBIC)))
+    _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
+    watched = shifted(watched, reading.warmup)
+    _check_result(spec, watched, collection.notes)
+    evidence.samples = (*reading.samples, *watched)
+
+
+def _endpoints(context: CollectorContext, spec: TrialSpec) -> Endpoints:
+    tunnel, source, target = context.tunnel, context.source, context.target
+    return Endpoints(
+        source,
+        target,
+        tunnel.address[source],
+        tunnel.address[target],
+        spec.socket_buffer,
+        tunnel.address,
+        tunnel.interface,
+        {asset.name: folder_of(asset) for asset in spec.workload.assets_with(spec.use_options)},
+    )
+
+
+async def _drive(
+    context: CollectorContext,
+    runner: WorkloadRunner,
+    collection: Collection,
+    clock: Clock,
+    evidence: Evidence,
+    *,
+    alone: bool,
+) -> tuple[float, tuple[Sample, ...]]:
+    """The client from its start to its end, while collectors look: its seconds, and what they saw."""
+    lab = context.lab
+    with clock.phase("server"):
+        before = interference.glance(lab.cpu_seconds())
+        await collection.begin()
+    begun = time.monotonic()
+    try:
+        with clock.phase("server"):
+            await lab.zero()
+            before = interference.glance(lab.cpu_seconds())
+        begun = time.monotonic()
+        with clock.phase("collect"):
+            await context.tunnel.unless_dead(runner.drive())
+    finally:
+        seconds = time.monotonic() - begun
+        # What collectors make of what they saw disturbs nothing any more.
+        after = interference.glance(lab.cpu_seconds())
+        with clock.phase("collect"):
+            watched = await collection.end()
+            stood_still = await lab.stood_still(before.time, after.time)
+            evidence.host = interference.between(before, after, alone=alone) | stood_still
+    return seconds, watched
+
+
+async def _grade(lab: Lab, spec: TrialSpec, evidence: Evidence) -> Graded:
+    """What the trial is worth, by what the link and the machine did; TrialVoid if nothing."""
+    reports = await lab.link_reports()
+    evidence.counted = LinkCounts.of(reports)
+    if (trouble := emulator_health.trouble(reports)) is not None:  # packets were lost that no profile asked for
+        raise TrialVoid(trouble, hint=_LATE)
+    metrics = spec.workload.metrics_with(spec.use_options)
+    evidence.graded = graded = grades.graded(metrics, lab.profile, grades.met(reports, evidence.host))
+    if graded.grade == "void":
+        raise TrialVoid("; ".join(graded.causes), hint=_LATE)
+    return graded
+
+
+def _read(runner: WorkloadRunner, spec: TrialSpec) -> Reading:
+    """What the workload's output says; an error says how the client ended, too."""
+    try:
+        return spec.workload.read(runner.outputs(), spec.use_options)
+    except TrialError as error:
+        raise type(error)(f"{error.message} ({runner.how_it_ended()})", hint=error.hint) from error
+
+
+async def _check_tunnel_sockets(lab: Lab) -> None:
+    """TrialVoid if a TCP connection of the VPN itself does not use the lab's congestion control."""
+    shown = await asyncio.gather(*(node.run(["ss", "-tinH", "state", "established"]) for node in lab.nodes.values()))
+    used = {name for done in shown for name in _ALGORITHM.findall(done.stdout)}
+    if used - {CUBIC}:
+        raise TrialVoid(f"the VPN's own TCP uses {', '.join(sorted(used))}, not {CUBIC}", hint=_SOCKETS)
+
+
+def _check_workload_sockets(used: Sequence[str], wanted: str) -> None:
+    """TrialVoid if the workload's TCP used another congestion control than was asked for."""
+    if wrong := sorted(set(used) - {wanted}):
+        raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
+
+
+def _check_sender(starved: str, outside: str) -> None:
+    """TrialVoid if the sender fell short and something outside of its node explains it; else that is a result."""
+    if starved and outside:
+        raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
+
+
+def _check_result(spec: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
+    """WorkloadFailed if what the workload leaves to collectors was not seen."""
+    own = {metric.name for metric in spec.workload.metrics_with(spec.use_options) if metric.primary}
+    promised = {metric.name for collector in spec.collectors for metric in collector.metrics}
+    absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})
+    if absent:
+        reasons = [notes.get(name) for name in (*absent, *spec.workload.watch)]
+        why = next((reason for reason in reasons if reason), "no reason is known")
+        raise WorkloadFailed(
+            f"{', '.join(absent)} could not be watched: {why}", hint="`tunnelmark doctor` may say more"
+        )

@@ -1,0 +1,373 @@
+"""A trial becomes an attempt, however it goes: a result, a failure of the VPN or its workload, or a void of the laboratory.
+
+The lab, its nodes and the tunnel are stand-ins that do as a test says; everything that decides is the real code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tunnelmark.errors import LabError, NotReady, OutputUnreadable
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.node import Completed, Exit
+from tunnelmark.model.attempt import PHASES, Attempt
+from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.plan.model import Arm, Link, Profile, Topology, Trial, WorkloadUse
+from tunnelmark.run import deploy
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
+from tunnelmark.run.measurement import Clock, TrialSpec
+from tunnelmark.run.supervisor import DaemonSupervisor
+from tunnelmark.run.trial import prepare, refused
+from tunnelmark.vpns.base import Daemon, Deployment, Driver, Options
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
+
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
+PROFILE = Profile("unshaped", "no shaper", "test")
+GOODPUT = Metric("goodput", "bit/s", "goodput", "higher", primary=True)
+NEVER = 3600.0
+"""Seconds after which a stand-in's program ends by itself, if nobody ends it."""
+
+
+@dataclass
+class Script:
+    """What a program does: what it prints, after how many seconds it ends, with which exit code."""
+
+    prints: str = ""
+    seconds: float = 0.0
+    code: int = 0
+
+
+class Process:
+    def __init__(self, script: Script) -> None:
+        self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(script.seconds, self._end, script.code)
+
+    def _end(self, code: int) -> None:
+        if not self._ended.done():
+            self._ended.set_result(Exit(code, asyncio.get_running_loop().time(), 0.0, 0.0, 0))
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._ended.result() if self._ended.done() else None
+
+    async def wait(self) -> Exit:
+        return await asyncio.shield(self._ended)
+
+    async def signal(self, number: int) -> None:
+        self._end(-number)
+
+    async def stop(self, patience: float = 2.0) -> Exit:
+        self._end(-15)
+        return await self.wait()
+
+
+@dataclass
+class Node:
+    """A node whose programs do as their scripts say, and whose sockets show what `ss` says."""
+
+    name: str
+    scripts: Mapping[str, Script]
+    sockets: str = ""
+
+    async def run(self, argv: Sequence[str], **_: object) -> Completed:
+        return Completed(0, self.sockets if argv[0] == "ss" else "", "")
+
+    async def spawn(self, argv: Sequence[str], *, stdout: Path, stderr: Path | None = None, **_: object) -> Process:
+        script = self.scripts[argv[0]]
+        stdout.write_text(script.prints)
+        if stderr is not None:
+            stderr.write_text(f"{argv[0]} complains\n" if script.code else "")
+        return Process(script)
+
+
+@dataclass
+class FakeLab:
+    nodes: Mapping[str, Node]
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    profile: Profile = PROFILE
+    is_down: bool = False
+
+    def cpu_seconds(self) -> None:
+        return None
+
+    async def zero(self) -> None:
+        pass
+
+    async def stood_still(self, begin: float, end: float) -> dict[str, float]:
+        return {"pause_share": 0.0}
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        return self.reports
+
+    async def down(self) -> float:
+        self.is_down = True
+        return 0.0
+
+
+@dataclass
+class Keeper:
+    lab: FakeLab
+    refuses: str = ""
+    is_gone: bool = False
+
+    def watch(self) -> None:
+        pass
+
+    async def up(self, *_: object, **__: object) -> FakeLab:
+        if self.refuses:
+            raise LabError(self.refuses, hint="free some")
+        return self.lab
+
+    async def check(self) -> None:
+        if self.is_gone:
+            raise LabError("the lab's server ended", hint="run again")
+
+
+class Tunnel:
+    """A deployment of one daemon, which a real supervisor watches."""
+
+    def __init__(self, lab: FakeLab, logs: Path, silent: bool) -> None:
+        self.address = {"a": IPv4Address("10.60.0.1"), "b": IPv4Address("10.60.0.2")}
+        self.interface = {"a": "tun0", "b": "tun0"}
+        self._supervisor = DaemonSupervisor(cast(Lab, lab), logs, {})
+        self._silent = silent
+        self.first_packet: dict[str, float] = {}
+
+    async def start(self) -> None:
+        await self._supervisor.start(Daemon("a", "vpnd", ("vpnd",)), 1.0)
+
+    async def answer(self, timeout: float) -> None:
+        if self._silent:
+            raise NotReady("no ping was answered", hint="see the logs")
+        self.first_packet["a>b"] = 0.25
+
+    async def wait_converged(self, timeout: float) -> None:
+        pass
+
+    async def unless_dead(self, work: Awaitable[Any]) -> Any:
+        return await self._supervisor.unless_dead(work)
+
+
+def _traffic(ends: Endpoints, options: Options) -> Traffic:
+    server = Program("server", ends.target, ("server",), long_running=True)
+    return Traffic((server,), Program("client", ends.source, ("client",)), window=0.02, warmup=0.01, timeout=0.2)
+
+
+def _read(outputs: dict[str, str], options: Options) -> Reading:
+    if outputs["client"] == "starved":
+        return Reading((Sample("goodput", 1.0),), 0.02, 0.01, starved="the sender sent half")
+    try:
+        return Reading((Sample("goodput", float(outputs["client"])),), 0.02, 0.01, ("cubic",))
+    except ValueError as error:
+        raise OutputUnreadable("the client printed no number", hint="see the raw output") from error
+
+
+WORKLOAD = Workload(
+    name="made-up",
+    title="Made up",
+    metrics=(GOODPUT,),
+    traffic=_traffic,
+    read=_read,
+    programs=(),
+    packages=(),
+    options=Options,
+)
+DRIVER = Driver(
+    name="made-up",
+    title="Made up",
+    homepage="https://example.org/",
+    packages=(),
+    programs=(),
+    version=(),
+    version_pattern="(.)",
+    deploy=lambda mesh, options: Deployment({}),
+    options=Options,
+)
+FINE = {
+    "vpnd": Script("hello\n", NEVER),
+    "server": Script("", NEVER),
+    "client": Script("42", 0.03),
+}
+
+Try = Callable[..., Attempt]
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
+    """Makes an attempt at a trial, with what is different from one in which all is fine."""
+
+    def one(
+        *,
+        lab: FakeLab | None = None,
+        silent: bool = False,
+        refuses: str = "",
+        is_gone: bool = False,
+        spec: Mapping[str, Any] | None = None,
+        **scripts: Script,
+    ) -> Attempt:
+        made = lab or FakeLab({})
+        if not made.nodes:
+            made.nodes = {name: Node(name, FINE | scripts) for name in ("a", "b")}
+        monkeypatch.setattr(deploy, "prepare", lambda lab, driver, options, raw, **_: Tunnel(lab, raw, silent))
+        trial = Trial(0, 1, Arm("made-up", "made-up"), PROFILE, PAIR, WorkloadUse("made-up", "made-up"))
+        parts = replace(TrialSpec(DRIVER, Options(), WORKLOAD, Options(), 1.0, 212992), **(spec or {}))
+        keeper = cast(LabClient, Keeper(made, refuses, is_gone))
+
+        async def run() -> Attempt:
+            return await (await prepare(keeper, trial, parts, tmp_path / "raw")).measure()
+
+        ended = asyncio.run(run())
+        assert made.is_down or refuses, "the lab has ended"
+        return ended
+
+    return one
+
+
+def test_a_trial_in_which_all_goes_well_has_samples_and_says_where_its_time_went(attempt: Try) -> None:
+    ended = attempt()
+    assert (ended.outcome, ended.failure) == ("ok", None)
+    assert ended.samples == (Sample("goodput", 42.0),)
+    assert ended.first_packet == {"a>b": 0.25}
+    assert ended.link == "a>b"
+    assert {"client.a.out", "server.b.out", "daemon.a.vpnd.log"} <= set(ended.raw)
+    assert set(ended.phases) == set(PHASES)
+    assert ended.phases["warmup"] == pytest.approx(0.01)
+    assert ended.phases["measure"] == pytest.approx(0.02)
+    assert all(seconds >= 0 for seconds in ended.phases.values())
+    assert ended.graded is not None
+    assert ended.host["pause_share"] == 0.0
+
+
+def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try) -> None:
+    ended = attempt(vpnd=Script("out of memory\n", 0.02, 1), client=Script("", NEVER))
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert ended.failure.message == "vpnd on a ended by itself with exit code 1"
+    assert ended.failure.log == "--- daemon.a.vpnd.log\nout of memory"
+    assert ended.samples == ()
+    assert ended.first_packet == {"a>b": 0.25}, "what came before it is kept"
+
+
+def test_a_client_that_hangs_fails_the_trial(attempt: Try) -> None:
+    ended = attempt(client=Script("", NEVER))
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert ended.failure.message == "the program client did not end within 0.2 s"
+    assert ended.host["pause_share"] == 0.0, "the machine was looked at all the same"
+
+
+def test_output_that_cannot_be_read_fails_the_trial_and_says_how_the_client_ended(attempt: Try) -> None:
+    ended = attempt(client=Script("nonsense", 0.01, 3))
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert ended.failure.kind == "output-unreadable"
+    assert ended.failure.message == ("the client printed no number (the client ended with code 3: client complains)")
+
+
+def test_a_vpn_that_never_answers_fails_the_trial(attempt: Try) -> None:
+    ended = attempt(silent=True)
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert (ended.failure.kind, ended.failure.message) == ("not-ready", "no ping was answered")
+    assert ended.phases["measure"] == 0.0
+
+
+def test_a_lab_that_cannot_be_made_fails_the_trial(attempt: Try) -> None:
+    ended = attempt(refuses="no memory left")
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert (ended.failure.message, ended.failure.hint) == ("no memory left", "free some")
+
+
+def test_without_the_labs_server_nothing_goes_on(attempt: Try) -> None:
+    with pytest.raises(LabError, match="server ended"):
+        attempt(silent=True, is_gone=True)
+
+
+def test_a_trial_whose_vpn_has_another_congestion_control_is_void(attempt: Try) -> None:
+    sockets = "0 0 10.60.0.1:655 10.60.0.2:4711\n\t ts sack bbr wscale:7,7 rto:204\n"
+    ended = attempt(lab=FakeLab({name: Node(name, FINE, sockets) for name in ("a", "b")}))
+    assert ended.outcome == "void"
+    assert ended.failure is not None
+    assert ended.failure.message == "the VPN's own TCP uses bbr, not cubic"
+
+
+def _report(dropped: int = 0, late: float = 10.0) -> dict[str, Any]:
+    """What the emulator of a link says: packets that its port dropped, and by how many microseconds all were late."""
+    realised = {"offered": 9, "loss_runs": 0, "duplicated": 0, "corrupted": 0, "reordered": 0}
+    lateness = {"count": 9, "p50": late, "p99": late, "max": late}
+    way = {
+        "name": "a to b",
+        "lateness_us": lateness,
+        "dropped": {"loss": 0, "memory": 0, "oversize": 0},
+        "realised": realised | {"delay_us": {"count": 9, "mean": 0.0, "deviation": 0.0}},
+    }
+    return {"ports": [{"socket_dropped": dropped}], "directions": [way]}
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [(_report(dropped=3), "the emulator dropped 3 packets unasked"), (_report(late=5e6), "late")],
+)
+def test_a_trial_whose_link_did_not_do_as_its_profile_says_is_void(
+    attempt: Try, report: dict[str, Any], reason: str
+) -> None:
+    delay = replace(WORKLOAD, metrics=(Metric("rtt", "s", "round-trip time", "lower", primary=True, feels="delay"),))
+    ended = attempt(lab=FakeLab({}, [report]), spec={"workload": delay})
+    assert ended.outcome == "void"
+    assert ended.failure is not None
+    assert reason in ended.failure.message
+    assert ended.samples == ()
+    assert [counts.offered for counts in ended.counted] == [9], "what the link counted is kept"
+
+
+def test_a_sender_that_falls_short_for_no_reason_outside_is_a_result(attempt: Try) -> None:
+    assert attempt(client=Script("starved", 0.01)).outcome == "ok"
+
+
+def test_a_workload_that_leaves_its_metric_to_a_collector_fails_where_that_sees_nothing(attempt: Try) -> None:
+    class Blind:
+        async def begin(self) -> None:
+            raise LabError("this kernel counts nothing", hint="another one does")
+
+        async def sample(self) -> None: ...
+
+        async def end(self) -> Collected:
+            return Collected()
+
+    def watch(context: CollectorContext) -> Any:
+        return Blind()
+
+    collector = Collector("blind", "sees nothing", (GOODPUT,), watch)
+    silent = replace(WORKLOAD, read=lambda outputs, options: Reading((), 0.02, 0.01), watch=("blind",))
+    ended = attempt(spec={"workload": silent, "collectors": (collector,)})
+    assert ended.outcome == "failed"
+    assert ended.failure is not None
+    assert ended.failure.kind == "workload-failed"
+    assert ended.failure.message == "goodput could not be watched: this kernel counts nothing"
+    assert ended.notes == {"blind": "this kernel counts nothing"}
+
+
+def test_a_trial_that_could_not_begin_is_an_attempt_too() -> None:
+    trial = Trial(0, 1, Arm("made-up", "made-up"), PROFILE, PAIR, WorkloadUse("made-up", "made-up"))
+    ended = refused(trial, NotReady("no such program", hint="install it"), 2)
+    assert (ended.outcome, ended.number, ended.link) == ("failed", 2, "a>b")
+    assert sum(ended.phases.values()) == 0
+
+
+def test_a_phase_that_ends_in_an_error_is_booked_and_seconds_can_be_moved() -> None:
+    clock = Clock()
+    with pytest.raises(ZeroDivisionError), clock.phase("server"):
+        raise ZeroDivisionError
+    assert clock.phases["server"] > 0
+    before = sum(clock.phases.values())
+    clock.move("server", "measure", 0.5)
+    assert clock.phases["measure"] == 0.5
+    assert sum(clock.phases.values()) == pytest.approx(before)
