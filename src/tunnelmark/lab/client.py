@@ -22,7 +22,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import fair_nice, pauses, privileges, softirq
 from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
-from tunnelmark.lab import channel
+from tunnelmark.lab import channel, rpc
 from tunnelmark.lab.addressing import wires_of
 from tunnelmark.lab.emulator import Emulator, carry
 from tunnelmark.lab.node import Node
@@ -64,9 +64,7 @@ class LabClient:
         self._scratch = tuple(scratch)
         self.node_cores = node_cores
         self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
-        self._next = 1
         self._labs = 0
-        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._group = cgroups.ControlGroup(cgroups.find(), self._name)
         self._cores = Cores(self._name)
         self.record: dict[str, Any] = {}
@@ -78,7 +76,7 @@ class LabClient:
             kernel_threads.restore_all(nice)
         folders = (*self._group.folders, *self._cores.folders)
         life, self._life = os.pipe2(os.O_CLOEXEC)
-        self._sock, theirs = channel.pair()
+        ours, theirs = channel.pair()
         self._janitor = await _start(
             [
                 "-I",
@@ -100,8 +98,13 @@ class LabClient:
         os.close(life)
         theirs.close()
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._sock.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._sock.fileno(), self._receive)
+        self._server = rpc.Client(
+            ours,
+            refused=_refused,
+            gone=lambda reason: _gone(f"is gone: {reason}"),
+            on_notice=self._noticed,
+            on_end=self._ended,
+        )
         try:
             self.record = self._cores.begun(await self._ready) | {"kernel_threads_nice": nice}
         except LabError:
@@ -111,8 +114,7 @@ class LabClient:
 
     async def __aexit__(self, *_: object) -> None:
         """End every lab of this command; when it returns, nothing is left."""
-        asyncio.get_running_loop().remove_reader(self._sock.fileno())
-        self._sock.close()
+        self._server.close()
         self._cores.end()
         await self._process.wait()
         os.close(self._life)
@@ -205,40 +207,27 @@ class LabClient:
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the keeper for something (see `lab.server.server` for the requests); LabError if it says no."""
-        number, self._next = self._next, self._next + 1
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._answers[number] = answer
-        try:
-            channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
-        except OSError as error:
-            raise LabError(f"the lab's keeper is gone: {error.strerror}", hint=_GONE) from error
-        return await _in_time(answer, f"the lab's keeper did not answer {op!r}")
+        return await _in_time(self._server.request(op, fds, **fields), f"the lab's keeper did not answer {op!r}")
 
-    def _receive(self) -> None:
-        received = channel.receive(self._sock)
-        if received is None:
-            asyncio.get_running_loop().remove_reader(self._sock.fileno())
-            gone = LabError("the lab's keeper ended", hint=_GONE)
-            for future in (self._ready, *self._answers.values()):
-                if not future.done():
-                    future.set_exception(gone)
-                    future.exception()
-            return
-        message, _, _ = received
-        if "ready" in message:
-            self._ready.set_result(message["ready"])
-            return
-        future = self._ready if "id" not in message else self._answers.pop(message["id"])
-        if future.done():
+    def _noticed(self, message: rpc.Message, _: int | None) -> None:
+        """It is ready, or says why it cannot be."""
+        if self._ready.done():
             return
         if "error" in message:
-            future.set_exception(
-                LabError(
-                    f"the lab could not be made: {message['error']}", hint="`tunnelmark doctor` says what is missing"
-                )
-            )
+            self._ready.set_exception(_refused(message["error"]))
         else:
-            future.set_result(message)
+            self._ready.set_result(message["ready"])
+
+    def _ended(self) -> None:
+        self._server.fail(_gone("ended"), [self._ready])
+
+
+def _refused(reason: str) -> LabError:
+    return LabError(f"the lab could not be made: {reason}", hint="`tunnelmark doctor` says what is missing")
+
+
+def _gone(how: str) -> LabError:
+    return LabError(f"the lab's keeper {how}", hint=_GONE)
 
 
 class Lab:

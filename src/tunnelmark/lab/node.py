@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from tunnelmark.errors import LabError, NodeGone
 from tunnelmark.host.programs import search_path
-from tunnelmark.lab import channel
+from tunnelmark.lab import rpc
 
 ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
 """The environment of every program on a node; of the caller's, only PATH goes in."""
@@ -85,15 +85,18 @@ class Node:
     def __init__(self, name: str, sock: socket.socket) -> None:
         self.name = name
         self.pid = 0  # of its first process, in the host's numbering; known after `hello`
-        self._sock = sock
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self._sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop = asyncio.get_running_loop()
-        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
-        self._next = 1
         self._hello: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(sock.fileno(), self._receive)
+        self._agent = rpc.Client(
+            sock,
+            refused=lambda reason: LabError(f"node {name}: {reason}", hint=_REFUSED),
+            gone=lambda reason: NodeGone(f"node {name} is gone: {reason}", hint=_GONE),
+            on_notice=self._noticed,
+            on_answer=self._answered,
+            on_end=lambda: self._fail(NodeGone(f"node {name} ended by itself", hint=_GONE)),
+        )
 
     async def hello(self) -> None:
         """Wait until the node's agent has said that it is there."""
@@ -101,14 +104,7 @@ class Node:
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the agent for something; LabError if it says no (see `agent` for the requests)."""
-        number, self._next = self._next, self._next + 1
-        answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
-        self._answers[number] = answer
-        try:
-            channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
-        except OSError as error:
-            raise NodeGone(f"node {self.name} is gone: {error.strerror}", hint=_GONE) from error
-        return await answer
+        return await self._agent.request(op, fds, **fields)
 
     async def spawn(
         self,
@@ -174,53 +170,25 @@ class Node:
 
     def close(self) -> None:
         """Let go of the channel: the agent exits and the node ends with it."""
-        if self._sock.fileno() < 0:
-            return
-        self._loop.remove_reader(self._sock.fileno())
-        self._sock.close()
-        self._fail(NodeGone(f"node {self.name} was ended", hint=_GONE))
+        if self._agent.is_open:
+            self._agent.close()
+            self._fail(NodeGone(f"node {self.name} was ended", hint=_GONE))
 
-    def _receive(self) -> None:
-        try:
-            received = channel.receive(self._sock)
-        except BlockingIOError:
-            return
-        if received is None:
-            self._loop.remove_reader(self._sock.fileno())
-            self._fail(NodeGone(f"node {self.name} ended by itself", hint=_GONE))
-            return
-        message, _, pid = received
+    def _noticed(self, message: rpc.Message, pid: int | None) -> None:
         if "hello" in message:
             self.pid = pid or 0
             self._hello.set_result(None)
-        elif "exit" in message:
-            self._exited(message)
-        else:
-            self._answered(message)
-
-    def _exited(self, message: dict[str, Any]) -> None:
+            return
         ended = self._exits.get(message.pop("exit"))  # None: not ours, a daemon's orphan
         if ended is not None and not ended.done():
             ended.set_result(Exit(**message))
 
-    def _answered(self, message: dict[str, Any]) -> None:
+    def _answered(self, message: rpc.Message) -> None:
         if "pid" in message:  # before anything else can run, or its end might come first
             self._exits[message["pid"]] = self._loop.create_future()
-        answer = self._answers.pop(message["id"])
-        if answer.done():  # whoever asked was cancelled
-            return
-        if "error" in message:
-            answer.set_exception(LabError(f"node {self.name}: {message['error']}", hint=_REFUSED))
-        else:
-            answer.set_result(message)
 
     def _fail(self, error: NodeGone) -> None:
-        futures: list[asyncio.Future[Any]] = [self._hello, *self._answers.values(), *self._exits.values()]
-        for future in futures:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # not everybody waits; silence "never retrieved"
-        self._answers.clear()
+        self._agent.fail(error, [self._hello, *self._exits.values()])
         self._exits.clear()
 
 
