@@ -31,11 +31,11 @@ async def _busy(arm: str, profile: str, raw: Path) -> Account:
     driver, options = registry.arm(arm)
     raw.mkdir()
     async with (
-        LabClient() as keeper,
-        keeper.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
+        LabClient() as labs,
+        labs.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=20) as tunnel,
     ):
-        return await busy(keeper, lab, str(tunnel.address["b"]), SECONDS)
+        return await busy(labs, lab, str(tunnel.address["b"]), SECONDS)
 
 
 @pytest.mark.root

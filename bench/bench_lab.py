@@ -21,9 +21,9 @@ BOUND = 0.3  # seconds for a lab of three nodes, up as well as gone (median; oth
 async def _rounds(topology: str) -> tuple[list[float], list[float]]:
     files = Files.standard()
     up, gone = [], []
-    async with LabClient() as keeper:
+    async with LabClient() as labs:
         for _ in range(ROUNDS):
-            lab = await keeper.up(load_topology(topology, files), load_profile("gigabit", files))
+            lab = await labs.up(load_topology(topology, files), load_profile("gigabit", files))
             up.append(lab.timings.up)
             gone.append(await lab.down())
     return up, gone

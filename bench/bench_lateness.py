@@ -52,9 +52,9 @@ def hogs(wanted: bool) -> Iterator[None]:
 
 async def _round() -> tuple[float, ...]:
     """The figures of the direction that carries the stream."""
-    async with LabClient() as keeper:
-        keeper.watch()
-        async with keeper.lab(PAIR, PROFILE) as lab:
+    async with LabClient() as labs:
+        labs.watch()
+        async with labs.lab(PAIR, PROFILE) as lab:
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
             await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 20)
             begun = asyncio.get_running_loop().time()

@@ -37,19 +37,19 @@ async def rounds(arm: str, number: int, folder: Path, profile: Profile = UNSHAPE
     """Goodput with and without (bit/s) of so many pairs of trials, the order changing; and the collectors' CPU seconds."""
     found = []
     chosen = tuple(collectors()[name] for name in light())
-    async with LabClient() as keeper:
+    async with LabClient() as labs:
         for pair in range(number):
             seen: dict[bool, tuple[float, float]] = {}
             for watched in (True, False) if pair % 2 else (False, True):
                 seen[watched] = await _trial(
-                    keeper, arm, profile, chosen if watched else (), folder / f"{pair}.{watched}"
+                    labs, arm, profile, chosen if watched else (), folder / f"{pair}.{watched}"
                 )
             found.append((seen[True][0], seen[False][0], seen[True][1]))
     return found
 
 
 async def _trial(
-    keeper: LabClient, arm: str, profile: Profile, chosen: tuple[Collector, ...], raw: Path
+    labs: LabClient, arm: str, profile: Profile, chosen: tuple[Collector, ...], raw: Path
 ) -> tuple[float, float]:
     driver, options = registry.arm(arm)
     workload = registry.workload("tcp")
@@ -57,7 +57,7 @@ async def _trial(
         driver, options, workload, workload.options.model_validate(OPTIONS), 20.0, socket_buffer_limit(), chosen
     )
     trial = Trial(0, 1, Arm(arm, driver.name), profile, PAIR, WorkloadUse("tcp", "tcp", OPTIONS))
-    attempt = await (await prepare(keeper, trial, parts, raw)).measure()
+    attempt = await (await prepare(labs, trial, parts, raw)).measure()
     assert attempt.outcome == "ok", attempt.failure
     values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
     return values["goodput"], values.get("watch_cpu", 0.0)

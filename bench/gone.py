@@ -19,9 +19,9 @@ from tunnelmark.plan.load import load_profile, load_topology
 
 async def main(rounds: int) -> None:
     files = Files.standard()
-    async with LabClient() as keeper:
+    async with LabClient() as labs:
         for _ in range(rounds):
-            lab = await keeper.up(load_topology("lan-3", files), load_profile("gigabit", files))
+            lab = await labs.up(load_topology("lan-3", files), load_profile("gigabit", files))
             for node in (*lab.nodes.values(), lab.middle):
                 pair = [
                     "ip",

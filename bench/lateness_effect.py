@@ -72,10 +72,10 @@ def emulator_of(lab: Lab) -> int:
     raise SystemExit("no emulator carries this link: name a profile with a delay")
 
 
-async def measure(keeper: LabClient, profile_name: str, freeze: tuple[float, float], seed: int) -> Seen:
+async def measure(labs: LabClient, profile_name: str, freeze: tuple[float, float], seed: int) -> Seen:
     files = Files.standard()
     topology, profile = load_topology("pair", files), load_profile(profile_name, files)
-    async with keeper.lab(topology, profile, seed=seed) as lab:
+    async with labs.lab(topology, profile, seed=seed) as lab:
         a, b = lab.nodes["a"], lab.nodes["b"]
         to = str(lab.address("b"))
         server = await b.spawn(["iperf3", "-s", "-1"])
@@ -100,13 +100,13 @@ async def measure(keeper: LabClient, profile_name: str, freeze: tuple[float, flo
 
 
 async def main(rounds: int, profiles: list[str]) -> None:
-    async with LabClient() as keeper:
+    async with LabClient() as labs:
         for profile in profiles:
             found: dict[tuple[float, float], list[Seen]] = {freeze: [] for freeze in FREEZES}
             for number in range(rounds):
                 turn = number % len(FREEZES)
                 for freeze in FREEZES[turn:] + FREEZES[:turn]:
-                    while not (seen_once := await measure(keeper, profile, freeze, number)).goodput:
+                    while not (seen_once := await measure(labs, profile, freeze, number)).goodput:
                         print("iperf3 told no goodput, once more", flush=True)
                     found[freeze].append(seen_once)
             print(

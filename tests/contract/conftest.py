@@ -1,4 +1,4 @@
-"""What the contract suites share: one keeper a module, labs with a VPN, and which of the tests every change must pass."""
+"""What the contract suites share: one lab server a module, labs with a VPN, and which of the tests every change must pass."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ def told() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Callable[[Any], Any]]:
-    """Runs a coroutine on the module's event loop, to which its keeper and labs belong."""
+    """Runs a coroutine on the module's event loop, to which its lab server and labs belong."""
     with asyncio.Runner() as runner:
         yield runner.run
 
 
 @pytest.fixture(scope="module")
-def keeper(run: Callable[[Any], Any]) -> Iterator[LabClient]:
+def labs(run: Callable[[Any], Any]) -> Iterator[LabClient]:
     installed(Requirement("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"), ()))
-    keeper = LabClient()
-    run(keeper.__aenter__())
-    yield keeper
-    run(keeper.__aexit__())
+    labs = LabClient()
+    run(labs.__aenter__())
+    yield labs
+    run(labs.__aexit__())
 
 
 @pytest.fixture(scope="module")
-def together(keeper: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Together:
+def together(labs: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Together:
     """Makes fresh labs with a VPN; where the VPN does not come up, the error shows the end of its logs."""
 
     @asynccontextmanager
@@ -85,7 +85,7 @@ def together(keeper: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Tog
         ready = READY + driver.start_of(len(topology.nodes))
         try:
             async with (
-                keeper.lab(topology, UNSHAPED, ipv6=ipv6) as lab,
+                labs.lab(topology, UNSHAPED, ipv6=ipv6) as lab,
                 deploy(lab, driver, chosen, logs=logs, ready_timeout=ready, normalised=normalised, ipv6=ipv6) as tunnel,
             ):
                 yield lab, tunnel

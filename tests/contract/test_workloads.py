@@ -55,8 +55,8 @@ class Standing:
     lab: Lab
     tunnel: RunningDeployment
 
-    def __init__(self, keeper: LabClient, arm: str, link: str, logs: Path) -> None:
-        self._keeper, self._logs = keeper, logs
+    def __init__(self, labs: LabClient, arm: str, link: str, logs: Path) -> None:
+        self._labs, self._logs = labs, logs
         self._driver, self._options = registry.arm(arm)
         installed(self._driver.part(self._options))
         self._profile = load_profile(LINKS[link], Files.standard())
@@ -66,7 +66,7 @@ class Standing:
     async def renew(self) -> None:
         """A fresh lab with a fresh deployment, as every trial of a study has, in place of the one before."""
         await self.end()
-        self._block = self._keeper.lab(TRIO, self._profile)
+        self._block = self._labs.lab(TRIO, self._profile)
         self.lab = await self._block.__aenter__()
         ready = READY + self._driver.startup_time
         deployed = deploy(self.lab, self._driver, self._options, logs=self._logs, ready_timeout=ready)
@@ -91,10 +91,10 @@ def _params() -> Iterator[Any]:
 
 @pytest.fixture(scope="module", params=_params())
 def mesh(
-    request: pytest.FixtureRequest, keeper: LabClient, run: Run, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, labs: LabClient, run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standing]:
     arm, link = request.param
-    standing = Standing(keeper, arm, link, tmp_path_factory.mktemp(f"{arm}-{link}"))
+    standing = Standing(labs, arm, link, tmp_path_factory.mktemp(f"{arm}-{link}"))
     try:
         run(standing.renew())
         yield standing

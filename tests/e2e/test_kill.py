@@ -71,8 +71,8 @@ def killed_again_and_again(tmp_path: Path, kills: int, within: float) -> None:
     assert left_within(before, within) == {}
 
 
-def keepers_of(pid: int) -> list[int]:
-    """The keepers among a process's children."""
+def servers_of(pid: int) -> list[int]:
+    """The lab servers among a process's children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
         int(each) for each in children if "tunnelmark.lab.server.server" in Path(f"/proc/{each}/cmdline").read_text()
@@ -99,7 +99,7 @@ def test_a_lab_whose_holder_is_killed_is_gone(tmp_path: Path):
     assert "no lab" in run("lab", "list").stdout
 
 
-def test_the_keeper_killed_is_an_error_that_says_so(tmp_path: Path):
+def test_the_lab_server_killed_is_an_error_that_says_so(tmp_path: Path):
     """Not the command but its helper dies: the run ends with an error, and still leaves nothing."""
     before = Host.now()
     study = small_study(tmp_path, arms=["tinc"], blocks=3)
@@ -109,11 +109,11 @@ def test_the_keeper_killed_is_an_error_that_says_so(tmp_path: Path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        while not (tmp_path / "results" / "journal.jsonl").exists() or not (keepers := keepers_of(process.pid)):
+        while not (tmp_path / "results" / "journal.jsonl").exists() or not (servers := servers_of(process.pid)):
             assert process.poll() is None
             time.sleep(0.05)
-        os.kill(keepers[0], signal.SIGKILL)
+        os.kill(servers[0], signal.SIGKILL)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert b"keeper" in said
+    assert b"lab server" in said
     assert left_within(before) == {}

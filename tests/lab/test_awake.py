@@ -25,11 +25,11 @@ while time.process_time() < 1: pass
 
 
 def standing(body):
-    """What `body(loops)` finds while a keeper stands."""
+    """What `body(loops)` finds while a lab server stands."""
 
     async def run():
-        async with LabClient() as keeper:
-            assert keeper.record["awake"] is True
+        async with LabClient() as labs:
+            assert labs.record["awake"] is True
             (loops,) = keep_awake.STANDING
             for _ in range(1000):
                 if len(loops.spent()) == len(CORES) and min(own for own, _ in loops.spent().values()) > 0:
@@ -89,7 +89,7 @@ def test_a_lab_beside_busy_programs_does_not_wait_for_them():
     hog = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 
     async def one():
-        async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
+        async with LabClient() as labs, labs.lab(PAIR, UNSHAPED) as lab:
             runs = (lab.nodes[node].run([sys.executable, "-c", WAKES], timeout=60) for node in "ab")
             return [float(done.stdout) for done in await asyncio.gather(*runs)]
 
@@ -131,8 +131,8 @@ def test_they_are_off_by_an_option_and_the_record_says_so(monkeypatch):
     monkeypatch.setenv(keep_awake.VARIABLE, "1")
 
     async def run():
-        async with LabClient() as keeper:
-            return keeper.record, list(keep_awake.STANDING)
+        async with LabClient() as labs:
+            return labs.record, list(keep_awake.STANDING)
 
     record, loops = asyncio.run(run())
     assert (record["awake"], record["awake_not"], loops) == (False, "switched off", [])
@@ -154,8 +154,8 @@ def busy():
 def test_nothing_is_left_when_the_command_is_killed_and_cores_are_busy(number):
     text = (
         "import asyncio\nfrom tunnelmark.lab.client import LabClient\n"
-        "async def main():\n    async with LabClient() as keeper:\n"
-        "        print(keeper.record['awake'], flush=True)\n        await asyncio.sleep(600)\n"
+        "async def main():\n    async with LabClient() as labs:\n"
+        "        print(labs.record['awake'], flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"
     )
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as command:

@@ -64,8 +64,8 @@ def bound(
 
     async def run() -> TrialRow:
         async with (
-            LabClient() as keeper,
-            keeper.lab(PAIR, profile) as lab,
+            LabClient() as labs,
+            labs.lab(PAIR, profile) as lab,
             deploy(lab, driver, chosen, logs=raw, ready_timeout=20) as tunnel,
         ):
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])

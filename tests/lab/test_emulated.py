@@ -51,8 +51,8 @@ def profile(way: Direction, back: Direction | None = None, **more) -> Profile:
 
 def prove(made: Profile, raw: Path, count: int = 1500) -> LinkProof:
     async def run(folder: Path) -> LinkProof:
-        async with LabClient() as keeper:
-            return judge(made, await observe(keeper, PAIR, made, pace_of(made, count, 0.001), folder, seed=5), "alone")
+        async with LabClient() as labs:
+            return judge(made, await observe(labs, PAIR, made, pace_of(made, count, 0.001), folder, seed=5), "alone")
 
     return while_still(lambda folder: asyncio.run(run(folder)), raw)
 
@@ -71,8 +71,8 @@ def met(made: Profile, raw: Path, count: int) -> tuple[dict[str, ProbeRow], dict
     """The row of probes each way, and what the emulator says of that way."""
 
     async def run() -> Observation:
-        async with LabClient() as keeper:
-            return await observe(keeper, PAIR, made, pace_of(made, count, 0.001), raw, seed=5)
+        async with LabClient() as labs:
+            return await observe(labs, PAIR, made, pace_of(made, count, 0.001), raw, seed=5)
 
     seen = asyncio.run(run())
     rows = {f"{flow.source}>{flow.target}": row_of(flow, seen.zero) for flow in (seen.forward, seen.back)}
@@ -224,7 +224,7 @@ def test_frames_cross_by_xdp_and_super_packets_by_packet_sockets(unit, datapath,
         return shown.stdout, done.stdout
 
     async def run() -> tuple[str, str]:
-        async with LabClient() as keeper, keeper.lab(PAIR, made, raw=tmp_path) as lab:
+        async with LabClient() as labs, labs.lab(PAIR, made, raw=tmp_path) as lab:
             return await body(lab)
 
     made = Profile("made", "T", "S", Direction(delay=Duration(0.001)), unit=unit)

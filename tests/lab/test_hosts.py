@@ -139,7 +139,7 @@ def test_orphans_of_a_daemon_are_reaped_and_end_with_their_node():
 
 def test_two_labs_stand_side_by_side_with_the_same_addresses():
     async def run() -> None:
-        async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as one, keeper.lab(PAIR, UNSHAPED) as other:
+        async with LabClient() as labs, labs.lab(PAIR, UNSHAPED) as one, labs.lab(PAIR, UNSHAPED) as other:
             assert one.address("a") == other.address("a")
             await shell(one, "a", "ip link add only-here type bridge")
             assert "only-here" not in await shell(other, "a", "ls /sys/class/net")

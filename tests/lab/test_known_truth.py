@@ -52,8 +52,8 @@ def measured(name: str, profile: Profile, raw: Path, **options: object) -> tuple
 
     async def run(folder: Path) -> Reading:
         async with (
-            LabClient() as keeper,
-            keeper.lab(PAIR, profile) as lab,
+            LabClient() as labs,
+            labs.lab(PAIR, profile) as lab,
             deploy(lab, driver, none, logs=folder, ready_timeout=READY) as tunnel,
         ):
             at = tunnel.address

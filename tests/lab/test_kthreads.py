@@ -50,8 +50,8 @@ def _seen() -> None:
 
 def test_while_a_lab_stands_they_weigh_as_much_as_it():
     async def run() -> tuple[bool, object]:
-        async with LabClient() as keeper:
-            return await asyncio.to_thread(within, 30, lambda: nices() == {NICE}), keeper.record["kernel_threads_nice"]
+        async with LabClient() as labs:
+            return await asyncio.to_thread(within, 30, lambda: nices() == {NICE}), labs.record["kernel_threads_nice"]
 
     assert asyncio.run(run()) == (True, NICE)
 

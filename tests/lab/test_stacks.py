@@ -127,7 +127,7 @@ from tunnelmark.run.collectors import stacks
 from tunnelmark.run.collectors.base import CollectorContext
 
 async def main():
-    async with LabClient() as keeper, keeper.lab(PAIR, UNSHAPED) as lab:
+    async with LabClient() as labs, labs.lab(PAIR, UNSHAPED) as lab:
         sampler = stacks.COLLECTOR.watch(CollectorContext(lab, None, "a", "b", Path(sys.argv[1])))
         await sampler.begin()
         print(sampler._perf.pid, flush=True)

@@ -53,8 +53,8 @@ def test_a_core_that_is_taken_away_is_seen():
     assert told["pause_longest"] > 0.02
 
 
-def test_the_clocks_wake_no_more_often_than_every_other_millisecond():
-    """Counted: what a wake-up costs is the machine's, and asked of a quiet one below."""
+def test_the_clocks_wake_no_more_often_than_twice_a_millisecond():
+    """Below that what a wake-up costs decides, which is the machine's: crates/cores tests by which rule."""
 
     def wakeups(pid: int) -> int:
         texts = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/status")]
@@ -68,7 +68,8 @@ def test_the_clocks_wake_no_more_often_than_every_other_millisecond():
         count, took = wakeups(clocks._process.pid) - before, time.monotonic() - begun
     finally:
         clocks.close()
-    assert 0 < count / took / len(CORES) < 1000 / 1.5
+    # Less where a core stood still meanwhile: what was missed is one wake-up. More by those of the threads that report.
+    assert 0 < count / took / len(CORES) < 2000 * 1.02
 
 
 @pytest.mark.proof("the clocks that see a machine stand still cost about a hundredth of a core each")
@@ -110,11 +111,11 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
     profile = Profile("slow", "50 ms each way", "test", way, way)
 
     async def run():
-        async with LabClient() as keeper:
-            keeper.watch()
-            assert "clocks_not" not in keeper.record
+        async with LabClient() as labs:
+            labs.watch()
+            assert "clocks_not" not in labs.record
             begun = time.monotonic()
-            async with keeper.lab(PAIR, profile, raw=tmp_path) as lab:
+            async with labs.lab(PAIR, profile, raw=tmp_path) as lab:
                 # Until it is stopped: how long a number of pings takes is up to the machine.
                 pings = await lab.nodes["a"].spawn(["ping", "-q", "-n", "-i0.002", str(lab.address("b"))])
                 together = str(time.monotonic() + 2)

@@ -43,8 +43,8 @@ def on(arm: str, raw: Path, body: Any) -> Any:
 
     async def run() -> Any:
         async with (
-            LabClient() as keeper,
-            keeper.lab(PAIR, UNSHAPED) as lab,
+            LabClient() as labs,
+            labs.lab(PAIR, UNSHAPED) as lab,
             deploy(lab, driver, options, logs=raw, ready_timeout=20) as tunnel,
         ):
             return await body(lab, tunnel)
@@ -116,11 +116,11 @@ def test_the_parts_of_a_busy_lab_are_the_whole_machine(tmp_path: Path):
     async def once() -> Any:
         driver, options = registry.arm("wireguard-go")
         async with (
-            LabClient() as keeper,
-            keeper.lab(PAIR, UNSHAPED) as lab,
+            LabClient() as labs,
+            labs.lab(PAIR, UNSHAPED) as lab,
             deploy(lab, driver, options, logs=tmp_path, ready_timeout=20) as tunnel,
         ):
-            return await busy(keeper, lab, str(tunnel.address["b"]), 2)
+            return await busy(labs, lab, str(tunnel.address["b"]), 2)
 
     account = min((asyncio.run(once()) for _ in range(3)), key=lambda one: one.elsewhere)
     print("\n".join(account.lines()))

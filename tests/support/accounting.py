@@ -87,7 +87,7 @@ class Account:
         return said
 
 
-def look(keeper: LabClient, lab: Lab) -> Look:
+def look(labs: LabClient, lab: Lab) -> Look:
     """Look now; the machine must have cgroup v2."""
     group = {name: lab.group(name) for name in (*lab.nodes, MIDDLE)}
     parts = {
@@ -95,14 +95,14 @@ def look(keeper: LabClient, lab: Lab) -> Look:
         for name, folder in group.items()
         if folder is not None
     }
-    assert keeper.unified is not None
-    parts["keeper"] = cgroups.used(keeper.unified / "keeper").total
+    assert labs.unified is not None
+    parts["server"] = cgroups.used(labs.unified / "server").total
     parts["command"] = keep_awake.process_seconds()
     parts["ksoftirqd"] = sum(softirq.seconds().values())
     parts["kernel workers"] = sum(softirq.workers().values())
     instead = sum(keep_awake.interrupted().values())  # which the kernel has billed to the loops
     parts[IDLE] = sum(softirq.unbilled().values())
-    parts[OTHERS] = _others(keeper.unified.name)
+    parts[OTHERS] = _others(labs.unified.name)
     loops = keep_awake.own_seconds()
     fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     user, nice, system, idle, waiting, irq, soft, _ = fields
@@ -133,16 +133,16 @@ def between(before: Look, after: Look) -> Account:
     )
 
 
-async def busy(keeper: LabClient, lab: Lab, address: str, seconds: float) -> Account:
+async def busy(labs: LabClient, lab: Lab, address: str, seconds: float) -> Account:
     """The account of so many seconds in which four TCP streams fill the path from node a to an address of node b."""
     server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
     await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
     argv = ["iperf3", "-t", str(round(seconds + 1)), "-P", "4", "-c", address]
     client = asyncio.ensure_future(lab.nodes["a"].run(argv, timeout=seconds + 20))
     await asyncio.sleep(0.5)
-    before = look(keeper, lab)
+    before = look(labs, lab)
     await asyncio.sleep(seconds)
-    account = between(before, look(keeper, lab))
+    account = between(before, look(labs, lab))
     assert (await client).code == 0
     await server.wait()
     return account

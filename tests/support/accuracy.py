@@ -149,12 +149,12 @@ the jitter than with it, is then too large a part of what is judged.
 """
 
 
-async def look(keeper: LabClient, pair: tuple[Setting, Setting], pace: Pace, seed: int) -> Found:
+async def look(labs: LabClient, pair: tuple[Setting, Setting], pace: Pace, seed: int) -> Found:
     """Send probes both ways through a fresh lab."""
     made = Profile("accuracy", " | ".join(each.title for each in pair), "benchmark", pair[0].way, pair[1].way)
     before = glance(None)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-accuracy-") as folder:
-        seen = await observe(keeper, PAIR, made, pace, Path(folder), seed=seed)
+        seen = await observe(labs, PAIR, made, pace, Path(folder), seed=seed)
         ready = ready_line(Path(folder))
     (report,) = seen.reports
     said = {each["name"].replace(" to ", ">"): each for each in report["directions"]}
@@ -213,13 +213,13 @@ class Loaded:
     stolen: float
 
 
-async def loaded(keeper: LabClient, rate: float, seconds: int, seed: int) -> Loaded:
+async def loaded(labs: LabClient, rate: float, seconds: int, seed: int) -> Loaded:
     """Send UDP at a rate (bit/s of payload, 1400 bytes each) through a link of 5 ms."""
     way = Direction(delay=_ms(5))
     made = Profile("loaded", "5 ms", "benchmark", way, way)
     before = glance(None)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-accuracy-") as folder:
-        async with keeper.lab(PAIR, made, seed=seed, raw=Path(folder)) as lab:
+        async with labs.lab(PAIR, made, seed=seed, raw=Path(folder)) as lab:
             offered = await _flood(lab, rate, seconds)
             (report,) = await lab.link_reports()
         ready = ready_line(Path(folder))

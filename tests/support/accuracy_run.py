@@ -41,20 +41,20 @@ def run(count: int, sparse: int, seconds: int) -> None:
 
 
 async def _all(count: int, sparse: int, seconds: int, seed: int) -> list[Line]:
-    """Every pair of settings in a lab of its own; one keeper for all, so that none loses the real-time budget to others."""
+    """Every pair of settings in a lab of its own; one lab server for all, so that none loses the real-time budget to others."""
     lines = []
-    async with LabClient() as keeper:
+    async with LabClient() as labs:
         for number, pair in enumerate(DENSE):
-            lines += _judged(await _look(keeper, pair, count, APART, seed + number), count)
-        lines += _judged(await _look(keeper, SPARSE, sparse, FAR, seed + len(DENSE)), sparse)
-        lines += _late(await loaded(keeper, RATE, seconds, seed))
+            lines += _judged(await _look(labs, pair, count, APART, seed + number), count)
+        lines += _judged(await _look(labs, SPARSE, sparse, FAR, seed + len(DENSE)), sparse)
+        lines += _late(await loaded(labs, RATE, seconds, seed))
     return lines
 
 
-async def _look(keeper: LabClient, pair: tuple[Setting, Setting], count: int, apart: float, seed: int) -> Found:
+async def _look(labs: LabClient, pair: tuple[Setting, Setting], count: int, apart: float, seed: int) -> Found:
     still = max(setting.still for setting in pair)
     judged = 1.0 if still == 0.0 else SHARE if still < 0.2 else 0.7
-    found = await look(keeper, pair, Pace(round(1.003 * count / judged), apart), seed)
+    found = await look(labs, pair, Pace(round(1.003 * count / judged), apart), seed)
     ready = {name: value for name, value in found.ready.items() if name not in ("ports", "directions")}
     print(
         f"\n{found.seconds:.0f} s; emulator {ready}, {100 * found.cpu:.0f} % of a core; "

@@ -121,7 +121,7 @@ def _of_others() -> set[str]:
 
 
 def _is_of(process: Path, groups: set[str]) -> bool:
-    """Whether a process is in one of these groups, or names it (a keeper before it has joined, a janitor)."""
+    """Whether a process is in one of these groups, or names it (a lab server before it has joined, a janitor)."""
     known = _command(process) + (process / "cgroup").read_text()
     return any(group in known for group in groups)
 

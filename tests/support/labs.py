@@ -28,7 +28,7 @@ def in_lab(
     """Run `body` in a fresh lab, and end it."""
 
     async def run() -> _Result:
-        async with LabClient() as keeper, keeper.lab(topology, profile) as lab:
+        async with LabClient() as labs, labs.lab(topology, profile) as lab:
             return await body(lab)
 
     return asyncio.run(run())

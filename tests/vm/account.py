@@ -30,11 +30,11 @@ async def account(arm: str, profile: str, seconds: float, raw: Path) -> Account:
     """The account of so many seconds of four TCP streams over the arm."""
     driver, options = registry.arm(arm)
     async with (
-        LabClient() as keeper,
-        keeper.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
+        LabClient() as labs,
+        labs.lab(PAIR, load_profile(profile, Files.standard()), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=60) as tunnel,
     ):
-        return await busy(keeper, lab, str(tunnel.address["b"]), seconds)
+        return await busy(labs, lab, str(tunnel.address["b"]), seconds)
 
 
 def main(arm: str, profile: str, seconds: str, instruction_ns: str, folder: str) -> None:

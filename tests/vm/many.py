@@ -34,8 +34,8 @@ async def look(seconds: float, raw: Path) -> dict[str, Any]:
     driver, options = registry.arm("direct")
     before = sorted(os.sched_getaffinity(0))
     async with (
-        LabClient() as keeper,
-        keeper.lab(PAIR, shaped("20 Mbit/s"), raw=raw) as lab,
+        LabClient() as held,
+        held.lab(PAIR, shaped("20 Mbit/s"), raw=raw) as lab,
         deploy(lab, driver, options, logs=raw, ready_timeout=60) as tunnel,
     ):
         inside = {"command": sorted(os.sched_getaffinity(0)), "usable": sorted(cores.usable())}
@@ -51,7 +51,7 @@ async def look(seconds: float, raw: Path) -> dict[str, Any]:
         samples, busy = await watching.end(), received()
         await server.wait()
         assert done.code == 0, done.stdout + done.stderr
-        placement, record = lab.placement.plain(), keeper.record
+        placement, record = lab.placement.plain(), held.record
     return {
         "placement": placement,
         "record": record,

@@ -96,9 +96,13 @@ fn tick(core: usize, tell: &Sender<Wakeup>) {
             // What was missed is one pause, not many.
             due = due.max(woke.saturating_sub(every));
         }
-        let each = (sys::used_by_thread() - before) as f64 / ROUND as f64;
-        every = ((each / COST) as u64).clamp(EVERY.0, EVERY.1);
+        every = period((sys::used_by_thread() - before) / ROUND);
     }
+}
+
+/// Nanoseconds between two wake-ups that cost so many each: as few as cost no more than `COST` of a core.
+fn period(each: u64) -> u64 {
+    ((each as f64 / COST) as u64).clamp(EVERY.0, EVERY.1)
 }
 
 /// The lines of standard input, read by a thread of their own; the channel ends with them.
@@ -159,6 +163,16 @@ fn quantiles(lateness: &mut [u64]) -> Quantiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_wakes_as_often_as_it_may_cost() {
+        assert_eq!(period(0), 500_000, "no more often than this, however cheap it is");
+        assert_eq!(period(3_000), 500_000);
+        for each in [4_000, 8_000, 20_000, 32_000] {
+            assert_eq!(each as f64 / period(each) as f64, COST);
+        }
+        assert_eq!(period(100_000), 4_000_000, "no pause of so long goes unseen, however dear it is");
+    }
 
     #[test]
     fn quantiles_are_ranks() {

@@ -81,7 +81,7 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
     _show(state)
     if timings:
         spent = state["timings"]
-        click.echo(f"keeper started in {spent['keeper']:.3f} s, once a command")
+        click.echo(f"lab server started in {spent['server']:.3f} s, once a command")
         click.echo(f"lab up in {spent['up']:.3f} s: nodes {spent['nodes']:.3f} s, links {spent['links']:.3f} s")
         click.echo(f"a lab like it was gone in {spent['gone']:.3f} s")
         if "vpn" in spent:

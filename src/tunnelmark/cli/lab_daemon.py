@@ -68,12 +68,12 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     logs, kept = logs_of(name), kept_logs(name)
     shutil.rmtree(kept, ignore_errors=True)
     begun = time.monotonic()
-    async with LabClient(scratch=[state, logs]) as keeper:
-        timings = {"keeper": time.monotonic() - begun}
-        what = what[0], await link_capacities.closed(keeper, what[1], what[0])
-        trial_run = await keeper.up(*what)  # a lab made and ended, so that `--timings` can say both
+    async with LabClient(scratch=[state, logs]) as labs:
+        timings = {"server": time.monotonic() - begun}
+        what = what[0], await link_capacities.closed(labs, what[1], what[0])
+        trial_run = await labs.up(*what)  # a lab made and ended, so that `--timings` can say both
         timings["gone"] = await trial_run.down()
-        lab = await keeper.up(*what)
+        lab = await labs.up(*what)
         timings |= {"nodes": lab.timings.nodes, "links": lab.timings.links, "up": lab.timings.up}
         tunnel = prepare(lab, driver, options, logs, logs_are=f"in {kept}") if driver and options else None
         if tunnel is not None:
@@ -90,7 +90,7 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
                     hint=f"{error.hint}\n      the daemons' logs are kept in {kept}: `{more}` shows them",
                 ) from error
             timings["vpn"] = time.monotonic() - started
-        content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, keeper, timings)
+        content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, labs, timings)
         STATES.mkdir(mode=0o755, exist_ok=True)
         state.write_text(json.dumps(content))
         _say(content)
@@ -107,7 +107,7 @@ def _state(
     vpn: str | None,
     lab: Lab,
     tunnel: RunningDeployment | None,
-    keeper: LabClient,
+    labs: LabClient,
     timings: dict[str, float],
 ) -> dict[str, Any]:
     return {
@@ -119,7 +119,7 @@ def _state(
         "nodes": {
             node.name: {
                 "pid": node.pid,
-                "groups": [f"{folder}/{lab.name}.{node.name}" for folder in keeper.record["folders"]],
+                "groups": [f"{folder}/{lab.name}.{node.name}" for folder in labs.record["folders"]],
                 "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
                 "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
             }

@@ -94,54 +94,52 @@ class _Found:
 async def _measure(study: Study, workloads: Mapping[str, Workload[Any]], open_: list[Profile], look: bool) -> _Found:
     known, topology, links = MeasurementCache.here(), study.topologies[0], []
     woken = await asyncio.to_thread(_woken, known) if look else None
-    async with LabClient(node_cores=study.cores) as keeper:
-        rates = {profile.name: await rate_of(keeper, known, topology, profile) for profile in open_}
+    async with LabClient(node_cores=study.cores) as labs:
+        rates = {profile.name: await rate_of(labs, known, topology, profile) for profile in open_}
         if look:
             load = load_of(study, workloads)
             for profile in (profile for profile in study.profiles if profile.auto is None):
-                links.append(await _fitness(keeper, known, topology, profile, load))
+                links.append(await _fitness(labs, known, topology, profile, load))
     return _Found(known.busy, woken, rates, links)
 
 
-async def rate_of(keeper: LabClient, known: MeasurementCache, topology: Topology, profile: Profile) -> Fixed:
+async def rate_of(labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile) -> Fixed:
     """The rate that a profile's `auto` stands for on this machine: measured, or known from some hours before."""
-    name = f"rate {_mark(profile, topology, keeper.node_cores)}"
+    name = f"rate {_mark(profile, topology, labs.node_cores)}"
     if (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
-    chosen = await capacity.choose(keeper, topology, profile)
+    chosen = await capacity.choose(labs, topology, profile)
     made = Fixed(chosen.rate, capacity.reason(chosen, profile))
     if chosen.holds:
         known.put(name, {"rate": int(made.rate), "because": made.because})
     return made
 
 
-async def closed(keeper: LabClient, profile: Profile, topology: Topology) -> Profile:
+async def closed(labs: LabClient, profile: Profile, topology: Topology) -> Profile:
     """The profile with the rate that its `auto` stands for, for commands that take a profile and no study."""
     if profile.auto is None:
         return profile
-    return load_profile(
-        profile.name, Files.standard(), await rate_of(keeper, MeasurementCache.here(), topology, profile)
-    )
+    return load_profile(profile.name, Files.standard(), await rate_of(labs, MeasurementCache.here(), topology, profile))
 
 
 def closed_now(profile: Profile, topology: Topology) -> Profile:
-    """The same with a keeper of its own, where none is there yet."""
+    """The same with a lab server of its own, where none is there yet."""
 
     async def measure() -> Profile:
-        async with LabClient() as keeper:
-            return await closed(keeper, profile, topology)
+        async with LabClient() as labs:
+            return await closed(labs, profile, topology)
 
     return profile if profile.auto is None else asyncio.run(measure())
 
 
 async def _fitness(
-    keeper: LabClient, known: MeasurementCache, topology: Topology, profile: Profile, load: StudyLoad
+    labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile, load: StudyLoad
 ) -> Fitness:
     """What is good is kept; what is not is looked at again the next time, for the machine may be quiet by then."""
-    name = f"link {_mark(profile, topology, keeper.node_cores)} {load}"
+    name = f"link {_mark(profile, topology, labs.node_cores)} {load}"
     if (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
-    found = await examine(keeper, topology, profile, load)
+    found = await examine(labs, topology, profile, load)
     if found.state == "fits":
         known.put(name, found.plain())
     return found

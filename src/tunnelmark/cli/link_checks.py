@@ -96,7 +96,7 @@ class LinkChecks:
     def __init__(
         self,
         plan: Plan,
-        keeper: LabClient,
+        labs: LabClient,
         folder: Path,
         journal: Journal,
         console: Console,
@@ -106,7 +106,7 @@ class LinkChecks:
         looks: int = LOOKS,
     ) -> None:
         """With `scratch` the raw output is written there first, and moved when it is complete."""
-        self._plan, self._keeper, self._folder, self._journal = plan, keeper, folder, journal
+        self._plan, self._labs, self._folder, self._journal = plan, labs, folder, journal
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
         self._outside: dict[tuple[str, str], str] = {}
         self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
@@ -157,10 +157,10 @@ class LinkChecks:
         seed = linkpath.telling_seed(profile, pace, nodes, link_seed(self._plan.study.seed, 0))
         begun = time.time()
         try:
-            seen = await observe(self._keeper, topology, profile, pace, written, seed=seed)
+            seen = await observe(self._labs, topology, profile, pace, written, seed=seed)
             proof = judge.judge(profile, seen, when)
         except LabError as error:  # a prober that got no processor in time, for one: a look that failed, and no more
-            await self._keeper.check()
+            await self._labs.check()
             took = time.time() - begun
             proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())
         if written != raw:

@@ -88,8 +88,8 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
 
     pace = pace_of(profile, probes, 1 / rate)
     seed = path.telling_seed(profile, pace, len(topology.links[0].nodes), seed)
-    async with LabClient() as keeper:
-        seen = await observe(keeper, topology, profile, pace, raw, seed=seed)
+    async with LabClient() as labs:
+        seen = await observe(labs, topology, profile, pace, raw, seed=seed)
     return judge.judge(profile, seen, "alone")
 
 

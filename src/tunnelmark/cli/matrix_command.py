@@ -198,9 +198,9 @@ async def _look(name: str, version: str) -> dict[str, Fact]:
     driver = registry.vpn(name)
     lan, seen = load_topology("lan-3", Files.standard()), []
     with tempfile.TemporaryDirectory() as logs:
-        async with LabClient() as keeper:
+        async with LabClient() as labs:
             for number in range(_LOOKS):
-                seen.append(await look(keeper, lan, driver, driver.options(), Path(logs, str(number))))
+                seen.append(await look(labs, lan, driver, driver.options(), Path(logs, str(number))))
     where = f"Linux {platform.release()}, {utilisation.cores()} cores"
     source = f"measured, {version}, {where}, median of {_LOOKS}: tunnelmark matrix --measure"
     today = str(date.today())

@@ -148,10 +148,10 @@ async def measure(
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(context.watching, plan.study.watch)
-    async with LabClient(node_cores=plan.study.cores) as keeper:
-        keeper.watch()
-        async with keeper.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
-            found = keeper.record | await facts(lab) | link_checks.record(plan.study.profiles)
+    async with LabClient(node_cores=plan.study.cores) as labs:
+        labs.watch()
+        async with labs.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
+            found = labs.record | await facts(lab) | link_checks.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
             found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
         parts = [context.part(arm) for arm in plan.study.arms if context.missing(arm) is None]
@@ -177,8 +177,8 @@ async def measure(
             tries = reopened(store.load(folder), store.discard_unfinished(folder))
             calm = Quiescence(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
             looks = link_checks.LOOKS if plan.study.attempts > 1 else 1
-            looked = link_checks.LinkChecks(plan, keeper, folder, journal, console, calm, scratch=scratch, looks=looks)
-            if sticks and guest is None:  # with the keeper there: cores are awake as in the trials
+            looked = link_checks.LinkChecks(plan, labs, folder, journal, console, calm, scratch=scratch, looks=looks)
+            if sticks and guest is None:  # with the lab server there: cores are awake as in the trials
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.prove("before")
             done = RetryLedger(plan, tries).settled(plan.trials)
@@ -186,7 +186,7 @@ async def measure(
                 await carry_out(
                     plan,
                     context,
-                    keeper,
+                    labs,
                     scratch or folder / RAW,
                     tries=tries,
                     ready=lambda: store.require_space(folder),

@@ -89,9 +89,9 @@ class Chosen:
     tried: Mapping[Rate, Sequence[CapacityLook]] = field(default_factory=dict)
 
 
-async def bulk(keeper: LabClient, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
+async def bulk(labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
     """One TCP stream for so many seconds; `packets` counts full segments."""
-    async with keeper.lab(topology, profile) as lab:
+    async with labs.lab(topology, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
         steps = [step["sum"] for step in said["server_output_json"]["intervals"] if step["sum"]["start"] >= _WARMUP]
         wall = sum(step["seconds"] for step in steps)
@@ -101,10 +101,10 @@ async def bulk(keeper: LabClient, topology: Topology, profile: Profile, seconds:
 
 
 async def datagrams(
-    keeper: LabClient, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
+    labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
 ) -> CapacityLook:
     """UDP of that payload in bytes, `rate` in bit/s of it or (0) as fast as the sender can; what arrived."""
-    async with keeper.lab(topology, profile) as lab:
+    async with labs.lab(topology, profile) as lab:
         words = ["--udp", "--bitrate", str(rate), "--length", str(size), "--time", str(seconds)]
         said = await _iperf3(lab, words, seconds)
         total = said["server_output_json"]["end"]["sum"]
@@ -155,14 +155,14 @@ def holds(profile: Profile, look: CapacityLook) -> bool:
     return margin(profile, look) >= 0
 
 
-async def choose(keeper: LabClient, topology: Topology, profile: Profile) -> Chosen:
+async def choose(labs: LabClient, topology: Topology, profile: Profile) -> Chosen:
     """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
 
     Steps go down from what the profile states, or may have at most. Where none holds, what stands in the way is not the
     rate, and the highest is taken that is about as good as the best.
     """
     free = BARE if profile.only_shaped else HELD
-    ceiling = max([(await bulk(keeper, topology, free)).goodput for _ in range(2)])
+    ceiling = max([(await bulk(labs, topology, free)).goodput for _ in range(2)])
     most = min(profile.rate or auto.MOST, auto.SHARE * ceiling)
     spare = _SPARE if profile.only_shaped else _SPARE_LATE
     tried: dict[Rate, list[CapacityLook]] = {}
@@ -170,7 +170,7 @@ async def choose(keeper: LabClient, topology: Topology, profile: Profile) -> Cho
         slower = auto.at(profile, rate)
         looks = tried.setdefault(rate, [])
         while not (verdict := decided([margin(slower, look) >= spare for look in looks])):
-            looks.append(await bulk(keeper, topology, slower))
+            looks.append(await bulk(labs, topology, slower))
         if verdict == "holds":
             return Chosen(rate, ceiling, True, tried)
     return Chosen(least_bad(profile, tried), ceiling, False, tried)

@@ -79,7 +79,7 @@ def record(topologies: Iterable[Topology], each: int) -> dict[str, Any]:
 
 
 class Cores:
-    """Belongs to a keeper: `files` are for its process, `folders` for its janitor."""
+    """Belongs to a lab server: `files` are for its process, `folders` for its janitor."""
 
     def __init__(self, name: str) -> None:
         self._asleep = keep_awake.unwanted()  # why they are not kept awake
@@ -91,7 +91,7 @@ class Cores:
         self.folders: tuple[Path, ...] = self._place.folders
 
     def begun(self, said: dict[str, Any]) -> dict[str, Any]:
-        """The keeper's process is ready and has said so; what the record should hold."""
+        """The lab server's process is ready and has said so; what the record should hold."""
         record = {"awake": False, "awake_not": self._asleep} | said if self._asleep else said
         if record["awake"]:
             self._loops = keep_awake.Loops(self._counts, self._place)
@@ -117,7 +117,7 @@ class Cores:
             return None
 
     def end(self) -> None:
-        """Forget the loops, which end with the keeper, and end the clocks. To be called when the keeper is about to end."""
+        """Forget the loops, which end with the lab server, and end the clocks. To be called when the lab server is about to end."""
         keep_to(())
         os.close(self._counts)
         if self._loops is not None:

@@ -1,7 +1,7 @@
 """Keeps the machine's cores awake while a lab stands: a loop of idle class on each, which everything else goes before.
 
 A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links' packets
-are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the keeper, and its time is
+are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab server, and its time is
 in nobody's account: it has control groups of its own, and counts in shared memory what it used itself. What the kernel
 bills to it beyond that is interrupts and softirq work that came in its place, as on an idle core (`softirq.unbilled`).
 """
@@ -195,7 +195,7 @@ class Loops:
 
 
 STANDING: list[KeepAwake] = []
-"""The loops of this process's keepers, mostly one; and in a guest with a counted clock its own (`vm.awake`)."""
+"""The loops of this process's lab servers, mostly one; and in a guest with a counted clock its own (`vm.awake`)."""
 
 
 def process_seconds() -> float:

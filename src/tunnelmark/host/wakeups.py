@@ -50,7 +50,7 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def _loops() -> Iterator[None]:
-    """Loops on all cores of this process, of its own and without a keeper; they die with it."""
+    """Loops on all cores of this process, of its own and without a lab server; they die with it."""
     cores = os.sched_getaffinity(0)
     place = loops.LoopGroups(cgroups.find(), f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}", cores)
     counts = loops.memory(cores)

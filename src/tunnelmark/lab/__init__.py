@@ -4,11 +4,11 @@ Who is who, from the outside in:
 
     the command      plans, measures, records; talks to the others over Unix sockets (`client`, `node`)
     ├─ janitor       outlives the command by a moment, removes what the kernel does not collect
-    └─ keeper        first process of a PID namespace, in a network namespace of its own; makes labs
+    └─ lab server    first process of a PID namespace, in a network namespace of its own; makes labs
        ├─ agent      first process of the middle node: one port an end of a link, one shaper a direction
        └─ agent ...  first process of each node: starts and reaps the node's programs
 
-When the command dies, the kernel kills the keeper (PDEATHSIG), and with the first process of the
+When the command dies, the kernel kills the lab server (PDEATHSIG), and with the first process of the
 PID namespace every process in it; with the last process of a network or mount namespace go its
 interfaces and mounts.
 """

@@ -1,7 +1,7 @@
-"""Labs as the command sees them: a keeper for the life of the command, and labs of nodes on links.
+"""Labs as the command sees them: a lab server for the life of the command, and labs of nodes on links.
 
-async with Keeper() as keeper:
-    async with keeper.lab(topology, profile) as lab:
+async with LabClient() as labs:
+    async with labs.lab(topology, profile) as lab:
         await lab.nodes["a"].run(["ping", "-c1", str(lab.address("b"))])
 """
 
@@ -58,7 +58,7 @@ class Timings:
 
 
 class LabClient:
-    """The keeper of one command (see `lab.server.server`), with the janitor that cleans up after it; its nodes have so many cores each."""
+    """The lab server of one command (see `lab.server.server`), with the janitor that cleans up after it; its nodes have so many cores each."""
 
     def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
         self._scratch = tuple(scratch)
@@ -135,7 +135,7 @@ class LabClient:
         return await self._cores.seen()
 
     async def check(self) -> None:
-        """LabError if the keeper is gone, and every lab with it."""
+        """LabError if the lab server is gone, and every lab with it."""
         await self.request("check")
 
     @asynccontextmanager
@@ -206,8 +206,8 @@ class LabClient:
         return Lab(self, name, topology, profile, nodes, placement, wires, emulators, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Ask the keeper for something (see `lab.server.server` for the requests); LabError if it says no."""
-        return await _in_time(self._server.request(op, fds, **fields), f"the lab's keeper did not answer {op!r}")
+        """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no."""
+        return await _in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}")
 
     def _noticed(self, message: rpc.Message, _: int | None) -> None:
         """It is ready, or says why it cannot be."""
@@ -227,7 +227,7 @@ def _refused(reason: str) -> LabError:
 
 
 def _gone(how: str) -> LabError:
-    return LabError(f"the lab's keeper {how}", hint=_GONE)
+    return LabError(f"the lab server {how}", hint=_GONE)
 
 
 class Lab:
@@ -235,7 +235,7 @@ class Lab:
 
     def __init__(
         self,
-        keeper: LabClient,
+        client: LabClient,
         name: str,
         topology: Topology,
         profile: Profile,
@@ -246,7 +246,7 @@ class Lab:
         timings: Timings,
         refused: dict[str, list[str]],
     ) -> None:
-        self._keeper = keeper
+        self._client = client
         self._wires = wires
         self._emulators = emulators
         self.name = name
@@ -274,7 +274,7 @@ class Lab:
         With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
         looks has a meaning.
         """
-        top = self._keeper.unified
+        top = self._client.unified
         if top is None:
             return None
         groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
@@ -282,12 +282,12 @@ class Lab:
 
     def group(self, node: str) -> Path | None:
         """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
-        top = self._keeper.unified
+        top = self._client.unified
         return None if top is None else top / f"{self.name}.{node}"
 
     async def counters(self) -> dict[str, dict[str, int]]:
         """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
-        ports = (await self._keeper.request("count", lab=self.name))["ports"]
+        ports = (await self._client.request("count", lab=self.name))["ports"]
         return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
 
     async def zero(self) -> None:
@@ -300,12 +300,12 @@ class Lab:
 
         Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
         """
-        seen = await self._keeper.seen() if self._emulators else None
+        seen = await self._client.seen() if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
         """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
-        seen = await self._keeper.seen()
+        seen = await self._client.seen()
         return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
 
     async def down(self) -> float:
@@ -314,7 +314,7 @@ class Lab:
             emulator.close()
         for node in (*self.nodes.values(), self.middle):
             node.close()
-        answer = await self._keeper.request("down", lab=self.name)
+        answer = await self._client.request("down", lab=self.name)
         return float(answer["timings"]["end"])
 
 
@@ -337,5 +337,5 @@ async def _start(arguments: list[str], fds: list[int], main: bool = False) -> as
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         pass_fds=fds,
-        start_new_session=not main,  # the keeper makes its session itself, after it is bound to our life
+        start_new_session=not main,  # the lab server makes its session itself, after it is bound to our life
     )

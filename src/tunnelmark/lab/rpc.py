@@ -50,7 +50,8 @@ class Client:
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Message:
         """Ask for something, with copies of open files; the answer, or the error of a refusal."""
         number, self._next = self._next, self._next + 1
-        answer = self._answers[number] = self._loop.create_future()
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        self._answers[number] = answer
         try:
             channel.send(self._sock, {"op": op, "id": number, **fields}, fds)
         except OSError as error:

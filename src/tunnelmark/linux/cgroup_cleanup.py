@@ -1,7 +1,7 @@
 """Removes what the kernel does not collect: empty control groups and scratch files or folders of a dead command.
 
 Started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that
-the command and its keeper hold open: its end of file is the death of both, however it came. Until then the kernel's threads
+the command and its lab server hold open: its end of file is the death of both, however it came. Until then the kernel's threads
 have the nice value NICE (`kernel_threads`), and after that the kernel's own again; 0 leaves them alone.
 """
 
@@ -46,7 +46,7 @@ def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
 def hurry(group: str) -> None:
     """Let what has been killed in a group end now: in one of idle class its death, too, waits for all other work.
 
-    On cores that others kept busy it took up to seconds, and the keeper's end waits for it.
+    On cores that others kept busy it took up to seconds, and the lab server's end waits for it.
     """
     for name, value in _FIRST.items():
         file = os.path.join(group, name)

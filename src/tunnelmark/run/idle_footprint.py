@@ -39,12 +39,10 @@ class IdleFootprint:
     segmentation: bool
 
 
-async def look(
-    keeper: LabClient, topology: Topology, driver: Driver[Any], options: Options, logs: Path
-) -> IdleFootprint:
+async def look(labs: LabClient, topology: Topology, driver: Driver[Any], options: Options, logs: Path) -> IdleFootprint:
     """Deploy the VPN, wait until it answers and has settled, and look; TrialError or LabError if it does not come up."""
     logs.mkdir(parents=True, exist_ok=True)
-    async with keeper.lab(topology, _UNSHAPED) as lab:
+    async with labs.lab(topology, _UNSHAPED) as lab:
         tunnel = prepare(lab, driver, options, logs)
         await tunnel.start()
         await tunnel.answer(_READY + driver.startup_time)

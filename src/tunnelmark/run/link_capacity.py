@@ -75,22 +75,22 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
     return StudyLoad(False, offered)
 
 
-async def examine(keeper: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
+async def examine(labs: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
     """Look at most `TIMES` times; one good look is enough, for what a machine does once it can do."""
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []
     while len(looks) < capacity.TIMES:
-        looks.append(await _loaded(keeper, topology, profile, load))
+        looks.append(await _loaded(labs, topology, profile, load))
         if holds(profile, looks[-1]):
             return Fitness(profile.name, "fits", seen(profile, looks[-1:]), looks=looks)
     if profile.only_shaped:
-        chosen = await capacity.choose(keeper, topology, profile)
+        chosen = await capacity.choose(labs, topology, profile)
         better = chosen.rate if chosen.rate < (profile.rate or 0) else None
         return Fitness(profile.name, "short", seen(profile, looks), better, looks)
     state: Literal["late", "drops"] = "drops" if all(look.trouble for look in looks) else "late"
     for rate in _slower(profile):
-        tried = await _loaded(keeper, topology, auto.at(profile, rate), load)
+        tried = await _loaded(labs, topology, auto.at(profile, rate), load)
         if holds(auto.at(profile, rate), tried):
             return Fitness(profile.name, state, seen(profile, looks), rate, looks)
     return Fitness(profile.name, state, seen(profile, looks), None, looks)
@@ -102,11 +102,11 @@ def _slower(profile: Profile) -> tuple[Rate, ...]:
     return tuple(Rate(profile.rate // by) for by in _SLOWER if profile.rate // by >= auto.LEAST)
 
 
-async def _loaded(keeper: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> CapacityLook:
+async def _loaded(labs: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> CapacityLook:
     if load.bulk:
-        return await bulk(keeper, topology, profile)
+        return await bulk(labs, topology, profile)
     rate = min(max(int(load.offered), _LIGHT), (profile.rate or auto.MOST) // 2)
-    return await datagrams(keeper, topology, profile, size=_SIZE, rate=rate)
+    return await datagrams(labs, topology, profile, size=_SIZE, rate=rate)
 
 
 def seen(profile: Profile, looks: Sequence[CapacityLook]) -> str:

@@ -31,7 +31,7 @@ _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 
 
 async def observe(
-    keeper: LabClient, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
+    labs: LabClient, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
     """Look at the link between a topology's first and last node; `pace` None sends trains only.
 
@@ -40,8 +40,8 @@ async def observe(
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()
-    keeper.watch()
-    async with keeper.lab(topology, profile, seed=seed, raw=raw) as lab:
+    labs.watch()
+    async with labs.lab(topology, profile, seed=seed, raw=raw) as lab:
         ends = topology.nodes[0], topology.nodes[-1]
         plans = probe_plan.plans_of(profile, ends, {node: str(lab.address(node)) for node in ends}, pace)
         (raw / "probe.plan.json").write_text(json.dumps(plans, indent=1))

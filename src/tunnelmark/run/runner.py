@@ -138,7 +138,7 @@ class RunContext:
 async def carry_out(
     plan: Plan,
     context: RunContext,
-    keeper: LabClient,
+    labs: LabClient,
     raw: Path,
     *,
     tries: Mapping[str, Retries],
@@ -155,7 +155,7 @@ async def carry_out(
     safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
     the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
     """
-    run = _Run(plan, context, keeper, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
+    run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
     for place, block in enumerate(blocks):
         if place == len(blocks) // 2 and len(blocks) >= _HALVES and run.ledger.new(block):
@@ -174,7 +174,7 @@ class _Run:
         self,
         plan: Plan,
         context: RunContext,
-        keeper: LabClient,
+        labs: LabClient,
         raw: Path,
         ledger: RetryLedger,
         ready: Callable[[], None],
@@ -183,7 +183,7 @@ class _Run:
         links: LinkStates,
         calm: Callable[[], Awaitable[None]],
     ) -> None:
-        self._plan, self._context, self._keeper, self._raw = plan, context, keeper, raw
+        self._plan, self._context, self._labs, self._raw = plan, context, labs, raw
         self._ready, self._keep, self._listener, self._links, self._calm = ready, keep, listener, links, calm
         self.ledger = ledger
         study = plan.study
@@ -241,7 +241,7 @@ class _Run:
     async def _prepare(self, trial: Trial) -> PreparedTrial:
         number = self.ledger.number(trial)
         raw = self._raw / folder_of(trial.id, number)
-        return await prepare(self._keeper, trial, self._context.parts(self._plan, trial), raw, number)
+        return await prepare(self._labs, trial, self._context.parts(self._plan, trial), raw, number)
 
     def _absent_part(self, trial: Trial) -> TunnelmarkError | None:
         return self._absent.get(trial.arm.name) or self._lacking.get(trial.use.name)

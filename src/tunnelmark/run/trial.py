@@ -26,8 +26,8 @@ class PreparedTrial:
     Made by `prepare`; `measure` gives the attempt, whatever has failed since.
     """
 
-    def __init__(self, keeper: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
-        self._keeper = keeper
+    def __init__(self, labs: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
+        self._labs = labs
         self._number = number
         self._trial = trial
         self._spec = spec
@@ -42,18 +42,18 @@ class PreparedTrial:
     async def prepare(self) -> None:
         """Lab, deployment, readiness; a failure is kept for `measure`. Converging goes on by itself."""
         self._raw.mkdir(parents=True)
-        self._keeper.watch()
+        self._labs.watch()
         try:
             await self._deploy()
         except (TrialError, LabError) as error:
-            await self._keeper.check()  # without a keeper nothing can go on, and this trial is not to blame
+            await self._labs.check()  # without a lab server nothing can go on, and this trial is not to blame
             self._error = error
 
     async def _deploy(self) -> None:
         trial, spec = self._trial, self._spec
         ipv6 = trial.arm.underlay == "ipv6"
         with self._clock.phase("lab"):
-            lab = self._lab = await self._keeper.up(
+            lab = self._lab = await self._labs.up(
                 trial.topology, trial.profile, seed=spec.link_seed, raw=self._raw, ipv6=ipv6
             )
         with self._clock.phase("deploy"):
@@ -74,23 +74,21 @@ class PreparedTrial:
         try:
             await self._traffic(source, target)
         except (TrialError, LabError) as error:
-            await self._keeper.check()
+            await self._labs.check()
             self._error = error
         with self._clock.phase("lab"):
             await self.end()
-        evidence, error = self._evidence, self._error
+        evidence, why = self._evidence, self._error
         return Attempt(
             trial=self._trial,
-            outcome="ok" if error is None else "void" if isinstance(error, TrialVoid) else "failed",
+            outcome="ok" if why is None else "void" if isinstance(why, TrialVoid) else "failed",
             link=f"{source}>{target}",
             started=started,
             phases=self._clock.phases,
             samples=evidence.samples,
             first_packet=evidence.first_packet,
             host=evidence.host,
-            failure=None
-            if error is None
-            else Failure(error.kind, error.message, error.hint, deploy.log_end(self._raw)),
+            failure=None if why is None else Failure(why.kind, why.message, why.hint, deploy.log_end(self._raw)),
             raw=tuple(sorted(path.name for path in self._raw.iterdir())),
             notes=evidence.notes,
             number=self._number,
@@ -124,9 +122,9 @@ def _seen(ended: asyncio.Future[None]) -> None:
         ended.exception()
 
 
-async def prepare(keeper: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
+async def prepare(labs: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
     """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
-    prepared = PreparedTrial(keeper, trial, spec, raw, number)
+    prepared = PreparedTrial(labs, trial, spec, raw, number)
     await prepared.prepare()
     return prepared
 

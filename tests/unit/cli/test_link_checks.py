@@ -28,7 +28,7 @@ PROFILE, PAIR = load_profile("wifi-good+gigabit", FILES), load_topology("pair", 
 
 
 class Alive:
-    """A keeper that is there."""
+    """A lab server that is there."""
 
     async def check(self) -> None:
         pass

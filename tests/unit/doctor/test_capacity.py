@@ -98,8 +98,8 @@ def test_a_rate_that_is_chosen_is_a_step_below_the_ceiling_and_was_tried():
     from tunnelmark.lab.client import LabClient
 
     async def choose() -> Chosen:
-        async with LabClient() as keeper:
-            return await capacity.choose(keeper, PAIR, load_profile("auto", FILES))
+        async with LabClient() as labs:
+            return await capacity.choose(labs, PAIR, load_profile("auto", FILES))
 
     chosen = asyncio.run(choose())
     assert chosen.rate in auto.steps(10**9, capacity.LOWEST)
@@ -117,8 +117,8 @@ def test_small_packets_and_an_emulated_link_tell_how_many_and_how_late():
     from tunnelmark.lab.client import LabClient
 
     async def look() -> tuple[CapacityLook, CapacityLook]:
-        async with LabClient() as keeper:
-            return await capacity.datagrams(keeper, PAIR, HELD, rate=2_000_000), await capacity.bulk(keeper, PAIR, BUSY)
+        async with LabClient() as labs:
+            return await capacity.datagrams(labs, PAIR, HELD, rate=2_000_000), await capacity.bulk(labs, PAIR, BUSY)
 
     small, busy = asyncio.run(look())
     assert small.packets > 0

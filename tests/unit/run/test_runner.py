@@ -109,7 +109,7 @@ class Lab:
         self.made: list[str] = []
         monkeypatch.setattr(runner, "prepare", self.prepare)
 
-    async def prepare(self, keeper: LabClient, trial: Trial, parts: object, raw: Path, number: int) -> Made:
+    async def prepare(self, labs: LabClient, trial: Trial, parts: object, raw: Path, number: int) -> Made:
         self.made.append(raw.name)
         return Made(trial, number, self.ends.get((trial.arm.name, trial.block, number), "ok"))
 

@@ -112,7 +112,7 @@ class FakeLab:
 
 
 @dataclass
-class Keeper:
+class Labs:
     lab: FakeLab
     refuses: str = ""
     is_gone: bool = False
@@ -218,10 +218,10 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
         monkeypatch.setattr(deploy, "prepare", lambda lab, driver, options, raw, **_: Tunnel(lab, raw, silent))
         trial = Trial(0, 1, Arm("made-up", "made-up"), PROFILE, PAIR, WorkloadUse("made-up", "made-up"))
         parts = replace(TrialSpec(DRIVER, Options(), WORKLOAD, Options(), 1.0, 212992), **(spec or {}))
-        keeper = cast(LabClient, Keeper(made, refuses, is_gone))
+        labs = cast(LabClient, Labs(made, refuses, is_gone))
 
         async def run() -> Attempt:
-            return await (await prepare(keeper, trial, parts, tmp_path / "raw")).measure()
+            return await (await prepare(labs, trial, parts, tmp_path / "raw")).measure()
 
         ended = asyncio.run(run())
         assert made.is_down or refuses, "the lab has ended"

@@ -64,7 +64,7 @@ def test_a_bad_name_is_refused_with_a_hint(name: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["base", "feature_matrix", "new_driver"])
+@pytest.mark.parametrize("name", ["base", "feature-matrix", "new-driver"])
 def test_a_name_of_the_package_itself_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="part of tunnelmark"):
         scaffold(name)

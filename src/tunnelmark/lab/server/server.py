@@ -181,7 +181,7 @@ class LabServer:
 
 
 def main(fd: int, name: str, counts: int | None = None) -> None:
-    """Become the keeper: die with the command, leave the host, make the control group, serve."""
+    """Become the lab server: die with the command, leave the host, make the control group, serve."""
     syscalls.die_with_parent(signal.SIGKILL)
     os.setsid()
     syscalls.unshare(syscalls.NEWPID | syscalls.NEWNS | syscalls.NEWNET)
@@ -208,8 +208,8 @@ def _prepare(name: str) -> tuple[cgroups.ControlGroup, dict[str, Any]]:
     hierarchies = cgroups.find()
     group = cgroups.ControlGroup(hierarchies, name)
     group.create()
-    group.leaf("keeper")
-    group.join("keeper")
+    group.leaf("server")
+    group.join("server")
     if hierarchies.cpu is None:
         with open("/proc/self/autogroup", "w") as autogroup:
             autogroup.write(str(HIGHEST_AUTOGROUP))
