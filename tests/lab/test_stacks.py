@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from support.host import Host, left_within
+from support.host import PATIENCE, Host, left_within
 from support.labs import in_lab, shaped
 from tunnelmark import registry
 from tunnelmark.errors import LabError, MissingPart
@@ -149,9 +149,7 @@ def test_perf_dies_with_the_command(tmp_path: Path):
         assert command.stdout is not None
         perf = int(command.stdout.readline())
         assert b"perf" in Path(f"/proc/{perf}/cmdline").read_bytes()
+        pidfd = os.pidfd_open(perf)
         command.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 2
-    while Path(f"/proc/{perf}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{perf}").exists()
+        assert select.select([pidfd], [], [], PATIENCE)[0], "perf goes on"
     assert left_within(before) == {}

@@ -38,7 +38,7 @@ def script(folder: Path, name: str, text: str = "echo mine") -> Path:
 
 
 def gone(folder: Path) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while any(folder.iterdir()):
         if time.monotonic() > deadline:
             return False

@@ -157,7 +157,7 @@ class Tunnel:
 
 def _traffic(ends: Endpoints, options: Options) -> Traffic:
     server = Program("server", ends.target, ("server",), long_running=True)
-    return Traffic((server,), Program("client", ends.source, ("client",)), window=0.02, warmup=0.01, timeout=0.2)
+    return Traffic((server,), Program("client", ends.source, ("client",)), window=0.02, warmup=0.01, timeout=30)
 
 
 def _read(outputs: dict[str, str], options: Options) -> Reading:
@@ -256,10 +256,11 @@ def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try
 
 
 def test_a_client_that_hangs_fails_the_trial(attempt: Try) -> None:
-    ended = attempt(client=Script("", NEVER))
+    impatient = replace(WORKLOAD, traffic=lambda ends, options: replace(_traffic(ends, options), timeout=0.1))
+    ended = attempt(client=Script("", NEVER), spec={"workload": impatient})
     assert ended.outcome == "failed"
     assert ended.failure is not None
-    assert ended.failure.message == "the program client did not end within 0.2 s"
+    assert ended.failure.message == "the program client did not end within 0.1 s"
     assert ended.host["pause_share"] == 0.0, "the machine was looked at all the same"
 
 
