@@ -27,8 +27,9 @@ _OLD_VARIABLE, _OLD_FOLDER = (
 NAMED_VARIABLE = "TUNNELMARK_BIN"
 """Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
 
-BUILT = Path(__file__).resolve().parents[3] / "target" / "release"
-"""Where set-up builds our own programs in a checkout."""
+_PACKAGED = Path(__file__).resolve().parents[1] / "bin"  # in a wheel (hatch_build.py)
+BUILT = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[3] / "target" / "release"
+"""Where our own programs stand: in the installed package, or where set-up builds them in a checkout."""
 
 _TIMEOUT = 10  # seconds that a program may take to print its version
 
