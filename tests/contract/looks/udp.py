@@ -13,10 +13,15 @@ _HEADERS = 20 + 8  # IPv4, UDP
 def agrees(seen: Seen) -> None:
     said = json.loads(seen.outputs["server"])["end"]["streams"][0]["udp"]
     received = said["packets"] - said["lost_packets"]
+    # What found no room in the socket had come through the interface: a server that was kept waiting did not read it.
+    unread = seen.counted[seen.ends.target]["unread"]
     counted = seen.payload(seen.ends.target, "rx", _HEADERS) / _LENGTH
-    assert abs(received - counted) <= max(10, AGREE * counted)  # iperf3's own control connection counts, too
+    # iperf3's own control connection counts, too
+    assert abs(received + unread - counted) <= max(10, AGREE * counted), (received, unread, counted)
     sent = seen.payload(seen.ends.source, "tx", _HEADERS) / _LENGTH
-    assert abs(seen.value("lost") - 100 * (1 - counted / sent)) <= 1
+    # The workload leaves the warm-up out, and nobody knows when the socket was full.
+    missing = 100 * (1 - (counted - unread) / sent)
+    assert abs(seen.value("lost") - missing) <= 1 + 100 * unread / sent, (seen.value("lost"), missing, unread)
 
 
 LOOKS = [Look("udp", agrees, {"rate": "20 Mbit/s", "length": "1000 B", "duration": "2 s"})]
