@@ -36,7 +36,7 @@ class TunnelmarkError(Exception):
 
     @property
     def kind(self) -> str:
-        """The class name in the field's lower-case style, as it stands in results (`daemon-died`)."""
+        """The class name in lower case with dashes, as results have it (`daemon-died`)."""
         name = type(self).__name__
         return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
@@ -76,7 +76,7 @@ class LabError(TunnelmarkError):
 
 
 class NodeGone(LabError):
-    """A node's first process ended while somebody still needed the node."""
+    """A node's first process ended while the node was still needed."""
 
 
 class StoreError(TunnelmarkError):

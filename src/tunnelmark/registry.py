@@ -3,7 +3,7 @@
 A module in `tunnelmark.vpns` that defines `DRIVER`, or in `tunnelmark.workloads` that defines `WORKLOAD`,
 is found without being listed anywhere. TUNNELMARK_PATH holds folders, separated by colons, whose
 subfolders `vpns/` and `workloads/` hold such modules as plain files. An extra file that is broken is left out with a
-warning: somebody's half-written driver must not keep anybody from measuring tinc.
+warning: a half-written driver must not keep anyone from measuring tinc.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _broken: dict[Path, UsageError] = {}
 
 @functools.cache
 def vpns() -> Mapping[str, Driver[Any]]:
-    """Every driver by name, the bare link (`direct`) first; without what stands in extra files that are broken."""
+    """Every driver by name, the bare link (`direct`) first; without those of extra files that are broken."""
     found = _all("vpns", "DRIVER", Driver)
     first = {"direct": found["direct"]} if "direct" in found else {}
     return MappingProxyType(first | found)
@@ -52,7 +52,7 @@ def vpns() -> Mapping[str, Driver[Any]]:
 
 @functools.cache
 def workloads() -> Mapping[str, Workload[Any]]:
-    """Every workload by name; without what stands in extra files that are broken."""
+    """Every workload by name; without those of extra files that are broken."""
     return MappingProxyType(_all("workloads", "WORKLOAD", Workload))
 
 
@@ -89,7 +89,7 @@ def arm(name: str) -> tuple[Driver[Any], Options]:
 
 
 def matrix() -> tuple[MatrixRow, ...]:
-    """The feature matrix: every VPN with a driver, then those without; what was measured here stands before what is shipped."""
+    """The feature matrix: every VPN with a driver, then those without; what was measured here comes before what is shipped."""
     files: dict[str, MatrixFile] = {}
     for file in sorted(path for folder in Files.standard().folders for path in (folder / "matrix").glob("*.toml")):
         try:

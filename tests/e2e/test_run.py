@@ -185,7 +185,7 @@ def test_a_lab_to_play_in_stands_until_it_is_taken_down():
     before = Host.now()
     up = run("lab", "up", "lan-3", "--name", "test-lab", "--vpn", "nebula", "--timings")
     assert up.returncode == 0, up.stderr
-    assert "lab up in" in up.stdout and "gone in" in up.stdout
+    assert "lab up in" in up.stdout and "removed in" in up.stdout
     try:
         inside = run("lab", "exec", "--name", "test-lab", "b", "--", "ping", "-n", "-q", "-c1", "-w10", "10.60.0.3")
         assert inside.returncode == 0, inside.stdout

@@ -65,7 +65,7 @@ def ask(package: Path, *words: str) -> Any:
 def module_of(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # pydantic looks for names there
     spec.loader.exec_module(module)
     return module
 

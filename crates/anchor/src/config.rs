@@ -1,4 +1,4 @@
-//! Owns the file that says who is in the mesh, as JSON.
+//! Reads the JSON file that lists the nodes of the mesh.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,7 @@ pub enum Cipher {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Its number in the mesh, which packets carry that it has sealed.
+    /// Its number in the mesh, which is in every packet that it seals.
     pub number: u32,
     /// Its address inside.
     pub overlay: Ipv4Addr,
@@ -53,7 +53,7 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self, String> {
         let config: Self = serde_json::from_str(text).map_err(|why| why.to_string())?;
         if config.interface.is_empty() || config.interface.len() >= libc::IFNAMSIZ {
-            return Err(format!("{:?} is no name of an interface", config.interface));
+            return Err(format!("{:?} is not a name of an interface", config.interface));
         }
         for (place, peer) in config.peers.iter().enumerate() {
             let before = &config.peers[..place];

@@ -1,9 +1,10 @@
-//! Owns sealing and opening: ChaCha20-Poly1305 (RFC 8439), a counter as the nonce.
+//! Seals and opens packets: ChaCha20-Poly1305 (RFC 8439), with a counter as the nonce.
 //!
-//! A sealed packet is `number` (4 bytes, of its sender), `epoch` (4, drawn when the sender started), `counter` (8, from 0),
-//! all of the lowest byte first, then the encrypted packet and the 16 bytes of its tag: 32 bytes more than the packet, as
-//! many as WireGuard adds. Epoch and counter are the nonce, so that a node that starts again with the same key repeats
-//! none but with a chance of one in 2^32; the header is authenticated.
+//! A sealed packet begins with a header of three numbers, lowest byte first: `number` (4 bytes, the sender's), `epoch`
+//! (4 bytes, drawn when the sender starts) and `counter` (8 bytes, from 0). The encrypted packet and the 16 bytes of
+//! its tag follow. That is 32 bytes more than the packet, as many as WireGuard adds. Epoch and counter are the nonce. A
+//! node that starts again with the same key repeats a nonce only with a chance of one in 2^32. The header is
+//! authenticated.
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -27,7 +28,7 @@ pub fn epoch() -> Result<u32, String> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-/// Whose sealed packet this is, by the number in its header; none if it is too short to be one.
+/// The sender's number, from the header of a sealed packet; none if the packet is too short to be sealed.
 pub fn sender(packet: &[u8]) -> Option<u32> {
     if packet.len() < HEADER + TAG {
         return None;
@@ -45,13 +46,13 @@ impl Keys {
     /// Keys made of 32 bytes each.
     pub fn new(send: &[u8; 32], receive: &[u8; 32]) -> Self {
         let key = |bytes: &[u8; 32]| {
-            // It refuses keys of another length alone.
+            // It refuses only keys of another length.
             LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, bytes).expect("a key of 32 bytes"))
         };
         Self { send: key(send), receive: key(receive) }
     }
 
-    /// Seals the packet that stands in `buffer` from `HEADER` on and is `len` bytes long; how long all of it is then.
+    /// Seals the packet of `len` bytes that is in `buffer` from `HEADER` on. Returns the length with header and tag.
     ///
     /// The buffer has room for `TAG` bytes behind the packet. A counter must not be used twice in an epoch.
     pub fn seal(&self, buffer: &mut [u8], len: usize, number: u32, epoch: u32, counter: u64) -> usize {
@@ -61,7 +62,7 @@ impl Keys {
         header[8..].copy_from_slice(&counter.to_le_bytes());
         let (packet, behind) = rest.split_at_mut(len);
         let tag = self.send.seal_in_place_separate_tag(nonce(header), Aad::from(&*header), packet);
-        // It refuses packets of more than 256 GiB alone.
+        // It refuses only packets of more than 256 GiB.
         behind[..TAG].copy_from_slice(tag.expect("a packet that can be sealed").as_ref());
         HEADER + len + TAG
     }

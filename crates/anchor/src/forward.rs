@@ -1,4 +1,4 @@
-//! Owns the loop: from the TUN device to UDP, and from UDP to the TUN device.
+//! Carries packets in a loop: from the TUN device to UDP, and from UDP to the TUN device.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -21,7 +21,7 @@ struct Peer {
     sent: u64,
 }
 
-/// Everybody else in the mesh, found by the address inside or by what a datagram shows.
+/// The other nodes of the mesh. A peer is found by the address inside a packet, or by what a datagram shows.
 pub struct Peers {
     number: u32,
     epoch: u32,
@@ -29,7 +29,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// The peers of a file that has been checked; an error if a key is none.
+    /// The peers of a file that has been checked; an error if a key is not valid.
     pub fn new(config: &Config, epoch: u32) -> std::result::Result<Self, String> {
         let mut peers = Vec::new();
         for peer in &config.peers {
@@ -42,9 +42,10 @@ impl Peers {
         Ok(Self { number: config.number, epoch, peers })
     }
 
-    /// Makes a datagram of the packet that stands in `buffer` from `HEADER` on: where it goes, and from where to where it stands.
+    /// Makes a datagram of the packet that is in `buffer` from `HEADER` on. Returns where the datagram goes, and its
+    /// place in `buffer`.
     ///
-    /// None for a packet to nobody: IPv6, or an address that no peer has.
+    /// None for a packet that goes to no peer: IPv6, or an address that no peer has.
     pub fn outward(&mut self, buffer: &mut [u8], len: usize) -> Option<(SocketAddr, std::ops::Range<usize>)> {
         let packet = &buffer[HEADER..HEADER + len];
         if packet.len() < 20 || packet[0] >> 4 != 4 {
@@ -119,11 +120,12 @@ impl Way {
         Ok(most)
     }
 
-    /// Waits while the socket's buffer is full, so that packets wait in the TUN device's queue, which can tell their sender.
+    /// Waits while the socket's buffer is full, so that packets wait in the TUN device's queue, which can signal their
+    /// sender.
     fn send_to(&self, to: SocketAddr, range: std::ops::Range<usize>) -> Result<()> {
         while let Err(why) = self.socket.send_to(&self.buffer[range.clone()], to) {
             if why.kind() != ErrorKind::WouldBlock {
-                return Ok(()); // what the network says of one datagram (no route, refused, too large) loses that one
+                return Ok(()); // an error about one datagram (no route, refused, too large) loses only that one
             }
             poll(&mut [waited((self.socket.as_raw_fd(), libc::POLLOUT))])?;
         }
@@ -148,7 +150,7 @@ impl Way {
     }
 }
 
-/// Sets how many bytes may wait in a socket; the kernel takes twice of it for its own accounts, and no less than its least.
+/// Sets how many bytes may wait in a socket. The kernel doubles the number for its own accounts, and has a minimum.
 pub fn receive_buffer(socket: &UdpSocket, bytes: u32) -> Result<()> {
     let bytes = bytes as libc::c_int;
     let size = size_of_val(&bytes) as libc::socklen_t;

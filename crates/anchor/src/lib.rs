@@ -1,12 +1,12 @@
 //! The least that a user-space VPN must do, as a yardstick for those that do more.
 //!
-//! One thread waits for two descriptors: a TUN device and a UDP socket. What the TUN device hands out is sent to the
-//! peer that has the packet's address, and what comes from a peer is written to the TUN device: one packet a system call,
-//! no offloads, no queue of its own. With a cipher each packet is sealed with ChaCha20-Poly1305 on its way.
+//! One thread waits for two descriptors: a TUN device and a UDP socket. It sends packets of the TUN device to the peer
+//! that has the packet's address, and writes packets from a peer to the TUN device. It uses one system call a packet,
+//! no offloads, and no queue of its own. With a cipher it seals each packet with ChaCha20-Poly1305 on its way.
 //!
-//! **It protects nobody's data.** Keys stand in its file and are never renewed, there is no handshake, and a packet that
-//! was recorded and is sent again is taken again: a window of counters costs some nanoseconds a packet, which tells no two
-//! VPNs apart.
+//! **It does not protect data.** Its keys are in its file and are never renewed. There is no handshake. A packet that
+//! was recorded and is sent again is accepted again: a window of counters costs some nanoseconds a packet, which does
+//! not distinguish any two VPNs.
 
 pub mod config;
 pub mod crypt;

@@ -1,4 +1,4 @@
-//! Owns the TUN device.
+//! Makes the TUN device.
 
 use std::fs::OpenOptions;
 use std::io::{Error, Result};
@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Makes a TUN device of that name, for IP packets without any header; reads and writes of it do not wait.
 ///
-/// Its address and its MTU are set by whoever starts us.
+/// The program that starts the anchor sets the device's address and MTU.
 pub fn open(name: &str) -> Result<OwnedFd> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
     let fd = OwnedFd::from(file);

@@ -13,7 +13,7 @@ const HANGS: Duration = Duration::from_secs(20);
 
 struct Node {
     way: Way,
-    /// The kernel's side of what stands for the TUN device, and the program's, which lives as long.
+    /// The kernel's side of the pair in place of the TUN device, and the program's side, which lives as long.
     kernel: UnixDatagram,
     _program: UnixDatagram,
     address: SocketAddr,

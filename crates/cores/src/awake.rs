@@ -1,8 +1,9 @@
-//! Owns the loop that keeps a core awake: it runs when nothing else wants to, and counts what it used itself.
+//! Keeps a core awake with a loop that runs when nothing else wants to, and counts the time that the loop itself used.
 //!
-//! A virtual core that idles is taken off its host's core, and to wake it takes up to milliseconds; a real one sleeps
-//! deeper the longer it idles. The loop leaves no idle time. But interrupts and softirq work come in its place, and the
-//! kernel bills them to whoever they interrupt: what was billed to this process and is not in its own count is that work.
+//! A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds. A real core sleeps
+//! deeper the longer it idles. The loop leaves no idle time. But interrupts and softirq work interrupt the loop, and
+//! the kernel bills them to the process that they interrupt. Time that was billed to this process and is not in its own
+//! count is that work.
 
 use std::io::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +12,9 @@ use crate::sys;
 
 /// Bytes between the counts of two cores: a cache line, so that no core waits for another's.
 pub const STRIDE: usize = 64;
-/// Rounds by which it is known how long one takes.
+/// Rounds that are timed first, to know how long one takes.
 const FIRST: usize = 10_000;
-/// A round that took so many times the usual was interrupted; and at least this long, in nanoseconds. An interrupt that
+/// A round was interrupted if it took this many times the median, and at least `LEAST` nanoseconds. An interrupt that
 /// does nothing takes 1 to 3 us.
 const TIMES: u64 = 8;
 const LEAST: u64 = 500;

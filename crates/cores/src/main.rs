@@ -1,7 +1,7 @@
-//! `tunnelmark-cores`: keeps the machine's cores awake, and tells when they stood still. One subcommand, one module.
+//! `tunnelmark-cores`: keeps the machine's cores awake, and reports when they paused. One subcommand, one module.
 //!
 //! ```text
-//! tunnelmark-cores awake CORE FD    an endless loop of idle class on a core; says into the memory FD what it used itself
+//! tunnelmark-cores awake CORE FD    an endless loop of idle class on a core; writes its own time into the memory FD
 //! tunnelmark-cores watch [PROCS]    a clock of the highest priority on each core; `report` on standard input asks it
 //! tunnelmark-cores yardstick SECONDS CORE OTHER
 //!                                   what this machine takes for the work of which VPNs consist: JSON
@@ -25,15 +25,15 @@ fn main() -> ExitCode {
     let done = match words[..] {
         ["awake", core, fd] => match (core.parse(), fd.parse()) {
             (Ok(core), Ok(fd)) => awake::keep(core, fd),
-            _ => return wrong(&format!("{core} and {fd} are no numbers of a core and of an open file")),
+            _ => return wrong(&format!("{core} and {fd} are not the numbers of a core and of an open file")),
         },
         ["yardstick", seconds, core, other] => match (seconds.parse(), core.parse(), other.parse()) {
             (Ok(seconds), Ok(core), Ok(other)) => yardstick::measure(seconds, core, other),
-            _ => return wrong(&format!("{seconds} {core} {other} are no seconds and two numbers of cores")),
+            _ => return wrong(&format!("{seconds} {core} {other} are not seconds and the numbers of two cores")),
         },
         ["watch"] => watch::watch(None),
         ["watch", procs] => watch::watch(Some(procs)),
-        _ => return wrong("that is no way to call it"),
+        _ => return wrong("these arguments are not understood"),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

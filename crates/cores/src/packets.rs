@@ -1,4 +1,4 @@
-//! Owns the yardsticks that need a network: a TUN device and a veth pair, in network namespaces of their own thread.
+//! Takes the yardsticks that need a network: a TUN device and a veth pair, in network namespaces of their own thread.
 //!
 //! Nothing of the machine's own network is seen or touched, and all of it goes with the thread.
 
@@ -18,17 +18,18 @@ const BATCH: usize = 32;
 const HEADERS: usize = 28;
 /// Bytes of UDP payload in a small packet.
 const SMALL: usize = 64;
-/// How long a packet may be on its way: it is handed over by the call that sends it, but a busy kernel delivers it later.
+/// How long a packet may be on its way: the call that sends it delivers it, but a busy kernel delivers it later.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a new pair may drop what it is given: its ends carry once a worker of the kernel has seen that both are up.
 const AGAIN: Duration = Duration::from_millis(5);
 /// Of RFC 2544's networks for tests of devices.
 const HERE: &str = "198.18.0.1";
 const THERE: &str = "198.18.0.2";
-/// The far end's address on the link, of those that anyone may give: nobody is asked for it, for a lost answer costs a second.
+/// The far end's address on the link, from those that anyone may give. It is set without asking the far end, because a
+/// lost answer costs a second.
 const FAR: &str = "02:00:00:00:00:02";
 
-/// Nanoseconds for one full packet that is read from a TUN device, and for one that is written to it and received by a socket.
+/// Nanoseconds for a full packet read from a TUN device, and for one written to the device and received by a socket.
 pub fn tun(long: u64) -> Result<(Length, Length)> {
     apart(move || {
         sys::leave_network()?;
@@ -51,7 +52,8 @@ pub fn tun(long: u64) -> Result<(Length, Length)> {
     })
 }
 
-/// Sends a batch into the device, reads it there, and writes it back as the answers; nanoseconds of all reads and all writes.
+/// Sends a batch into the device, reads it there, and writes it back as the answers. Returns the nanoseconds of all
+/// reads and of all writes.
 fn exchange(device: &mut File, socket: &UdpSocket) -> Result<(u64, u64)> {
     let (payload, mut packets) = ([7; PACKET - HEADERS], [[0; PACKET + 1]; BATCH]);
     for _ in 0..BATCH {
@@ -87,7 +89,7 @@ fn turned(packet: &mut [u8]) {
     }
 }
 
-/// Nanoseconds for one small packet of UDP from a socket through a veth pair into another namespace's socket, by one thread.
+/// Nanoseconds for a small UDP packet from a socket through a veth pair to another namespace's socket, by one thread.
 pub fn veth(long: u64) -> Result<Length> {
     apart(move || {
         sys::leave_network()?;

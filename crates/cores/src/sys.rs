@@ -1,4 +1,4 @@
-//! Owns the calls into the kernel: time, sleep, scheduling, shared memory, network namespaces.
+//! Wraps the calls into the kernel: time, sleep, scheduling, shared memory, network namespaces.
 
 use std::fs::File;
 use std::io::{Error, Result};
@@ -125,7 +125,7 @@ pub fn leave_network() -> Result<()> {
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })
 }
 
-/// Has this thread use the network namespace that this file stands for.
+/// Has this thread use the network namespace that this file refers to.
 pub fn enter_network(namespace: &File) -> Result<()> {
     // SAFETY: takes numbers only; the file is open.
     checked(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })

@@ -1,4 +1,4 @@
-//! Owns the clocks that tell when a core stood still: threads of the highest priority that sleep and see how late they wake.
+//! Runs the clocks that see when a core pauses: threads of the highest priority that sleep and see how late they wake.
 
 use std::io::{BufRead, Error, Result, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::sys;
 
-/// Nanoseconds between two wake-ups, at least and at most. A core that stood still for less may not be seen.
+/// Nanoseconds between two wake-ups, at least and at most. A shorter pause of a core may not be seen.
 const EVERY: (u64, u64) = (500_000, 4_000_000);
-/// The share of a core that its clock may cost. A wake-up takes 3 us on hardware and 20 us in a virtual machine whose timers
-/// leave the guest, so it decides how often one can be had.
+/// The share of a core that its clock may cost. A wake-up takes 3 us on hardware and 20 us in a virtual machine whose
+/// timers leave the guest, so this share decides how often the clock can wake.
 const COST: f64 = 0.008;
-/// Wake-ups after which the time between two is chosen anew.
+/// Wake-ups after which the time between two is chosen again.
 const ROUND: u64 = 64;
-/// Nanoseconds by which a wake-up is late when the core stood still: it is 0.1 ms mostly, on a machine that runs.
+/// Nanoseconds of lateness from which a wake-up shows a pause of the core. A running machine is mostly 0.1 ms late.
 const PAUSE: u64 = 500_000;
-/// Wake-ups that are kept at most until somebody asks: two cores for half an hour.
+/// The most wake-ups that are kept until the next report: two cores for half an hour.
 const MOST: usize = 8 << 20;
 
 /// One wake-up: the core, when it ran last, when this was due, when it came (nanoseconds).
@@ -50,12 +50,13 @@ struct Quantiles {
     max: f64,
 }
 
-/// Watches all cores that this process may use, until standard input ends. Each line `report` there is answered by one
-/// of JSON; the first, `{"ready": ...}`, says that all clocks go. `procs` is the `cgroup.procs` of a group to join before.
+/// Watches all cores that this process may use, until standard input ends. The first line of output, `{"ready": ...}`,
+/// says that all clocks run. Each line `report` on standard input is answered by a line of JSON. `procs` is the
+/// `cgroup.procs` of a group to join before.
 pub fn watch(procs: Option<&str>) -> Result<()> {
     sys::die_with_parent()?;
     if let Some(procs) = procs {
-        // Refused, the priority may be granted all the same; if not, that is said.
+        // If this is refused, the priority may be granted all the same; if it is not, an error says so.
         let _ = std::fs::write(procs, "0");
     }
     let cores = sys::cores()?;
@@ -100,7 +101,7 @@ fn tick(core: usize, tell: &Sender<Wakeup>) {
     }
 }
 
-/// Nanoseconds between two wake-ups that cost so many each: as few as cost no more than `COST` of a core.
+/// The fewest nanoseconds between two wake-ups of `each` nanoseconds that cost no more than `COST` of a core.
 fn period(each: u64) -> u64 {
     ((each as f64 / COST) as u64).clamp(EVERY.0, EVERY.1)
 }

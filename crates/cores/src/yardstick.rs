@@ -1,7 +1,8 @@
-//! Owns the yardsticks: what this machine takes for the few things of which the work of every VPN consists.
+//! Takes the yardsticks: the time this machine needs for the few things of which the work of every VPN consists.
 //!
-//! Each is timed in slices of about a millisecond; the median of the slices is its value, so that a core which stands still for a
-//! moment, or does other work, spoils some slices and not the result. Everything is in nanoseconds a piece, less is better.
+//! Each is timed in slices of about a millisecond, and the median of the slices is its value. So a core that pauses
+//! for a moment, or does other work, spoils some slices and not the result. Everything is in nanoseconds a piece; less
+//! is better.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -50,7 +51,8 @@ impl Report {
     }
 }
 
-/// Takes every yardstick for so many seconds and prints one object of JSON. `other` is a second core, the same where there is none.
+/// Takes every yardstick for so many seconds and prints one object of JSON. `other` is a second core, or `core` again
+/// where there is no second one.
 pub fn measure(seconds: f64, core: usize, other: usize) -> Result<()> {
     sys::die_with_parent()?;
     sys::stay_on(core)?;

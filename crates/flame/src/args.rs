@@ -1,4 +1,4 @@
-//! Owns the command line.
+//! Reads the command line.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct Fold {
     pub sides: Vec<Side>,
 }
 
-/// A side: the name of its event, and the processors that nobody else has.
+/// A side: the name of its event, and the processors that only this side has.
 #[derive(Debug, PartialEq, Clone)]
 pub struct Side {
     pub name: String,
@@ -69,7 +69,7 @@ fn side(text: &str) -> Result<Side, String> {
     let processors = processors
         .split(',')
         .filter(|number| !number.is_empty())
-        .map(|number| number.parse().map_err(|_| format!("`{number}` is no processor's number")))
+        .map(|number| number.parse().map_err(|_| format!("`{number}` is not a processor's number")))
         .collect::<Result<_, _>>()?;
     Ok(Side { name: name.into(), processors })
 }

@@ -1,7 +1,8 @@
 //! Names of functions of Go programs that were stripped of their symbols.
 //!
-//! A Go program carries a table of its functions for its own stack traces, which no stripping removes: `pclntab`. Its layout
-//! since Go 1.18 stands in Go's source, `runtime/symtab.go` (`pcHeader`, `functab`, `_func`). Older ones are left unnamed.
+//! A Go program carries a table of its functions, `pclntab`, for its own stack traces. Stripping does not remove it.
+//! Its layout since Go 1.18 is in Go's source, `runtime/symtab.go` (`pcHeader`, `functab`, `_func`). Functions of older
+//! programs are left unnamed.
 
 use std::collections::HashMap;
 use std::fs;

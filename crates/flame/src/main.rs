@@ -64,7 +64,7 @@ fn draw(wanted: &Draw) -> io::Result<()> {
     whole(&wanted.file, &svg)
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Writes a file so that a reader never sees half of it.
 fn whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");

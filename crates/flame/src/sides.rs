@@ -1,8 +1,8 @@
 //! Splits the output of `perf script` by its events: each side of a trial has an event of its own, named after it.
 //!
-//! The event `core` is what was seen on every processor, whoever ran. Of it stays what the kernel did for a side where no
-//! process of the side ran: network soft interrupts on a processor that only this side has, in the idle task or in
-//! ksoftirqd. It gets a root frame of its own, so that it is told apart.
+//! The event `core` is what was seen on every processor, whichever process ran. Of this only the kernel's work for a
+//! side is kept, where no process of the side ran: network soft interrupts on a processor that only this side has, in
+//! the idle task or in ksoftirqd. This work gets a root frame of its own, which distinguishes it.
 
 use std::io::{self, BufRead};
 

@@ -20,14 +20,14 @@ const FIRST_WAIT: u64 = 100 * MILLISECOND;
 /// How long a question is repeated in all, some 14 times.
 const PATIENCE: u64 = 12 * SECOND;
 
-/// How often a question is sent at once at most. Each try sends it once more than the one before: a path that loses packets
-/// in bursts, counted in packets, is led out of one by packets alone, and single ones a second would be 14 in a row.
+/// The most copies of a question that are sent at once. Each try sends one copy more than the one before. Where a path
+/// loses packets in bursts that are counted in packets, only packets end a burst, and single ones would be 14 in a row.
 const COPIES: u32 = 8;
 
 /// What the client may ask of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// Is anybody there, and on the same clock?
+    /// Is the server there, and on the same clock?
     Hello,
     /// A trial begins: forget the one before. `datagrams` is zero if their number is not known before.
     Begin {
@@ -60,7 +60,7 @@ pub enum Question {
 pub struct ProbePlan {
     /// The number of the run.
     pub run: u32,
-    /// Per cent of the capacity that other traffic takes meanwhile; it is printed beside the delays.
+    /// Per cent of the capacity that other traffic takes meanwhile; it is printed with the delays.
     pub load: f64,
     /// Payloads in bytes; probe k has the size k modulo their number.
     pub sizes: Vec<usize>,

@@ -1,9 +1,10 @@
 //! The search for the highest rate within a bound of loss, as decisions without I/O.
 //!
-//! RFC 2544 section 26.1 has the throughput as the fastest rate at which nothing is lost, and section 24 trials of 60 s; a
-//! bound above zero is RFC 8219's and common practice. Here trials take tenths of a second, so two rules are added. A rate
-//! passes only if the path also keeps up: the least one-way delay must not grow over the trial, or a queue is absorbing
-//! what a longer trial would lose. And the rate that is told has passed a longer trial at that very rate.
+//! In RFC 2544 the throughput is the fastest rate at which nothing is lost (section 26.1), and a trial takes 60 s
+//! (section 24). A bound above zero is RFC 8219's and common practice. Here trials take tenths of a second, so two
+//! rules are added. A rate passes only if the path also keeps up: the least one-way delay must not grow over the trial,
+//! or a queue is absorbing what a longer trial would lose. And the rate that is reported has passed a longer trial at
+//! that very rate.
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ const MOST_RATES: usize = 18;
 /// How many rates a confirming trial is tried at.
 const MOST_CONFIRMED: u32 = 6;
 
-/// A share of loss this far above what is allowed is no mishap: the trial is not repeated.
+/// A share of loss this far above what is allowed is not a mishap: the trial is not repeated.
 const CLEAR: f64 = 0.005;
 
 /// Seconds by which the sender was late in a trial that deserves another chance: it offered a burst then.
@@ -30,7 +31,7 @@ const LOWEST: f64 = 1000.0;
 /// How often the ascent doubles at most; beyond is what no sender reaches.
 const DOUBLINGS: u32 = 13;
 
-/// The share of what was sent, beside what was lost before, below which a path does not keep up in the ascent.
+/// A path does not keep up in the ascent if less than this share arrives, apart from the loss of the trials before.
 const KEPT: f64 = 0.75;
 
 /// Something that trials can be carried out on.
@@ -228,7 +229,7 @@ impl<'a, P: Path> Hunt<'a, P> {
         (low, above.min_by(|one, other| one.0.total_cmp(&other.0)))
     }
 
-    /// A sender that falls behind sends in bursts afterwards: then it is the rate it was asked for that it failed at.
+    /// A sender that falls behind sends in bursts afterwards, so the rate that failed is the one it was asked for.
     fn failure(&self, trial: &Trial) -> Failure {
         let limit = if self.behind(trial) {
             Some(Limit::Sender)
@@ -253,7 +254,7 @@ impl Limits {
         self.lost(trial) <= bound && self.keeps_up(trial)
     }
 
-    /// The share that was lost beside what the path loses at any rate, with three standard deviations for its chance.
+    /// The share that was lost, minus what the path loses at any rate, minus three standard deviations for its chance.
     fn lost(&self, trial: &Trial) -> f64 {
         let (always, sent) = (self.path_loss, trial.sent.max(1) as f64);
         trial.lost as f64 / sent - always - 3.0 * (always * (1.0 - always) / sent).sqrt()

@@ -32,7 +32,7 @@ const STRAGGLERS: u64 = 500 * MILLISECOND;
 /// How long stragglers are waited for in all.
 const DRAIN: u64 = 15 * SECOND;
 
-/// The share of loss, beside the path's own, up to which a rate counts as carried when the capacity is searched.
+/// The share of loss, besides the path's own, up to which a rate counts as carried when the capacity is searched.
 const BOUND: f64 = 0.001;
 
 /// What to measure.
@@ -87,7 +87,7 @@ struct Loaded<'a> {
 #[derive(Serialize)]
 struct Over {
     kind: &'static str,
-    /// Bytes of the server's answers that arrived beside the probes.
+    /// Bytes of the server's answers that arrived besides the probes.
     answers: u64,
 }
 
@@ -121,7 +121,8 @@ fn check(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Probes both ways beside a load of `rate` datagrams a second; the bytes of answers that arrived over their socket.
+/// Sends probes both ways during a load of `rate` datagrams a second. Returns the bytes of answers that arrived over
+/// the probes' socket.
 fn level(options: &Options, trials: &mut Trials, load: f64, rate: f64, size: usize) -> Result<u64, String> {
     let server = SocketAddr::new(options.to, options.port + 1);
     let socket = socket::connected(server, options.buffer).map_err(|error| format!("a socket to {server}: {error}"))?;
@@ -161,7 +162,7 @@ fn level(options: &Options, trials: &mut Trials, load: f64, rate: f64, size: usi
     Ok(asker.answers)
 }
 
-/// Has the server know when both ways begin, before they do; the plan, and when a load is to begin.
+/// Has the server know when both ways begin, before they do. Returns the plan, and when a load is to begin.
 fn agree(
     options: &Options,
     asker: &mut Asker,
@@ -185,7 +186,7 @@ fn agree(
         }
         lead *= 2; // the question was lost too often: its probes back would have begun late
     }
-    Err("the server could not be told in time when to begin: too much is lost".into())
+    Err("the server did not learn in time when to begin: too much is lost".into())
 }
 
 /// Waits for the probes that are still on their way back.

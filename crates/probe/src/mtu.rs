@@ -1,7 +1,7 @@
 //! The subcommand `mtu`: the largest packet that reaches the other end whole, and what happens to one that is larger.
 //!
-//! Packets carry the don't-fragment bit (over IPv6 nobody but the sender may split them), and the kernel is told not to
-//! use what it knows of the path (`IP_PMTUDISC_PROBE`): only the interface's own MTU still stops them here.
+//! Packets carry the don't-fragment bit (over IPv6 only the sender may split them). The kernel is set not to use what
+//! it knows of the path (`IP_PMTUDISC_PROBE`): only the interface's own MTU still stops packets here.
 
 use std::io::{self, ErrorKind};
 use std::mem::{self, MaybeUninit};
@@ -25,7 +25,7 @@ const SPACING: u64 = 20 * MILLISECOND;
 /// What an answer is given at least, beyond the last try.
 const PATIENCE: u64 = 300 * MILLISECOND;
 
-/// After it nobody still keeps to a limit of messages a second (Linux: icmp_ratelimit; tincd: 3 a second).
+/// After this time no limit of messages a second still holds one back (Linux: icmp_ratelimit; tincd: 3 a second).
 const REPRIEVE: u64 = 1200 * MILLISECOND;
 
 /// No IPv4 packet is larger.
@@ -55,7 +55,7 @@ enum Outcome {
     Local,
     /// An ICMP message said that it is too big.
     Icmp,
-    /// Nobody said anything.
+    /// There was no answer and no refusal.
     Silent,
 }
 
@@ -126,7 +126,7 @@ fn search(to: SocketAddr, tries: u32) -> Result<(), String> {
         candidate = next(passes, fails, said);
     }
     if above == Outcome::Silent {
-        // Who says "too big" says so a few times a second at most: silence right after other tries proves nothing.
+        // A node says "too big" a few times a second at most: silence right after other tries proves nothing.
         clock::sleep_until(clock::now() + REPRIEVE);
         (above, said) = (prober.attempt(fails), prober.said);
     }
@@ -186,14 +186,14 @@ impl Prober {
         })
     }
 
-    /// The largest size that the kernel takes for the interface: found without waiting for anybody.
+    /// The largest size that the kernel takes for the interface: found without waiting for an answer.
     fn interface(&mut self, least: usize) -> usize {
         let most = if self.v4 { LARGEST } else { LARGEST + 40 };
         let (mut takes, mut refuses) = (least, most + 1);
         while refuses - takes > 1 {
             let size = usize::midpoint(takes, refuses);
             self.refusals();
-            // EMSGSIZE may also be the echo of an ICMP message about an earlier packet: the kept refusals tell.
+            // EMSGSIZE may also be the echo of an ICMP message about an earlier packet: the kept refusals show it.
             if self.send(size).is_err() && self.refusals().iter().any(|one| one.here) {
                 refuses = size;
             } else {
@@ -320,7 +320,7 @@ fn refusal(socket: &UdpSocket) -> Option<Refusal> {
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
     }
-    // Something else, such as a port that is not open: it says nothing of sizes, and is told from a refusal by this.
+    // Another error, such as a port that is not open. It says nothing of sizes, so it must not look like a refusal.
     Some(Refusal { here: false, mtu: usize::MAX })
 }
 

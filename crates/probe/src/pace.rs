@@ -1,7 +1,8 @@
 //! The open-loop sender of load: datagram k leaves at its time or as soon after it as the machine can, never before.
 //!
-//! It sleeps between datagrams and does not spin, because it shares a node's cores with the VPN. A sleep takes some tens
-//! of microseconds more than asked, so above about 20,000 datagrams a second those that fell due meanwhile leave together.
+//! It sleeps between datagrams and does not spin, because it shares a node's cores with the VPN. A sleep takes some
+//! tens of microseconds more than asked, so above about 20,000 datagrams a second those that fell due meanwhile leave
+//! together.
 
 use std::io;
 use std::net::UdpSocket;
@@ -29,7 +30,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// How many datagrams there are; none can be told if the rate is infinite.
+    /// How many datagrams there are; `None` if the rate is infinite.
     pub fn datagrams(&self) -> Option<u64> {
         self.rate.is_finite().then(|| ((self.time as f64 * self.rate / SECOND as f64) as u64).max(1))
     }
@@ -111,7 +112,7 @@ fn all(socket: &UdpSocket, outgoing: &mut Outgoing, batch: usize) -> Result<u64,
         match outgoing.send(socket, gone, batch) {
             Ok(count) => gone += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Refused: an ICMP error for what was sent before, told once.
+            // Refused: an ICMP error for what was sent before, reported once.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
                 gone += 1;

@@ -1,6 +1,6 @@
-//! What stands at the beginning of every datagram: which stream and which one it is, and when it was to leave and left.
+//! The header of every datagram: its stream, its number in the stream, when it was to leave, and when it left.
 
-/// The first four bytes: by these a stray datagram is told from one of ours.
+/// The first four bytes, which distinguish our datagrams from stray ones.
 const MAGIC: [u8; 4] = *b"TMpk";
 
 /// The bytes that a header takes; no datagram is shorter.

@@ -18,7 +18,7 @@ struct Wrong<'a> {
     why: &'a str,
 }
 
-/// Passes on how something ended, and prints why it failed: so the reason stands where the results do.
+/// Passes on how something ended. If it failed, prints why, so that the reason is where the results are.
 pub fn told(done: Result<(), String>) -> Result<(), String> {
     if let Err(why) = &done {
         line(&Wrong { kind: "error", why })?;

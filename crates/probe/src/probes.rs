@@ -1,8 +1,8 @@
 //! Probes: datagrams a fixed time apart, each way, whose one-way delays are counted from when they were to leave.
 //!
-//! A probe that leaves late, because the sender's thread was kept from its core, is late for whoever waits for it: its
-//! delay counts from the moment of the schedule ("coordinated omission" is what leaving that out is called). How late
-//! they left is printed beside the delays.
+//! A probe leaves late if the sender's thread was kept from its core. For a program that waits for the probe this is
+//! delay, too, so the delay counts from the moment of the schedule. (Leaving that out is called "coordinated
+//! omission".) How late the probes left is printed with the delays.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use crate::control::{self, Answer, ProbePlan, Question};
 use crate::packet::{self, Header};
 use crate::print;
 
-/// How long before a probe's moment its sender stops to sleep: what a wake-up takes on a machine that is not idle.
+/// How long before a probe's moment its sender stops sleeping: what a wake-up takes on a machine that is not idle.
 const SPIN: u64 = 80 * MICROSECOND;
 
 /// The probes of one run that arrived at this end.

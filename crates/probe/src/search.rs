@@ -18,10 +18,10 @@ const ASCENT: f64 = 0.1;
 /// The share of the guess at which the path's own loss is looked for.
 const LIGHT: f64 = 0.1;
 
-/// Datagrams that tell it well enough.
+/// Datagrams that are enough to measure that loss.
 const ENOUGH: f64 = 500.0;
 
-/// Seconds that they are sent for at most.
+/// The most seconds that they are sent for.
 const LONGEST: f64 = 2.0;
 
 /// What to search.
@@ -170,10 +170,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     print::line(&Over { kind: "end" })
 }
 
-/// Two more trials: one of 0.3 s meets a burst on a link with one a second in 27 cases of 100, three in a row in two.
+/// Two more trials. On a link with one burst a second, a trial of 0.3 s meets a burst in 27 cases of 100, and three
+/// trials in a row do in two.
 const AGAIN: u32 = 2;
 
-/// How much a path carries beside what it loses at any rate: the share that it loses, and the search's result.
+/// How much a path carries, apart from what it loses at any rate. Returns the share that it loses, and what was found.
 ///
 /// A load must be possible on a path that loses, too, so here loss counts from what is lost at a tenth of the rate.
 pub fn capacity(trials: &mut Trials, size: usize, bound: f64) -> Result<(f64, Found), String> {

@@ -1,4 +1,4 @@
-//! The subcommand `serve`: the other end of `search` and `latency`. It receives, counts and sends back until it is ended.
+//! The subcommand `serve`: the other end of `search` and `latency`. Receives, counts and sends back until it is ended.
 //!
 //! One thread counts trials, another probes, each with a port of its own: so probes never wait behind load in a
 //! socket's buffer.
@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let (trials, probes) = (listen(options.port)?, listen(options.port + 1)?);
     thread::spawn(move || {
-        // Without its probes a server is none: the client would wait for answers in vain.
+        // Without probes the server must end: the client would wait for answers that never come.
         if let Err(why) = probes::serve(&probes) {
             eprintln!("tunnelmark-probe: {why}");
             std::process::exit(1);

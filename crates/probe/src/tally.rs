@@ -7,7 +7,7 @@ use crate::packet::Header;
 /// Equal parts of a trial by sequence number; the delays of the first and the last are compared.
 const PARTS: u64 = 10;
 
-/// The most datagrams of a trial that are told apart; later ones count as strays.
+/// The most datagrams of a trial that are distinguished; later ones count as strays.
 const MOST: u64 = 1 << 28;
 
 /// What has arrived of a trial so far.
@@ -24,7 +24,7 @@ pub struct Tally {
     quickest: [Option<i64>; PARTS as usize],
 }
 
-/// A tally in numbers, as the receiver tells it; times in nanoseconds.
+/// A tally in numbers, as the receiver reports it; times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Datagrams that arrived, each counted once.

@@ -15,10 +15,10 @@ use crate::tally::Count;
 /// From the announcement to the first datagram.
 const LEAD: u64 = 5 * MILLISECOND;
 
-/// How long nothing must have arrived before what is missing counts as lost, beside twice the round trip.
+/// How long nothing must have arrived before what is missing counts as lost, in addition to twice the round trip.
 const STRAGGLERS: u64 = 200 * MILLISECOND;
 
-/// How long an answer to a datagram that is too large is waited for, beside twice the round trip.
+/// How long an answer to a datagram that is too large is waited for, in addition to twice the round trip.
 const LEARN: u64 = 20 * MILLISECOND;
 
 /// How often the largest datagram is sent: one may be lost.
@@ -73,7 +73,7 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// With the server at that address; an error if nobody answers, or by another clock.
+    /// Trials with the server at that address; an error if it does not answer, or has another clock.
     pub fn with(server: SocketAddr, buffer: usize) -> Result<Trials, String> {
         let socket = socket::connected(server, buffer).map_err(|error| format!("a socket to {server}: {error}"))?;
         let second = socket.try_clone().map_err(|error| format!("a second handle on a socket: {error}"))?;
@@ -115,7 +115,7 @@ impl Trials {
         self.socket.try_clone().map_err(|error| format!("a second handle on a socket: {error}"))
     }
 
-    /// Waits for stragglers, and tells what a trial found.
+    /// Waits for stragglers, and returns what a trial found.
     pub fn conclude(&mut self, schedule: &Schedule, sent: &pace::Sent) -> Result<Trial, String> {
         let (begin, handed) = (clock::now(), sent.datagrams - sent.refused);
         let count = loop {
@@ -133,7 +133,7 @@ impl Trials {
     }
 }
 
-/// The path's MTU after the largest datagrams have been sent, so that who cannot carry them has said so (RFC 1191).
+/// The path's MTU after the largest datagrams have been sent, so that a node that cannot carry them says so (RFC 1191).
 ///
 /// Some VPNs give their interface a larger MTU than they carry, and answer what is too large as a router does.
 fn learn_mtu(socket: &UdpSocket, server: SocketAddr, pause: u64) -> io::Result<usize> {

@@ -1,8 +1,8 @@
 //! `tunnelmark-quic`: a server and a client that measure QUIC on the path between them.
 //!
-//! Both speak the QUIC perf protocol (`perf`) over quinn. The client drives: it establishes connections, asks for bytes,
-//! and prints one JSON object at its end. The server says on stderr that it listens, and prints its object when it is asked to
-//! end (SIGTERM or SIGINT).
+//! Both speak the QUIC perf protocol (`perf`) over quinn. The client establishes connections, asks for bytes, and
+//! prints one JSON object at its end. The server says on stderr that it listens, and prints its object when it is asked
+//! to end (SIGTERM or SIGINT).
 //!
 //! ```text
 //! client                                            server
@@ -66,7 +66,7 @@ enum Role {
     Client(ClientArgs),
 }
 
-/// What both ends are told.
+/// Options of both ends.
 #[derive(Args, Clone, Copy)]
 pub struct Common {
     /// Receive buffer to ask of the socket, in bytes.
@@ -77,18 +77,18 @@ pub struct Common {
     pub gso: bool,
 }
 
-/// What a server is told.
+/// Options of the server.
 #[derive(Args)]
 pub struct ServerArgs {
     /// Address and port to listen on.
     #[arg(long)]
     pub listen: SocketAddr,
-    /// What both ends are told.
+    /// Options of both ends.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// What a client is told.
+/// Options of the client.
 #[derive(Args)]
 pub struct ClientArgs {
     /// Address and port of the server.
@@ -106,7 +106,7 @@ pub struct ClientArgs {
     /// Seconds that all connections together may take to be established.
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     pub patience: f64,
-    /// What both ends are told.
+    /// Options of both ends.
     #[command(flatten)]
     pub common: Common,
 }

@@ -1,7 +1,7 @@
 //! The QUIC perf protocol (draft-banks-quic-performance): what a client asks on a stream, and how a server answers.
 //!
-//! The first 8 bytes of a bidirectional stream are the number of bytes, big-endian, that the server shall send back on it.
-//! What the client sends after them is thrown away.
+//! The first 8 bytes of a bidirectional stream are a big-endian number: how many bytes the server shall send back on
+//! the stream. What the client sends after these 8 bytes is thrown away.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -43,7 +43,7 @@ pub async fn count(mut stream: RecvStream, bytes: &AtomicU64) -> Result<(), Fail
     Err(Failure("the server ended its answer early".into()))
 }
 
-/// What a client asked for on a stream, once all that it sent has been read. None: the stream is no request.
+/// What a client asked for on a stream, once all that it sent has been read. None: the stream is not a request.
 pub async fn asked(stream: &mut RecvStream) -> Option<u64> {
     let mut head = [0; 8];
     stream.read_exact(&mut head).await.ok()?;

@@ -1,7 +1,7 @@
-//! How both ends are set up: socket, TLS, and the parameters of QUIC. What of it is chosen here is printed in the reports.
+//! How both ends are set up: socket, TLS, and the parameters of QUIC. What is chosen here is printed in the reports.
 //!
-//! - TLS 1.3 with one suite (AES-128-GCM, SHA-256), X25519 and an ECDSA P-256 certificate that is made at the start. The
-//!   client checks the handshake's signature, but trusts any certificate: nobody else is on the path.
+//! - TLS 1.3 with one suite (AES-128-GCM, SHA-256), X25519 and an ECDSA P-256 certificate that is made at the start.
+//!   The client checks the handshake's signature, but trusts any certificate: no one else is on the path.
 //! - No resumption: every connection is a full handshake.
 //! - CUBIC; windows of flow control that hold 1 Gbit/s at 128 ms, so that congestion control alone decides.
 //! - The send buffer stays the system's: a larger one would only lengthen the queue before the interface.
@@ -28,7 +28,7 @@ use crate::perf::ALPN;
 use crate::report::Settings;
 use crate::{Common, During, Failure};
 
-/// The name that the certificate bears.
+/// The name that the certificate has.
 pub const NAME: &str = "tunnelmark.invalid";
 
 const SILENCE: Duration = Duration::from_secs(10);
@@ -132,7 +132,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// Trusts whoever holds the key of the certificate it shows.
+/// Trusts any certificate whose key the other end holds.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Owns bursts of loss as a process in time: two states that hold for times, whatever is sent meanwhile.
+//! Models bursts of loss as a process in time: two states that hold for times, whatever is sent meanwhile.
 
 use crate::philox::{Purpose, Source, open_unit};
 

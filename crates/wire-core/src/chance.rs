@@ -1,4 +1,4 @@
-//! Owns the stage that strikes or does not: independent, or correlated with its decision before.
+//! Decides whether a stage strikes: independently, or correlated with its decision before.
 
 use crate::config::Model;
 use crate::philox::{Purpose, Source};

@@ -1,4 +1,4 @@
-//! Owns CoDel's control law (RFC 8289, section 5): which packets to drop as they leave the queue.
+//! Implements CoDel's control law (RFC 8289, section 5): which packets to drop as they leave the queue.
 
 use crate::config::Codel as Settings;
 

@@ -1,6 +1,6 @@
-//! Owns the configuration of a link as it is written in JSON; `docs/wire.md` describes it for people.
+//! Holds the configuration of a link as it is written in JSON; `docs/wire.md` describes it for people.
 //!
-//! Units stand in the field names. Fields that are left out take the defaults given here; unknown fields
+//! Units are in the field names. Fields that are left out take the defaults given here; unknown fields
 //! are refused. [`Config::check`] refuses what cannot be delivered, naming the field.
 
 use serde::{Deserialize, Serialize};

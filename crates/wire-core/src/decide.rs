@@ -1,8 +1,8 @@
-//! Owns the random decisions on packets, and their log.
+//! Takes the random decisions on packets, and logs them.
 //!
-//! In the stated model all decisions on packet n are taken when it is offered, whatever becomes of it in
-//! queues, so the sequence of decisions does not depend on time; jitter and bursts in time depend on it alone. In netem's model they are taken in
-//! netem's order, where what a full queue drops draws no delay.
+//! In the stated model all decisions on packet n are taken when it is offered, whatever becomes of it in queues. So the
+//! sequence of decisions does not depend on time. Jitter and bursts in time depend on time alone. In netem's model
+//! decisions are taken in netem's order, where no delay is drawn for a packet that a full queue drops.
 
 use crate::config::Model;
 use crate::phase::{Machines, Phase};
@@ -127,7 +127,7 @@ impl Decider {
         }
     }
 
-    /// Adds a decision to the log: a multiply-rotate hash, which only has to tell sequences apart.
+    /// Adds a decision to the log: a multiply-rotate hash, which only has to distinguish sequences.
     #[inline]
     fn note(&mut self, purpose: Purpose, value: u64) {
         let mixed = (self.log ^ value ^ (purpose as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,4 +1,4 @@
-//! Owns the variation of the delay.
+//! Draws the variation of the delay.
 
 use crate::chance::Crandom;
 use crate::config::{Jitter as Settings, Model};

@@ -1,4 +1,4 @@
-//! Owns what is under way: packets with their times of departure, taken in the order of time.
+//! Holds the packets that are under way with their times of departure, and gives them out in the order of time.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};

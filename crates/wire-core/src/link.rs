@@ -1,4 +1,4 @@
-//! Owns one direction of a link: packets are offered with the time, and taken when they are due.
+//! Carries one direction of a link: packets are offered with the time, and taken when they are due.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub enum Fate {
     Sent,
     /// It leaves with this bit inverted, counted from the front of the frame.
     Corrupted(u64),
-    /// It was dropped after it had been accepted, by CoDel; whoever holds it may let it go.
+    /// CoDel dropped it after it had been accepted; the caller may let it go.
     Dropped,
 }
 
@@ -127,7 +127,7 @@ impl Link {
     }
 
     /// Offers a packet of `len` bytes and says how often its handle will come out of [`take`](Self::take):
-    /// 0 if it is dropped, 2 if it is duplicated. `weight` is how many wire packets it stands for in counts.
+    /// 0 if it is dropped, 2 if it is duplicated. `weight` is how many wire packets it counts as.
     pub fn offer(&mut self, now: u64, len: u32, weight: u32, handle: u64) -> u32 {
         self.advance(now);
         let n = self.number;

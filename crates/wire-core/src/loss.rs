@@ -1,4 +1,4 @@
-//! Owns the loss models: independent, Gilbert-Elliott, netem's four states, bursts in time, a recorded pattern.
+//! Implements the loss models: independent, Gilbert-Elliott, netem's four states, bursts in time, a recorded pattern.
 
 use crate::bursts::Bursts;
 use crate::chance::{Chance, netem_u32};

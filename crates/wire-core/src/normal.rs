@@ -1,4 +1,4 @@
-//! Owns the normal distribution: its distribution function and the inverse.
+//! Computes the normal distribution function and its inverse.
 
 /// The standard normal distribution function, to about 1e-14.
 ///

@@ -1,4 +1,4 @@
-//! Owns the stages made ready: what the configuration says, turned into state machines.
+//! Turns the stages that the configuration states into state machines.
 
 use crate::chance::Chance;
 use crate::codel::Codel;

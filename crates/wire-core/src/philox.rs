@@ -1,4 +1,4 @@
-//! Owns the random numbers: Philox4x32-10, a function from a counter and a key to 128 random bits.
+//! Computes random numbers with Philox4x32-10, a function from a counter and a key to 128 random bits.
 //!
 //! Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A decision for
 //! packet n is computed from n, so it does not depend on what was drawn before or when.
@@ -50,7 +50,7 @@ impl Source {
         Self { key: [seed as u32, (seed >> 32) as u32], link, direction }
     }
 
-    /// 128 bits for one decision on packet `n` (or stretch of time `n`); `copy` tells a duplicate from its original.
+    /// 128 bits for one decision on packet `n` (or stretch of time `n`). `copy` is true for a duplicate.
     #[inline]
     pub fn draw(&self, purpose: Purpose, n: u64, copy: bool) -> [u32; 4] {
         let what = u32::from(self.direction) << 16 | u32::from(copy) << 8 | purpose as u32;

@@ -1,4 +1,4 @@
-//! Owns serialisation: when a packet that starts at a given time is through.
+//! Computes serialisation: when a packet that starts at a given time is through.
 
 use crate::config::{Rate as Settings, Trace};
 
@@ -104,7 +104,7 @@ impl Deliveries {
 
     fn finish(&mut self, start: u64, len: u64) -> u64 {
         if self.now() < start {
-            // Opportunities that nobody used are gone, and the rest of one begun with them.
+            // Opportunities that were not used are gone, and so is the rest of one that was begun.
             let cycle = start / self.period;
             if cycle > self.cycle {
                 // One back: an entry at the very end of a cycle is the beginning of the next.

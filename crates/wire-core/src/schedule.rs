@@ -1,4 +1,4 @@
-//! Owns time: which phase of the schedule holds, and whether the link is blacked out.
+//! Keeps track of time: which phase of the schedule holds, and whether the link is blacked out.
 
 use crate::config::{Blackout, Direction};
 

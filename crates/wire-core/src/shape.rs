@@ -1,4 +1,4 @@
-//! Owns the shapes of jitter: inverse distribution functions, and netem's tables from their formulas.
+//! Computes the shapes of jitter: inverse distribution functions, and netem's tables from their formulas.
 
 use crate::config::Distribution;
 use crate::normal;
@@ -10,7 +10,7 @@ pub const SCALE: i64 = 8192;
 const PARETO: f64 = 3.0;
 
 /// The stated model cuts the pareto distribution at ten times its minimum. Uncut, its fourth moment does not
-/// exist and no sample's deviation or correlation would settle; a delay of 2000 deviations helps nobody.
+/// exist and no sample's deviation or correlation would settle. A delay of 2000 deviations is of no use.
 const PARETO_END: f64 = 10.0;
 
 /// The jitter's inverse distribution function in units of `jitter_us`: uniform reaches from -1 to 1, the

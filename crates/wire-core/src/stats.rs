@@ -1,4 +1,4 @@
-//! Owns what a direction realised, counted stage by stage.
+//! Counts what a direction realised, stage by stage.
 
 use serde::Serialize;
 

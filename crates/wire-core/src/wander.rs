@@ -1,4 +1,4 @@
-//! Owns jitter as a process in time: what is added to the delay depends on the moment, not on the packet.
+//! Computes jitter as a process in time: what is added to the delay depends on the moment, not on the packet.
 
 use crate::config::Jitter as Settings;
 use crate::normal;
@@ -12,9 +12,9 @@ const CELL: f64 = 1.0 / 0.938_749_3;
 
 /// A Gaussian copula in time: a smooth stationary normal process, mapped to the distribution by its quantiles.
 ///
-/// Independent normal values x stand at the points of a grid, and between two of them the process is
-/// cos(a) x(k) + sin(a) x(k+1) while a runs from 0 to pi/2. Squares of cosine and sine add up to 1, so it is
-/// exactly standard normal at every moment; it has a slope everywhere (an Ornstein-Uhlenbeck process has none, and
+/// The points of a grid have independent normal values x, and between two of them the process is
+/// cos(a) x(k) + sin(a) x(k+1) while a runs from 0 to pi/2. Squares of cosine and sine add up to 1, so the process is
+/// exactly standard normal at every moment. It has a slope everywhere (an Ornstein-Uhlenbeck process has none, and
 /// packets close together would wait for each other at any rate). A value is computed from the time alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Wander {

@@ -190,7 +190,7 @@ proptest! {
             let (earlier, kept) = (now, inside);
             now = now.max(next);
             while let Some(departure) = link.take(now) {
-                // In the order of time, but for drops, which are told as they are known.
+                // In the order of time, except for drops, which are reported as they are known.
                 prop_assert!(departure.at <= now);
                 before = departure.at.max(before);
                 inside -= 1;

@@ -1,4 +1,4 @@
-//! Jitter and bursts in time are the same for whoever sends, at whatever rate, in however many pieces.
+//! Jitter and bursts in time are the same for any sender, at any rate, in any number of pieces.
 
 use wire_core::config::Config;
 use wire_core::{Fate, Link, stats::Stats};
@@ -162,5 +162,5 @@ fn behind_a_queue_the_order_is_kept_and_every_packet_leaves_when_it_is_said_to()
         }
     }
     assert!(taken > 19_000);
-    assert!(empty < 2 * taken, "{empty} wake-ups in vain for {taken} packets");
+    assert!(empty < 2 * taken, "{empty} empty wake-ups for {taken} packets");
 }

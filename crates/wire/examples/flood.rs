@@ -1,5 +1,5 @@
 //! Sends small frames as fast as one core can, for measuring what the link carries: `flood INTERFACE SECONDS`.
-//! Prints frames sent. Their EtherType (0x88b5, for experiments) is nobody's, so receivers drop them early.
+//! Prints frames sent. Their EtherType (0x88b5, for experiments) belongs to no protocol, so receivers drop them early.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};

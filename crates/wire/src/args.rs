@@ -1,4 +1,4 @@
-//! Owns the command line.
+//! Reads the command line.
 
 use crate::rehearse::Schedule;
 
@@ -105,7 +105,7 @@ impl Args {
         }
         let xdp = args.ports.iter().filter(|port| port.kind == Kind::Xdp).count();
         if args.xdp() && xdp != args.ports.len() {
-            return Err("--xdp stands for all ports or none: it cannot carry the super-packets of the others".into());
+            return Err("--xdp is for all ports or none: it cannot carry the super-packets of the others".into());
         }
         for (place, port) in args.ports.iter().enumerate() {
             if args.ports[..place].iter().any(|other| other.name == port.name) {
@@ -117,7 +117,7 @@ impl Args {
 }
 
 fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{option}: {text} is no number that fits"))
+    text.parse().map_err(|_| format!("{option}: {text} is not a number that fits"))
 }
 
 fn tap(text: &str) -> Result<PortArg, String> {

@@ -1,21 +1,22 @@
-//! Owns whose doing lateness was: what is left of it without the time in which the machine itself stood still.
+//! Finds the emulator's own lateness: what is left of lateness without the time in which the machine itself paused.
 //!
-//! Clocks of the lab see that (`tunnelmark-cores watch`), and standard input tells it. Until then late departures wait here.
+//! Clocks of the lab see pauses (`tunnelmark-cores watch`), and reports of them arrive on standard input. Until then
+//! late departures wait here.
 
 use serde::Deserialize;
 
 use crate::hist::{Histogram, Quantiles};
 
-/// Nanoseconds of lateness from which a departure waits to be told of pauses; below, it is the emulator's own.
+/// Nanoseconds of lateness from which a departure waits for reports of pauses; below, lateness is the emulator's own.
 const SUSPECT: u64 = 200_000;
-/// Departures that may wait; beyond, they are the emulator's own.
+/// Departures that may wait; the lateness of any more is the emulator's own.
 const MOST: usize = 1 << 16;
 
-/// A core stood still, at some time between these two (nanoseconds of the monotonic clock).
+/// A core paused, at some time between these two (nanoseconds of the monotonic clock).
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct Pause(pub u32, pub u64, pub u64);
 
-/// All pauses up to a moment that were not told before.
+/// All pauses up to a moment that were not reported before.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Pauses {
@@ -24,14 +25,14 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// What is told later is added; the order is that of their ends.
+    /// Adds what is reported later. Pauses are in the order of their ends.
     pub fn add(&mut self, later: Self) {
         self.until = later.until;
         self.pauses.extend(later.pauses);
         self.pauses.sort_unstable_by_key(|pause| pause.2);
     }
 
-    /// Nanoseconds between two moments in which a core stood still.
+    /// Nanoseconds between two moments in which a core paused.
     fn still(&self, core: u32, from: u64, to: u64) -> u64 {
         let (mut still, mut upto) = (0, from);
         let first = self.pauses.partition_point(|pause| pause.2 <= from);
@@ -54,7 +55,7 @@ struct Late {
     packets: u32,
 }
 
-/// Lateness that is the emulator's own, and what waits to be told apart.
+/// Lateness that is the emulator's own, and late departures whose cause is not known yet.
 #[derive(Default)]
 pub struct Blame {
     own: Histogram,
@@ -62,7 +63,8 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// Packets that should have left at `due` left at `left`; `cores` are those on which the thread slept last, and runs.
+    /// Packets that should have left at `due` left at `left`. `cores` are the one on which the thread slept last, and
+    /// the one on which it runs.
     #[inline]
     pub fn left(&mut self, due: u64, left: u64, packets: u32, cores: impl FnOnce() -> (u32, u32)) {
         let late = left - due;
@@ -74,7 +76,7 @@ impl Blame {
         self.waiting.push(Late { due, left, slept, ran, packets });
     }
 
-    /// Pauses are known: departures up to that moment are told apart.
+    /// Takes all pauses up to a moment, and divides the lateness of departures until then.
     pub fn settle(&mut self, told: &Pauses) {
         let own = &mut self.own;
         self.waiting.retain(|late| {

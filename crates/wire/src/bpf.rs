@@ -1,5 +1,5 @@
-//! Owns the program that hands an interface's packets to an AF_XDP socket: five instructions, loaded by bpf(2) and
-//! attached by a link, so that it goes when this process goes.
+//! Loads the program that hands an interface's packets to an AF_XDP socket: five instructions, loaded by bpf(2) and
+//! attached by a link, so that the program goes when this process goes.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -65,7 +65,7 @@ fn program(map: i32) -> [u64; 6] {
     ]
 }
 
-/// Two 32-bit fields of `union bpf_attr` beside each other.
+/// Two 32-bit fields of `union bpf_attr` next to each other.
 fn words([first, second]: [u32; 2]) -> u64 {
     let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])

@@ -1,4 +1,4 @@
-//! Owns the ways the program is told things: standard input, and signals.
+//! Receives what the program is asked: by standard input, and by signals.
 
 use std::io::{BufRead, Read, Result, Write, stdin};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::blame::Pauses;
 use crate::sys;
 
-/// What was asked since one last looked.
+/// What was asked since the last look.
 #[derive(Default)]
 struct Asked {
     end: AtomicBool,
@@ -59,7 +59,7 @@ impl Control {
         self.asked.report.swap(false, Ordering::Acquire)
     }
 
-    /// Pauses of the machine that were told. To be asked after [`Control::report`]: they come before it.
+    /// Pauses of the machine that were reported. To be asked after [`Control::report`]: pauses come before a report.
     pub fn pauses(&self) -> Option<Pauses> {
         let told = self.asked.told.swap(false, Ordering::Acquire);
         told.then(|| std::mem::take(&mut *self.asked.pauses.lock().unwrap_or_else(PoisonError::into_inner)))

@@ -1,4 +1,4 @@
-//! Owns the loop: receive, decide, send what is due, and wait for what comes first.
+//! Runs the loop: receive, decide, send what is due, and wait for what comes first.
 
 use std::io::Result;
 

@@ -1,4 +1,4 @@
-//! Owns the histogram of lateness: log-linear buckets, 3 % wide, from a nanosecond to minutes.
+//! Counts lateness in a histogram: log-linear buckets, 3 % wide, from a nanosecond to minutes.
 
 use serde::Serialize;
 

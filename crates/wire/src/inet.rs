@@ -1,4 +1,4 @@
-//! Owns what must be known of Internet headers: where they lie, their lengths and checksums (RFC 1071).
+//! Reads and changes Internet headers: where they are, their lengths and checksums (RFC 1071).
 
 /// Where the network header lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Owns one direction with I/O: the link, which frames it takes apart, and how late packets left.
+//! Carries one direction with I/O: the link, which frames it takes apart, and how late packets left.
 
 use wire_core::Link;
 use wire_core::config::{Config, Invalid, Unit};
@@ -128,7 +128,7 @@ impl Lane {
         self.blame.left(due, left, packets, sys::cores);
     }
 
-    /// When the machine stood still.
+    /// Takes the pauses of the machine.
     pub fn settle(&mut self, told: &Pauses) {
         self.blame.settle(told);
     }

@@ -124,7 +124,7 @@ fn read(place: &str) -> Result<Config, Failure> {
     serde_json::from_str(&text).map_err(|error| wrong(format!("{place}: {error}")))
 }
 
-/// A direction that names no port would silently do nothing.
+/// Refuses a direction that names a port that does not exist, because it would silently do nothing.
 fn known_ports(config: &Config, ports: &[Port]) -> Result<(), Failure> {
     for (number, direction) in config.directions.iter().enumerate() {
         for (field, name) in [("from", &direction.from), ("to", &direction.to)] {

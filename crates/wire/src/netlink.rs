@@ -1,4 +1,4 @@
-//! Owns what is asked of the kernel about interfaces: moving, naming, raising, counting (rtnetlink).
+//! Has the kernel move, name and raise interfaces, and reads their counters (rtnetlink).
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Owns packets between their departure from the link and the port: neighbours are joined again, and packets
+//! Holds packets between their departure from the link and the port: neighbours are joined again, and packets
 //! are sent together.
 
 use wire_core::{Departure, Fate};
@@ -70,7 +70,7 @@ impl Outbox {
         self.ports[usize::from(port)].len() >= BATCH
     }
 
-    /// What follows is no neighbour.
+    /// What follows is not a neighbour.
     pub fn end_run(&mut self, pool: &mut Pool) {
         let Some(run) = self.run.take() else { return };
         let packet = part(run.slot, run.first, run.last, pool);

@@ -1,4 +1,4 @@
-//! Owns waiting: asleep until shortly before the next departure, then awake.
+//! Waits: asleep until shortly before the next departure, then awake.
 //!
 //! Sleeping alone is 30 us late at the median on the machine this was measured on, so a thread with little to
 //! do spins for the rest. A wake-up there costs 5 to 10 us (virtual machine: timers and interrupts to other
@@ -11,7 +11,7 @@ use std::io::Result;
 use crate::sys;
 
 /// The share of time that a real-time thread must sleep, and how long it may be short of it. The lab gives its group
-/// 94 % of a core (`linux/cgroups.py`); whoever reaches that stands still for the rest of the second.
+/// 94 % of a core (`linux/cgroups.py`). A group that has used all of it does not run for the rest of the second.
 const IDLE: f64 = 0.10;
 const DEBT: f64 = 60_000.0;
 /// The load, which is the time awake without that spent spinning, is measured over windows of this length; above this
@@ -97,7 +97,7 @@ impl Pace {
     fn sleep(&mut self, fds: &mut [libc::pollfd], now: u64, ns: u64) -> Result<bool> {
         sys::wait(fds, Some(ns))?;
         self.counted = sys::now();
-        // What the call itself takes is no sleep; about 2 us with a switch to another thread.
+        // What the call itself takes is not sleep: about 2 us with a switch to another thread.
         let slept = (self.counted - now).saturating_sub(2_000);
         self.free += slept;
         self.budget = (self.budget + slept as f64 * self.share).min(FULL);

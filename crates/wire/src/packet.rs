@@ -1,4 +1,4 @@
-//! Owns ports of the kind that exist already: an interface in this namespace, through AF_PACKET.
+//! Opens a port that exists already: an interface in this namespace, through AF_PACKET.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Owns the packets that are held, and the bound of their memory.
+//! Stores the packets that are held, within a bound of memory.
 
 use crate::vnet::{Parts, Vnet};
 

@@ -1,4 +1,4 @@
-//! Owns the rehearsal: what a configuration does to a schedule of packets, in virtual time and without ports.
+//! Rehearses a link: what a configuration does to a schedule of packets, in virtual time and without ports.
 
 use std::time::Duration;
 

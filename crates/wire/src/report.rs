@@ -1,4 +1,4 @@
-//! Owns what the program prints: JSON lines, described in `docs/wire.md`.
+//! Prints the program's output: JSON lines, described in `docs/wire.md`.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -88,7 +88,7 @@ impl Printer {
         Self { lines: Some(lines), thread: Some(spawn(move || print(&waiting))) }
     }
 
-    /// Prints a line, unless nobody has read the last sixteen.
+    /// Prints a line, unless the last sixteen have not been read.
     pub fn line(&self, line: Line) {
         if let Some(lines) = &self.lines {
             // A full channel is a reader who is away; reports are cumulative, so a later one makes up for it.

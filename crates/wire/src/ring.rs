@@ -1,5 +1,5 @@
-//! Owns one ring that this program shares with the kernel (AF_XDP): one side puts entries in and moves the producer
-//! on, the other takes them out and moves the consumer on. Layout: `Documentation/networking/af_xdp.rst`.
+//! One ring that this program shares with the kernel (AF_XDP). One side puts entries in and moves the producer on. The
+//! other takes them out and moves the consumer on. Layout: `Documentation/networking/af_xdp.rst`.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! Owns the choice of ports that a frame goes to: by its destination's Ethernet address, as a switch.
+//! Chooses the ports that a frame goes to: by its destination's Ethernet address, as a switch does.
 
 /// Ports by Ethernet address, given or learnt.
 pub struct Switch {

@@ -1,4 +1,4 @@
-//! Owns the calls into the kernel that are not about ports: time, waiting, scheduling, namespaces, signals.
+//! Wraps the calls into the kernel that are not about ports: time, waiting, scheduling, namespaces, signals.
 
 use std::fs::File;
 use std::io::{Error, Result};
@@ -13,7 +13,7 @@ pub fn checked(result: i64) -> Result<i64> {
 /// A descriptor that a system call returned.
 ///
 /// # Safety
-/// A non-negative `result` must be a descriptor that nobody else owns.
+/// A non-negative `result` must be a descriptor that no one else owns.
 pub unsafe fn owned(result: i32) -> Result<OwnedFd> {
     checked(i64::from(result))?;
     // SAFETY: the caller promises that it is ours.
@@ -47,7 +47,7 @@ pub fn cores() -> (u32, u32) {
 }
 
 fn core() -> u32 {
-    // SAFETY: takes nothing; -1, where the kernel cannot say it, is no core.
+    // SAFETY: takes nothing; -1, where the kernel cannot say it, is not a core.
     unsafe { libc::sched_getcpu() as u32 }
 }
 

@@ -1,4 +1,4 @@
-//! Owns ports of the kind that are made: a TAP device whose interface is handed to a node, so that
+//! Makes a port that does not exist yet: a TAP device whose interface is handed to a node, so that
 //! super-packets cross whole.
 
 use std::fs::OpenOptions;

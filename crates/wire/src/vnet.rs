@@ -1,4 +1,4 @@
-//! Owns the header in front of every packet that crosses a port (`struct virtio_net_hdr`), and the geometry
+//! Handles the header in front of every packet that crosses a port (`struct virtio_net_hdr`), and the geometry
 //! of super-packets: where their wire packets begin, and how some of them are taken out again.
 //!
 //! Layout and constants: the kernel's `include/uapi/linux/virtio_net.h`.

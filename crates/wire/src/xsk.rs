@@ -1,5 +1,5 @@
-//! Owns ports of the kind that exist already, carried by AF_XDP: an interface in this namespace whose packets a
-//! program in its driver hands to us, whole frames in memory shared with the kernel.
+//! Opens a port that exists already, through AF_XDP: an interface in this namespace. A program in the interface's
+//! driver hands its packets to us, as whole frames in memory shared with the kernel.
 //!
 //! In copy mode, which every driver can do: the kernel copies each frame between its own memory and ours.
 
@@ -22,7 +22,7 @@ const RECEIVE: u32 = 4096;
 const SEND: u32 = 512;
 /// Entries for each chunk in the rings that the kernel empties: it hands a chunk back before it moves the consumer on.
 const SPARE: u32 = 2;
-/// Where a frame to be sent begins in its chunk: its header stands before it.
+/// Where a frame to be sent begins in its chunk: its header is before it.
 const LEAD: usize = 16;
 /// Room for frames that are sent, of the socket: as for packet sockets.
 const SEND_BUFFER: i32 = 64 << 20;
@@ -88,7 +88,7 @@ impl Xsk {
         let size = size_of_val(&address) as libc::socklen_t;
         // SAFETY: the address is valid for its size.
         checked(i64::from(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }))?;
-        // Last, when somebody is there to take the packets.
+        // Last, when the socket is there to take the packets.
         let redirect = Redirect::attach(index, fd.as_fd())?;
         let free = (u64::from(RECEIVE)..u64::from(RECEIVE + SEND)).map(|number| number * CHUNK as u64).collect();
         Ok(Self { fd, _redirect: redirect, memory, fill, receive, send, completed, free })

@@ -1,7 +1,7 @@
 """The A/A judgement: an arm measured twice under two names must not differ from itself.
 
-Usual methods call identical systems different all too often (Abedi and Brecht, "Conducting Repeatable Experiments in
-Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %); so it is tried in every study, before anything else.
+Usual methods often find a difference between identical systems (Abedi and Brecht, "Conducting Repeatable Experiments in
+Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %). So every study tries this before anything else.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def judge_twins(
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
     """The smallest effect that counts in this setting: more than negligible, and beyond what any pair of twins showed.
 
-    The largest over twins, of a VPN as well as of direct: the bare link is held by the link and so hardly scatters, a VPN
-    by the processor, and what one shows by chance says nothing of the other.
+    The largest over all twins, those of a VPN and those of direct. The link limits direct, which hardly scatters; the
+    processor limits a VPN. What one shows by chance says nothing of the other.
     """
     seen = [
         pair.noise

@@ -33,7 +33,7 @@ from tunnelmark.analyse.wall_time import disturbances, wall_time
 from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
 
 DIRECT = "direct"
-"""The VPN that is none; the first arm with it is the reference of every ratio."""
+"""The name for no VPN; the first arm with it is the reference of every ratio."""
 
 ANCHOR = "anchor"
 """The VPN that is our own yardstick: compared with direct, and neither ranked nor compared with the others (see `anchor`)."""
@@ -88,7 +88,7 @@ def judge(results: Results) -> Analysis:
 
 
 def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callable[[TrialRow, str], bool]:
-    """A rule on trials and metrics, by the metric's name; what no workload declares is as it is."""
+    """A rule on trials and metrics, by the metric's name; a metric that no workload declares is always used."""
     metrics = {(use.name, metric.name): metric for use in plan.workloads for metric in use.metrics}
 
     def may(row: TrialRow, name: str) -> bool:
@@ -119,7 +119,7 @@ def _pairs(
     """Primary metrics: every two arms; others: every arm with direct.
 
     All primary questions of the study are one family, so that any false difference among them is rare. The other metrics
-    explain, and are a family each.
+    explain, and each is a family of its own.
     """
     families: dict[str, list[Comparison]] = {"": []}
     for key, metric in metrics.items():

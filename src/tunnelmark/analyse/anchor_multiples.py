@@ -1,14 +1,14 @@
-"""What is said first of a cell: a multiple of the anchor, a share of direct, or added time; with an interval for other machines.
+"""The headline of a cell: a multiple of the anchor, a share of direct, or added time; with an interval for other machines.
 
-A ratio of two things that one thing limits travels from machine to machine, a ratio of two that are limited by different things
-does not: against direct, which its link holds, VPNs that their processor held were 2.3 to 2.6 times as slow on one machine as on another
-of the same kind, while their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is given as a multiple of the
-anchor, our own tunnel that does the least a user-space VPN must, within the block; one that the link, the load or a window bounds
-as a share of direct; and a delay as what it adds to direct's, for delays add and have no multiple.
+A ratio holds on other machines if the same thing limits both sides. It does not if different things limit them. Against direct, which
+its link limits, VPNs that their processor limits were 2.3 to 2.6 times as slow on one machine as on another of the same kind, while
+their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is given as a multiple of the anchor within the
+block. The anchor is our own tunnel that does the least a user-space VPN must. A cell that the link, the load or a window bounds is
+given as a share of direct. A delay is given as what it adds to direct's, because delays add and have no multiple.
 
-**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between machines:
-the variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) and twice this run's own,
-one for each run, as the other is taken to be as long; its factor is Student's t at the degrees of freedom of that sum
+**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between machines.
+The variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) plus twice this run's own:
+once for each run, because the other run is taken to be as long. Its factor is Student's t at the degrees of freedom of that sum
 (Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946, pp. 110-114).
 """
 
@@ -62,7 +62,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What is said first of a cell, what bound it and direct, and beside it CPU seconds per gigabyte of sender and receiver.
+    """What is said first about a cell, what bound it and direct, and the CPU seconds per gigabyte of sender and receiver.
 
     `apart` says that the arm and direct are bound by different things, so that their ratio measures the machine.
     """
@@ -116,9 +116,7 @@ def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between:
         and multiple.estimate is not None
         and not multiple.apart
     ):
-        first = (
-            "anchor"  # where the anchor itself is bound by something else, their ratio is no better than that to direct
-        )
+        first = "anchor"  # if something else bounds the anchor itself, the ratio to it says as little as that to direct
     elif cell.against_direct is not None and cell.against_direct.estimate is not None:
         first = "direct"
     cpu = _cpu(analysis, cell, "source"), _cpu(analysis, cell, "target")
@@ -126,7 +124,7 @@ def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between:
 
 
 def is_delay(metric: MetricInfo) -> bool:
-    """Whether a metric is a time that a packet or an answer takes; the duration of a transfer is none."""
+    """Whether a metric is the time that a packet or an answer takes; the duration of a transfer is not."""
     return metric.unit in DELAYS and metric.feels in ("delay", "tail", "longest") and metric.better == "lower"
 
 
@@ -154,7 +152,7 @@ def against(cell: MetricCell, other: MetricCell, between: MachineComparison = BE
 
 
 def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> tuple[float, float] | None:
-    """Where 95 % of runs as long on another machine would find the multiple, as ratios; None with too few blocks."""
+    """Where 95 % of equally long runs on another machine would find the multiple, as ratios; None with too few blocks."""
     if len(logs) < intervals.MIN_BLOCKS:
         return None
     from scipy.special import stdtrit
@@ -180,7 +178,7 @@ def beyond(cell: MetricCell, direct: MetricCell) -> Added | None:
 
 
 def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:
-    """CPU seconds per gigabyte of one end, the median over blocks; None where nobody watched it."""
+    """CPU seconds per gigabyte of one end, the median over blocks; None if it was not watched."""
     try:
         cost = analysis.cell(cell.arm, cell.setting, f"cpu_per_gb_{end}")
     except KeyError:

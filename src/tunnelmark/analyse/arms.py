@@ -1,4 +1,4 @@
-"""Arms over their trials: how many have a result, and how soon the first packet passed."""
+"""Arms over their trials: how many have a result, and how long the first packet took."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tunnelmark.record.results import TrialRow
 
 
 def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSummary, ...]:
-    """One summary an arm over these trials, in the order of the arms."""
+    """One summary per arm over these trials, in the order of the arms."""
     return tuple(_summary(arm, [row for row in trials if row.arm == arm]) for arm in arms)
 
 
 def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSummary, ...]:
-    """One summary an arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
+    """One summary per arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
     wanted = set(settings)
     rows = [row for row in analysis.trials if setting_of(row) in wanted]
     return summaries((arm.name for arm in analysis.results.plan.arms), rows)
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Median, least and largest; None of nothing."""
+    """Median, least and largest; None without values."""
     return Spread(median(values), min(values), max(values)) if values else None
 
 

@@ -1,6 +1,6 @@
-"""Which attempt of a trial counts, and for which metrics: the first that is all that was asked, as far as it can be used. Pure.
+"""Which attempt of a trial counts, and for which metrics: the first that lacks nothing that was asked, as far as it can be used. Pure.
 
-The choice knows nothing of a result: an attempt is void or disturbed by what the laboratory saw of itself.
+The choice does not depend on any result: what the laboratory saw of itself makes an attempt void or disturbed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 
 
 def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
-    """One attempt of each trial, in the order of the first: one that is settled, else one of use for some metric, else the last."""
+    """One attempt of each trial, in the order of the first: one that is settled, else one that some metric can use, else the last."""
     by_trial: dict[str, list[TrialRow]] = {}
     for row in rows:
         by_trial.setdefault(row.trial, []).append(row)
@@ -53,5 +53,5 @@ def usable(row: TrialRow, metric: MetricInfo) -> bool:
 
 
 def good(row: TrialRow, metric: MetricInfo) -> bool:
-    """Whether nothing disturbed it as far as this metric feels it."""
+    """Whether nothing disturbed the attempt as far as this metric feels it."""
     return row.outcome == "ok" and grade_for(row, metric) == "good"

@@ -1,13 +1,13 @@
 """What bound each trial and each cell: a core, loss in a named place, a window, the link, the load, the generator, the emulator.
 
 A ratio whose two sides are bound by different things measures the machine: direct at the link's rate against a VPN at the
-rate of its processor is another number on every machine (`apart`). So what bound either side is said beside it.
+rate of its processor is another number on every machine (`apart`). So a report says next to the ratio what bound each side.
 
 The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
 that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full; the
 emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
-program had nothing to send. Cores stand before windows and losses, for a program that gets no processor leaves its window
-closed and its buffers full: then those are the consequence. Without such evidence it is `unknown`, and nothing is guessed.
+program had nothing to send. Cores come before windows and losses: a program that gets no processor leaves its window
+closed and its buffers full, which are then only consequences. Without such evidence the answer is `unknown`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
 
 CORE = 0.95
-"""A core, or a thread of a daemon, that had work for so much of the time had no rest to speak of."""
+"""A core, or a thread of a daemon, that had work for at least this share of the time had almost no rest."""
 
 MOSTLY = 0.85
-"""Or it had no rest, and so much of its time was the node's own: what others take beside the lab's weight is what the node leaves, and softirq
-work that interrupts them is billed to them."""
+"""Or it had no rest, and at least this share of its time was the node's own. The lab's weight leaves to other work only what the node does not use,
+and softirq work that interrupts the other work is billed to it."""
 
 FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
@@ -38,22 +38,22 @@ STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
 
 IDLE = 0.1
-"""Below this share losses bind nobody: TCP has something to send as long as one of its segments waits to be sent again or answered,
-so one that is held by its window has it all the time, but for turns that its program did not get."""
+"""Below this share losses bind nothing: TCP has something to send as long as one of its segments waits to be sent again or answered.
+So a TCP that its window holds back has something to send all the time, except when its program did not get the processor."""
 
 LOST, FEW = 1e-4, 5
-"""A place lost packets if it was at least this share of those sent, and so many: CUBIC's window at that share
-(RFC 9438, section 5) carries a gigabit over some milliseconds, so that less of it binds nobody here."""
+"""A place lost packets if it lost at least this share of those sent, and at least this many packets. At that share CUBIC's window
+(RFC 9438, section 5) carries a gigabit over some milliseconds, so a smaller share binds nothing here."""
 
 LOST_INSIDE = 1e-3
-"""The same of packets that nobody counted as lost: some are still on their way when they are counted."""
+"""The same for packets that no counter has as lost: some are still on their way when they are counted."""
 
 WHOLE = 1.5
-"""Packets outside for one inside up to which counts inside are those of packets; beyond, of super-packets or fragments."""
+"""Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
 
 
 def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck | None:
-    """What bound a trial over a link of that rate (bit/s; None: not shaped); None where nobody watched, or it has no result."""
+    """What bound a trial over a link of that rate (bit/s; None: not shaped); None if it was not watched or has no result."""
     limits = row.limits
     if row.outcome != "ok" or not limits:
         return None
@@ -100,7 +100,7 @@ def _ways(limits: Mapping[str, float]) -> tuple[str, str]:
 
 
 def _cores(limits: Mapping[str, float], sender: str, receiver: str, other: float) -> Bottleneck | None:
-    """The busier of both ends, if it had no rest. Cores that `other` work took may have been these, and bind no arm."""
+    """The busier of both ends, if it had no rest. The cores that `other` work took may have been these, and that binds no arm."""
     shares = []
     for end, what in ((sender, "sender's core"), (receiver, "receiver's core")):
         own, core = limits.get(f"used_{end}", 0.0), limits.get(f"core_{end}", 0.0)
@@ -140,7 +140,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
 
 
 def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """What bound more than half of the trials; `unknown` where they differ, None where nobody watched any."""
+    """What bound more than half of the trials; `unknown` where they differ, None if none was watched."""
     seen = [bound for bound in bounds if bound is not None]
     if not seen:
         return None
@@ -170,16 +170,16 @@ def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, S
 
 
 def bound_of(analysis: Analysis, arm: str | None, setting: Scenario, metric: MetricInfo) -> Bottleneck | None:
-    """What bound an arm by a metric that feels it: how much passed, or how long it took; None for others, or if nobody watched."""
+    """What bound an arm by a metric that feels it: how much passed, or how long it took; None for others, or if it was not watched."""
     if arm is None or metric.feels != "transfer" or metric.compare != "ratio":
         return None
     return analysis.bound_by.get((arm, setting))
 
 
 def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
-    """In words, that two sides of a ratio are bound by different things; empty where they are not, or nobody knows.
+    """In words, that two sides of a ratio are bound by different things; empty where they are not, or where it is not known.
 
-    Either end's core, and a buffer that a program came to too late, are one thing here: the processor.
+    Either end's core, and a buffer that a program served too late, are one thing here: the processor.
     """
     if one is None or other is None or "unknown" in (one.what, other.what):
         return ""

@@ -20,7 +20,7 @@ NEAR_LAB = 0.90
 """From this share of what the generator reaches on the bare, unshaped link on, generator and lab are near their limit."""
 
 AT_LOAD = 0.99
-"""From this share of the offered load on, the load is the limit; what is said of it names the share, for 1 % may be lost."""
+"""From this share of the offered load on, the load is the limit. Sentences on it name the share, because 1 % may be lost."""
 
 
 def ceiling_of(
@@ -33,8 +33,8 @@ def ceiling_of(
 ) -> Ceiling | None:
     """What held this throughput down, if not the arm.
 
-    `share` is how direct fills the link in the same setting; `capacity` what the workload reaches on the bare link of the
-    same topology that is not shaped; `ended_by_lab` that in most trials the workload itself says it was at its end.
+    `share` is how direct fills the link in the same setting; `capacity` is what the workload reaches on the bare,
+    unshaped link of the same topology; `ended_by_lab`: in most trials the workload itself says that it was at its limit.
     """
     if cell.spread is None or not is_rate(cell.metric):
         return None
@@ -90,7 +90,7 @@ def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | Non
 
 
 def is_rate(metric: MetricInfo) -> bool:
-    """Whether a metric is something in a second that a generator makes as much of as it can."""
+    """Whether a metric is a rate per second that a generator drives as high as it can."""
     return metric.unit.endswith("/s") and metric.better == "higher" and metric.compare == "ratio"
 
 

@@ -36,7 +36,7 @@ def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
 
 
 def moved(results: Results) -> tuple[MovedYardstick, ...]:
-    """The yardsticks that say that the machine was another one at the end, those that moved most first."""
+    """The yardsticks that say that the machine had changed at the end, those that moved most first."""
     if (both := ends(results)) is None:
         return ()
     before, after = both

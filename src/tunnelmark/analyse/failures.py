@@ -1,4 +1,4 @@
-"""Failures for a reader: what ended for one and the same reason is told once."""
+"""Failures for a reader: trials that failed for the same reason are reported once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NAMED = 3  # trials of one cause that are named one by one; of more, the arms an
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Attempts without a result that all said the same, but for figures if they are void; alone it has its log and raw output."""
+    """Attempts without a result that all said the same; void ones may differ in figures. A single one has its log and raw output."""
 
     rows: tuple[TrialRow, ...]
 
     @property
     def first(self) -> TrialRow:
-        """The attempt whose words stand for all."""
+        """The attempt whose words are shown for all."""
         return self.rows[0]
 
     @property
@@ -33,7 +33,7 @@ class FailureGroup:
 def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
     """Attempts with the same reason and words together, in order of the first: failures by arm, and alone if they have a log.
 
-    What is void says nothing of its arm and little by its figures, so it is told once for all.
+    A void attempt says nothing about its arm and little by its figures, so it is reported once for all.
     """
     found: dict[tuple[object, ...], list[TrialRow]] = {}
     for row in failures:

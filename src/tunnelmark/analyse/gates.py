@@ -35,7 +35,7 @@ def _succeeded(analysis: Analysis) -> Gate:
     if passed:
         said.append(f"all {trials - len(analysis.void)} trials have a result")
     if replaced:
-        said.append(f"{len(analysis.void)} void ones in blocks that others replace")
+        said.append(f"{len(analysis.void)} void trials in blocks that other blocks replace")
     if analysis.repeated:
         said.append(f"{len(analysis.repeated)} void attempts were made again")
     return Gate("every trial succeeded", passed, "; ".join(said))

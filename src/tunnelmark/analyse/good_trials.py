@@ -1,4 +1,4 @@
-"""Good trials alone: what each cell says without those that the machine disturbed, and where that is something else. Pure."""
+"""Good trials alone: what each cell says without those that the machine disturbed, and where that differs. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunnelmark.record.results import MetricInfo, PlanInfo
 def with_good_alone(
     plan: PlanInfo, cells: Sequence[MetricCell], values: Values, reference: str | None
 ) -> tuple[MetricCell, ...]:
-    """The cells that have disturbed trials with what `values`, those of good trials, say of them; the others as they are."""
+    """The cells; those that have disturbed trials also get what `values`, those of good trials alone, say."""
     return tuple(_with(plan, cell, values, reference) for cell in cells)
 
 

@@ -46,7 +46,7 @@ _ROUNDING = 1e-12
 
 
 def interval(effects: Sequence[float], seed: Sequence[int]) -> Interval | None:
-    """A 95 % interval of the mean of additive effects (log ratios or differences), one a block.
+    """A 95 % interval of the mean of additive effects (log ratios or differences), one per block.
 
     Blocks are the clusters: whatever is correlated inside a block stays together when blocks are drawn again.
     None with fewer than `MIN_BLOCKS` blocks. `seed` makes the draws repeatable where they are not enumerated.

@@ -25,8 +25,8 @@ def reason(looks: Sequence[LinkProof]) -> str:
 def standing(looks: Sequence[LinkProof]) -> str | None:
     """What is outside of its tolerance in every one of some looks at a link, in words; None: nothing is, so it is proved.
 
-    A look is an instrument that the machine disturbs. Every look meets the same draws of the same seed, so what is wrong
-    with a link is wrong in each; a property that is inside once is what it says, and the other look was disturbed.
+    The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
+    in each look. A property that is inside once is as it should be, and the machine disturbed the other look.
     """
     outside = [_outside(look) for look in looks]
     always = [words for key, words in outside[-1].items() if all(key in each for each in outside)]
@@ -64,17 +64,17 @@ def voided(results: Results) -> Results:
 
 
 def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
-    """The attempts at trials, those not settled that a look after them has voided: a run that goes on may try them again."""
+    """The attempts at trials. A trial that a later look has voided is not settled: a run that goes on may try it again."""
     held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
     void = {row.trial for row in voided(results).trials if row.outcome == "void" and (row.trial, row.attempt) in held}
     return {name: Retries(one.count, settled=one.settled and name not in void) for name, one in tries.items()}
 
 
 def gate(results: Results) -> Gate | None:
-    """Whether every part of every profile was shown on its links, if need be by looking again; None where nobody looked.
+    """Whether every part of every profile was shown on its links, if need be by looking again; None without any look.
 
-    It has neither passed nor failed (`?`) where a part was not tested: inside of its tolerance, by a look that would have
-    found nothing else if the link were wrong (`link.power`).
+    It has neither passed nor failed (`?`) where a part was not tested: the look found it inside of its tolerance, but would
+    have found the same on a wrong link (`link.power`).
     """
     if not results.proofs:
         return None
@@ -93,7 +93,7 @@ def gate(results: Results) -> Gate | None:
         said.append(f"not tested: {untested}")
     again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
     if again:
-        said.append(f"{len(again)} of the links only when looked at again (at first: {again[0].reason})")
+        said.append(f"{len(again)} of the links passed only when looked at again (at first: {again[0].reason})")
     said = said or ["nothing to verify: the profiles set no rate, delay or loss"]
     passed = False if outside else None if untested else True
     return Gate("the link is what it says", passed, "; ".join(outside or said))

@@ -1,4 +1,4 @@
-"""How far a multiple of the anchor moves from one machine to another: what no single run can know of itself."""
+"""How far a multiple of the anchor moves from one machine to another, which no single run can know."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class MachineComparison:
 
 BETWEEN = MachineComparison(0.078, 9.4, "one machine of two cores under quotas of 35 and 70 % of its CPU time")
 """Fitted by `bench/anchor.py` on 2026-11-23: ten VPNs, TCP over a gigabit, five blocks in each setting, one virtual machine of two cores (AMD EPYC,
-Linux 6.18). It is judged by the pair that it was not made of: the machine as it is predicts itself under a quota of 50 %, where the anchor
-had two thirds of its goodput, for 9 of 10 VPNs. Of all twelve ways in which one of four settings predicts another by what the other two
-differ, each held 9 or 10 of 10. It does not cover a machine so overloaded that single trials break down."""
+Linux 6.18). It is judged by the pair from which it was not made: the machine as it is predicts itself under a quota of 50 %, where the
+anchor had two thirds of its goodput, for 9 of 10 VPNs. There are twelve ways in which one of four settings predicts another by how much the
+other two differ; each held for 9 or 10 of 10. It does not cover a machine so overloaded that single trials break down."""
 
 
 def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:
     """The deviation between two machines, from log multiples of several arms (rows) on several machines (columns).
 
     `noise` holds the variance of each of them through the run's own scatter. A two-way analysis of variance without repetition
-    (Snedecor and Cochran, Statistical Methods, chapter 14): what all arms share on a machine, which is the anchor's own deviation, has as many
-    degrees of freedom as there are machines less one, and what is left one for each arm less one as often. Their sum has
+    (Snedecor and Cochran, Statistical Methods, chapter 14): what all arms share on a machine, which is the anchor's own deviation, has one
+    degree of freedom less than there are machines. What is left has that many times the number of arms less one. Their sum has
     Satterthwaite's (1946). ValueError with fewer than two arms or machines.
     """
     arms, machines = len(multiples), len(multiples[0]) if multiples else 0
     if arms < 2 or machines < 2:
-        raise ValueError("what is between machines needs two arms on two machines at least")
+        raise ValueError("the deviation between machines needs at least two arms on two machines")
     rows = [fmean(row) for row in multiples]
     columns = [fmean(row[place] for row in multiples) for place in range(machines)]
     whole = fmean(rows)

@@ -23,7 +23,7 @@ _LEAST_BLOCKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """One run of those that were joined. `machine` is a letter, the same for runs on machines that nothing tells apart.
+    """One run of those that were joined. `machine` is a letter, the same for runs on machines between which nothing differs.
 
     `started` in seconds since the Unix epoch, None where it is not recorded; `boot` is empty where it is not known; `plan` is
     the hash of all that was asked.
@@ -159,7 +159,7 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One comparison in all runs that have it; in `alike` of them it is the same, and `effects` are of those with values."""
+    """One comparison in all runs that have it; in `alike` of them it is the same, and `effects` has those with values."""
 
     arm: str
     against: str
@@ -231,7 +231,7 @@ def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
 
 
 def _differences(pieces: Mapping[str, Mapping[Piece, Mapping[str, object]]]) -> list[str]:
-    """What each later session was asked otherwise than the first."""
+    """What each later session was asked differently from the first."""
     (first, mine), *others = pieces.items()
     said: dict[str, list[str]] = {}
     for name, theirs in others:
@@ -265,8 +265,8 @@ def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
     alike = [" and ".join(names) for names in seeds.values() if len(names) > 1]
     if alike:
         yield (
-            f"{'; '.join(alike)} have the same seed, so their emulated links made the same decisions: what those do to a"
-            " result is not among the differences between sessions."
+            f"{'; '.join(alike)} have the same seed, so their emulated links made the same decisions: the differences"
+            " between sessions do not include what those decisions do to a result."
         )
     if any(each.described == "not recorded" for each in sessions):
-        yield "Where no machine is recorded, sessions are taken to be of one."
+        yield "Sessions without a recorded machine are taken to be of one machine."

@@ -1,7 +1,7 @@
 """What blocks without a result could change: the best and the worst case. Pure.
 
 Whatever the missing blocks would have shown, the median over all blocks lies between the medians with every one of them at
-the one end and at the other. That bound asks nothing of why they are missing, and no narrower one does (J. L. Horowitz and
+the one end and at the other. That bound assumes nothing about why they are missing; every narrower one does (J. L. Horowitz and
 C. F. Manski, "Nonparametric Analysis of Randomized Experiments with Missing Covariate and Outcome Data", JASA 95, 2000,
 pp. 77-84).
 """
@@ -17,10 +17,10 @@ from tunnelmark.record.results import TrialRow
 
 
 def bounds(effects: Sequence[float], tried: Sequence[TrialRow], planned: int) -> Bounds | None:
-    """The bounds of an arm's median effect, None where no block is missing; an end is None where nothing holds it.
+    """The bounds of an arm's median effect, None where no block is missing; an end is None where it is unbounded.
 
     `effects` are those of the blocks that can be compared, `tried` the arm's attempts in this setting. A block that
-    replaced a void one stands in for it; one in which the arm failed counts in any case.
+    replaced a void one counts in its place; one in which the arm failed counts in any case.
     """
     failed = {row.block for row in tried if row.outcome == "failed"}
     ran = min(len({row.block for row in tried}), planned)

@@ -16,13 +16,13 @@ from tunnelmark.record.results import MetricInfo, Results, TrialRow
 Verdict = Literal["reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run"]
 """`reference`: this is direct. `better`, `worse`: different. `equal`: shown to lie within a stated margin (`margins`).
 `undecided`: neither is shown. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something
-else than it says. `not run`: no attempt yet."""
+other than it says. `not run`: no attempt yet."""
 
 JUDGED: tuple[Verdict, ...] = ("better", "worse", "equal", "undecided")
 """The verdicts on an arm that was compared with direct in enough blocks."""
 
 Doubt = Literal["zeros", "mostly zero", "far off"]
-"""Why a comparison tells a median and not a mean: a side of a ratio is zero in some block, differences are mostly zero, or
+"""Why a comparison gives a median and not a mean: a side of a ratio is zero in some block, differences are mostly zero, or
 one block lies far from the others (`robust`)."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
@@ -38,7 +38,7 @@ fast it is when it works."""
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Where arms meet on equal terms: a cell without its arm."""
+    """The conditions under which arms are compared: a cell without its arm."""
 
     profile: str
     topology: str
@@ -126,7 +126,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class MetricCell:
-    """One arm in one setting by one metric: its values by block, and how it stands to direct."""
+    """One arm in one setting by one metric: its values by block, and how it compares with direct."""
 
     arm: str
     setting: Scenario
@@ -151,9 +151,9 @@ class MetricCell:
 
 @dataclass(frozen=True, slots=True)
 class GoodAlone:
-    """What a cell says by good trials alone, where others were disturbed: blocks, values, how it stands to direct.
+    """What a cell says by good trials alone, where others were disturbed: blocks, values, how it compares with direct.
 
-    `differs`: it says something else than all usable trials together: either estimate is outside of the other's interval.
+    `differs`: the good trials and all usable ones disagree: either estimate is outside of the other's interval.
     """
 
     blocks: int
@@ -227,7 +227,7 @@ class Capacity:
 What = Literal["sender's core", "receiver's core", "loss", "window", "link", "load", "generator", "emulator", "unknown"]
 
 PROCESSOR = frozenset({"sender's core", "receiver's core"})
-"""What another machine changes."""
+"""The bottlenecks that another machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class Bottleneck:
 
     @property
     def processor(self) -> bool:
-        """Whether a faster processor would have carried more: a core, or a buffer that its program came to too late."""
+        """Whether a faster processor would have carried more: a core, or a buffer that its program served too late."""
         return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place)
 
     @property
@@ -267,7 +267,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True)
 class VoidRate:
-    """How many of an arm's attempts the laboratory spoilt, beside those of all other arms; `q` is Fisher's, corrected."""
+    """How many of an arm's attempts the laboratory spoilt, and how many of all other arms'; `q` is Fisher's, corrected."""
 
     arm: str
     void: int
@@ -309,7 +309,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition that the whole study must meet, and how it stands to it; `passed` None: nothing could show it."""
+    """A condition that the whole study must meet, and whether it does; `passed` None: nothing could show it."""
 
     name: str
     passed: bool | None

@@ -102,7 +102,7 @@ def _by_signs(effects: Sequence[float]) -> Interval | None:
 def _equal(metric: MetricInfo, effects: Sequence[float], doubt: Doubt | None) -> bool:
     """Whether two one-sided tests show that the mean effect is within the margin (Schuirmann 1987).
 
-    An arm that carried nothing in some block is equal to none but one that carried nothing at all in the same blocks.
+    An arm that carried nothing in some block is equal only to one that carried nothing at all in the same blocks.
     """
     if doubt == "zeros":
         return len(effects) >= intervals.MIN_BLOCKS and all(value == 0 for value in effects)
@@ -153,7 +153,7 @@ def _metric(comparison: Comparison, metrics: Mapping[str, MetricInfo]) -> Metric
 
 
 def effect(metric: MetricInfo, additive: float) -> float:
-    """An additive effect as it is said: a ratio, or a difference."""
+    """An additive effect as reports give it: a ratio, or a difference."""
     return exp(additive) if metric.compare == "ratio" else additive
 
 

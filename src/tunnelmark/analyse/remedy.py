@@ -12,9 +12,9 @@ from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
 
 SLOWER = "fast-ethernet"
-"""The profile with a rate that every machine carries that carries a lab at all."""
+"""A profile whose rate every machine carries that can run a lab at all."""
 
-_SLOW = 100_000_000  # bit/s of that profile: below it, it is no rate that asks too much
+_SLOW = 100_000_000  # bit/s of that profile: a rate below it does not ask too much
 _LONGEST = 300  # characters of a reason
 
 
@@ -24,7 +24,7 @@ def mostly_void(analysis: Analysis) -> bool:
 
 
 def reasons(rows: Sequence[TrialRow]) -> list[str]:
-    """Each reason once, with the number of trials that share it but for its figures; the most frequent first."""
+    """Each reason once, with the number of trials that share it apart from its figures; the most frequent first."""
     counts = Counter(stem(row.message or row.outcome) for row in rows)
     said = []
     for kind, count in counts.most_common():
@@ -45,15 +45,13 @@ def remedies(analysis: Analysis) -> list[str]:
     if taken > QUIET:
         said.append(f"stop the other work on this machine, which took {taken:.1f} cores")
     if free := [profile for profile in hit if profile.rate is None and profile.impaired]:
-        said.append(
-            "join a rate, since without one a sender is bounded by the emulator alone: " + _slower(analysis, free)
-        )
+        said.append("join a rate, because without one only the emulator limits a sender: " + _slower(analysis, free))
     elif fast := [profile for profile in hit if profile.rate is not None and profile.rate > _SLOW]:
         said.append("ask for a lower rate: " + _slower(analysis, fast))
     if not analysis.results.environment.get("guest"):
         command = _command(analysis)
         said.append(
-            f"take a virtual machine, whose counted clock no pause disturbs: {shlex.join([*command, '--backend', 'vm'])}"
+            f"use a virtual machine, whose clock counts instructions, so that no pause disturbs it: {shlex.join([*command, '--backend', 'vm'])}"
         )
     return said
 

@@ -1,8 +1,8 @@
 """Where a mean over blocks misleads: zeros in a ratio, differences that are mostly zero, one block far off. Pure.
 
-There no interval of a mean keeps its promise with a handful of blocks (the bootstrap's 95 % hold 41 to 79 % where a trial in
-ten is halved, 28 to 87 % of losses that are mostly zero: `bench/statistics.py`). So the median is told instead, with the
-exact interval that signs give, and it is said why.
+There, with a handful of blocks, no interval of a mean holds as often as it says (the bootstrap's 95 % hold 41 to 79 % where a
+trial in ten is halved, 28 to 87 % of losses that are mostly zero: `bench/statistics.py`). So the median is given instead, with
+the exact interval that signs give, and reports say why.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from statistics import median
 from tunnelmark.analyse.model import Doubt
 
 MANY = 0.25
-"""From this share of blocks on that are exactly zero, differences are mostly zero: they have two kinds of blocks, and a mean
-of both is no block's."""
+"""From this share of exactly zero blocks on, differences are mostly zero. There are then two kinds of blocks, and a mean of both
+describes neither."""
 
 FAR = 4.0
 """A block is far off beyond that many median absolute deviations, each scaled to be a normal's standard deviation."""
 
 _NORMAL = 1.4826  # one over the upper quartile of the normal distribution
 _FEWEST = 6
-"""Of fewer blocks the deviation says too little: of normal samples of five, 17 % have a block that far off, of eight 9 %. Such
-a sample loses nothing but width: its exact interval holds as often as it says."""
+"""With fewer blocks the deviation says too little: 17 % of normal samples of five have a block that far off, 9 % of those of
+eight. For such a sample the interval is only wider: it is exact, and holds as often as it says."""
 
 
 def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None:
-    """Why the mean of these additive effects is not to be told; `zeros` counts blocks where one side of a ratio is zero."""
+    """Why the mean of these additive effects is not to be given; `zeros` counts blocks where one side of a ratio is zero."""
     if zeros:
         return "zeros"
     if not ratio:

@@ -3,7 +3,7 @@
 Pure, and about nothing but additive effects (log ratios or differences), each with its standard error and number of blocks.
 
 The *unit* is the highest level of which there are several: machines, else sessions (runs on other boots or days) of one machine.
-Units are taken as drawn from a population of their like, which is the model of random effects. Its mean is weighted by the
+Units are taken as drawn from a population of such units, which is the model of random effects. Its mean is weighted by the
 variance between units after Paule and Mandel, "Consensus Values and Weighting Factors", J. Res. NBS 87, 1982, pp. 377-385, which
 does well with few units (Veroniki et al., "Methods to estimate the between-study variance", Res. Synth. Methods 7, 2016, pp. 55-79).
 Its interval is that of Hartung and Knapp (Statist. Med. 20, 2001, pp. 1771-1782) and Sidik and Jonkman (Comput. Stat. Data An. 50,
@@ -13,9 +13,9 @@ and Friede, BMC Med. Res. Methodol. 15:99, 2015).
 The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects meta-analysis",
 JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units' estimates + error of the
 mean). The spread is that of the estimates as they came, which holds the differences between units and each run's own error; so
-nothing is cut off at zero, and with runs of equal length and normal units k - 1 degrees are exact. (Of machines with several
+nothing is cut off at zero, and with runs of equal length and normal units k - 1 degrees are exact. (For machines with several
 sessions, what a single run varies more than their mean is added.) With the variance between
-units alone, as theirs has it for the true effect, 89 to 95 % were held where 95 % was said (3 to 5 sessions of 5 or 8 blocks, and
+units alone, as theirs has it for the true effect, intervals of 95 % held in 89 to 95 % of cases (3 to 5 sessions of 5 or 8 blocks, and
 a spread of one to five times the run's own error). `tests/unit/analyse/test_session_effects.py` counts coverage.
 """
 
@@ -90,10 +90,10 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
             "session", len(found), len(found), mean, *_around(mean, half), *_around(mean, further), None, tau, blocks
         )
     estimates = [fmean(each.estimate for each in mine) for mine in by_machine.values()]
-    # Of a machine that was measured once, its sessions' spread is taken from the others, where they say it.
+    # The spread between sessions of a machine that was measured once is taken from the other machines, if they have one.
     single = [fmean(each.error**2 for each in mine) + (between or 0.0) for mine in by_machine.values()]
     errors = [one / len(mine) for one, mine in zip(single, by_machine.values(), strict=True)]
-    # The spread of machines' means holds as much of a single run's own variance as their sessions left; one run has all of it.
+    # Means over sessions hold only a part of a single run's own variance, and so does their spread; one run has all of it.
     more = fmean(one - error for one, error in zip(single, errors, strict=True))
     mean, half, further = _over(estimates, errors, more, len(found) - len(estimates))
     return Combined(
@@ -130,7 +130,7 @@ def _over(
 ) -> tuple[float, float | None, float | None]:
     """The mean over units, and half of its interval and of the prediction interval.
 
-    One run varies by `more` than these estimates do, a variance that is `known` with so many degrees of freedom.
+    One run varies more than these estimates do: by the variance `more`, which has `known` degrees of freedom.
     """
     count = len(estimates)
     if count == 1:

@@ -1,6 +1,6 @@
 """Says which windows were not stationary: the halves of a transfer's window differ by more than a tenth, beyond noise. Pure.
 
-A mean over slow start, or over a queue that still fills, is no property of the arm but of how long the trial was.
+A mean over slow start, or over a queue that still fills, says how long the trial was, and not what the arm does.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tunnelmark.analyse.model import Analysis, MetricCell
 from tunnelmark.model.metrics import DRIFT
 
 UNSTEADY = 10.0
-"""Per cent of their mean by which the halves of a window must differ to be said to."""
+"""The halves of a window differ if they are further apart than this many per cent of their mean."""
 
 
 def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
     """By how many per cent of the mean the second half was above the first; None where the window was stationary.
 
     The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must leave out zero; with fewer blocks
-    than an interval needs nothing is said. Of metrics in bit/s only, for the halves are those of the goodput.
+    than an interval needs nothing is said. Only for metrics in bit/s, because the halves are those of the goodput.
     """
     if cell.metric.unit != "bit/s" or not cell.metric.primary:
         return None

@@ -14,7 +14,7 @@ from tunnelmark.record.results import TrialRow
 
 
 def void_rates(arms: Iterable[str], rows: Sequence[TrialRow]) -> tuple[VoidRate, ...]:
-    """One rate an arm over every attempt, repeated ones too; empty where nothing is void or there is one arm."""
+    """One rate per arm over every attempt, repeated ones too; empty where nothing is void or there is one arm."""
     tried: dict[str, list[bool]] = {arm: [] for arm in arms}
     for row in rows:
         tried[row.arm].append(row.outcome == "void")

@@ -1,7 +1,7 @@
-"""The option `--bin NAME=PATH`: programs that stand before all others for the length of one command.
+"""The option `--bin NAME=PATH`: programs that one command uses before all others.
 
-They are links in a folder of this command alone, which every node sees; a janitor removes it when the command, and a lab
-that it left standing, have ended in whatever way.
+They are links in a folder of this command alone, which every node sees. A janitor removes the folder when the command has
+ended in any way, and so has a lab that it left up.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def _checked(value: str) -> tuple[str, Path]:
         )
     path = Path(text).expanduser().absolute()
     if not path.is_file():
-        raise UsageError(f"--bin {name}: there is no file {path}", hint="give the program's own path")
+        raise UsageError(f"--bin {name}: there is no file {path}", hint="give the path of the program itself")
     if not os.access(path, os.X_OK):
         raise UsageError(f"--bin {name}: {path} cannot be executed", hint=f"chmod +x {path}")
     return name, path.resolve()
 
 
 def _folder() -> Path:
-    """A new folder, for as long as somebody holds the pipe that its janitor listens to."""
+    """A new folder, for as long as a process holds the pipe that its janitor listens to."""
     base = paths.cache("bin").resolve()
     base.mkdir(parents=True, exist_ok=True)
     _sweep(base)

@@ -39,7 +39,7 @@ def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None
         return None
     for name in names:
         if name in (NONE, ALL) and len(names) > 1:
-            raise UsageError(f"--watch {name} stands alone", hint="name collectors, or give it once")
+            raise UsageError(f"--watch {name} cannot be joined with others", hint="name collectors, or give it once")
         if name not in (NONE, ALL, *catalogue.collectors):
             raise UnknownName("collector", name, (*catalogue.collectors, NONE, ALL))
     if NONE in names:
@@ -48,5 +48,5 @@ def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None
 
 
 def with_stacks(study: Study, asked: bool) -> Study:
-    """The study with stacks recorded beside all else that is watched, if that was asked for."""
+    """The study with stacks recorded in addition to all else that is watched, if that was asked for."""
     return replace(study, watch=(*study.watch, STACKS)) if asked and STACKS not in study.watch else study

@@ -24,7 +24,7 @@ _COMMANDS = {
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
     "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
-    "report": ("tunnelmark.cli.report", "report", "Show results again, or write their report anew."),
+    "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
     "matrix": ("tunnelmark.cli.matrix_command", "matrix", "Compare what the VPNs can do and how they are built."),
     "packages": ("tunnelmark.cli.packages_command", "packages", "List, install and verify the VPNs under test."),
@@ -38,7 +38,7 @@ _COMMANDS = {
         "doctor",
         "Say whether this machine can run a lab, and what is missing.",
     ),
-    "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring a lab up to play in by hand."),
+    "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring up a lab to try things in by hand."),
     "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload or VPN driver."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
@@ -81,7 +81,7 @@ class _Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # here, for click itself would end the process with 1
+        except BrokenPipeError:  # here, because click itself would end the process with 1
             return _silence()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
@@ -148,7 +148,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Warnings(logging.Handler):
-    """Shows what the stages warn of, as errors are shown; a shell that completes shows nothing."""
+    """Shows the warnings of the stages as errors are shown; shows nothing while a shell completes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if _COMPLETING not in os.environ:
@@ -171,7 +171,7 @@ def _reason(error: TunnelmarkError) -> TunnelmarkError:
 
 
 def _silence() -> int:
-    """The reader of our output has gone, which is no error; without this, Python complains at its end."""
+    """The reader of our output has gone, which is not an error; without this, Python complains when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -187,7 +187,7 @@ def _nearest(names: Sequence[str] | None) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Click's message in the manner of ours: no capital, no full stop."""
+    """Click's message in the style of ours: no capital, no full stop."""
     text = text.strip().rstrip(".")
     return text[:1].lower() + text[1:]
 

@@ -13,7 +13,7 @@ OPTION = "--let-cores-sleep"
 
 def _choose(_: click.Context, __: click.Parameter, value: bool) -> None:
     if value:
-        os.environ[VARIABLE] = "1"  # also for `lab up`, whose lab stands in a process of its own
+        os.environ[VARIABLE] = "1"  # also for `lab up`, whose lab is in a process of its own
 
 
 option = click.option(

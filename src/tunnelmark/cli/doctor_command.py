@@ -25,15 +25,18 @@ _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red", "absent": "di
 
 @click.command()
 @click.option(
-    "--measure", "measured", is_flag=True, help="Also measure what this machine can do: half a minute, under load."
+    "--measure",
+    "measured",
+    is_flag=True,
+    help="Also measure what this machine can do, under load: takes half a minute.",
 )
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def doctor(measured: bool, json_: bool) -> int:
     """Say what this machine can do, and what to do about the rest.
 
     Looks at the machine, tries what a lab needs in namespaces of a child process, and changes nothing. With --measure it
-    also loads a lab: what bare link and emulator carry, how late the emulator and the machine itself are. Exit code 2
-    when an essential part is missing.
+    also loads a lab, and measures what the bare link and the emulator carry, and how late the emulator and the machine
+    itself are. Exit code 2 when an essential part is missing.
     """
     parts = {name: registry.vpn_part(driver) for name, driver in registry.vpns().items() if driver.programs}
     checks = [_advised(check, parts) for check in examine(list(parts.values()))]
@@ -71,7 +74,7 @@ def _measure() -> Measured:
 
 
 def _advised(check: Check, parts: Mapping[str, Requirement]) -> Check:
-    """What no registry carries cannot be installed by a command of ours."""
+    """What no registry carries cannot be installed by our commands."""
     if check.group != "vpns" or check.state != "warn":
         return check
     return replace(check, hint=from_makers(parts[check.name]) or check.hint)

@@ -15,7 +15,7 @@ _PATIENCE = 60.0  # seconds for one graph
 
 
 def draw(results: Results, console: Console) -> None:
-    """Draw every graph for which there are stacks; what cannot be drawn is told, and the report does without."""
+    """Draw every graph for which there are stacks; what cannot be drawn is named, and left out of the report."""
     graphs = of_results(results).all
     if not graphs:
         return

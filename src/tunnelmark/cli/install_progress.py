@@ -1,4 +1,4 @@
-"""What `packages install` shows while it goes: a line for what has ended, and what is being built for how long."""
+"""What `packages install` shows while it goes: a line for each recipe that is done, and what is being built for how long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {"kept": "in place", "impossible": "cannot be built here", "missing": "
 
 
 class InstallProgress:
-    """Follows an installation of these recipes, `jobs` at once; on a terminal what is being built stands at the bottom."""
+    """Follows an installation of these recipes, `jobs` at once; on a terminal what is being built is at the bottom."""
 
     def __init__(self, console: Console, wanted: Iterable[Recipe], jobs: int) -> None:
         self._console = console
@@ -75,7 +75,7 @@ class InstallProgress:
         self._console.print(Text.assemble(f"  {name:<18} ", what), soft_wrap=True)
 
     def _progress(self) -> str:
-        """How many are dealt with, and about how long the rest takes if each takes what its recipe says."""
+        """How many are done, and about how long the rest takes if each takes what its recipe says."""
         now = time.monotonic()
         begun = [max(0.0, float(one.about.takes) - (now - since)) for one, since in self._building.copy().values()]
         waiting = sum(self._waiting.copy().values())

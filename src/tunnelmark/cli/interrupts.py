@@ -1,8 +1,8 @@
-"""Ctrl-C: a command ends within two seconds of it, whatever it does just then, with a word on how to go on.
+"""Ctrl-C: a command ends within two seconds of it, whatever it is doing, and says how to go on.
 
-The first Ctrl-C is a KeyboardInterrupt where the command stands, also in the middle of work that does not await anything, and
-everything is taken down in order. Should that take too long, or at a second Ctrl-C, the process ends at once: the kernel and
-the janitor take away what a lab has made, as after `kill -9`.
+The first Ctrl-C raises KeyboardInterrupt wherever the command is, also in the middle of work that does not await anything, and
+everything is taken down in order. If that takes too long, or at a second Ctrl-C, the process ends at once: the kernel and the
+janitor remove what a lab has made, as after `kill -9`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from types import FrameType
 CODE = 130
 """The exit code of a command that was stopped: 128 + SIGINT, as shells have it."""
 
-ANEW = "nothing is left of it; the same command begins anew"
+ANEW = "nothing is left of it; run the same command to start again"
 
-_PATIENCE = 1.2  # seconds for an orderly end, so that two are kept on a machine that stands still at times
-_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar that is torn off leaves it hidden
+_PATIENCE = 1.2  # seconds for an orderly end: less than two, because a machine may pause
+_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar that is cut off leaves it hidden
 
 _words: Callable[[], str] = lambda: ANEW  # noqa: E731  # what is said if the command is stopped now
 _stopped = False
 
 
 def goes_on(words: str | Callable[[], str]) -> None:
-    """Say what is to be said if the command is stopped from now on: how to go on, as a sentence without its full stop."""
+    """Set what is said if the command is stopped from now on: how to go on, as a sentence without its full stop."""
     global _words  # noqa: PLW0603  # one command runs in a process
     _words = words if callable(words) else lambda: words
 
@@ -41,7 +41,7 @@ def sentence() -> str:
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """Hear Ctrl-C for the length of a command; where it is ignored, as behind a shell's `&`, it stays so."""
+    """Handle Ctrl-C for the length of a command; where it is ignored, as after a shell's `&`, it stays ignored."""
     goes_on(ANEW)
     try:
         before = signal.getsignal(signal.SIGINT)

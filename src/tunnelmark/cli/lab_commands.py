@@ -1,4 +1,4 @@
-"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab logs`, `lab down`: a lab to play in by hand."""
+"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab logs`, `lab down`: a lab to try things in by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _name = click.option(
 
 @click.group()
 def lab() -> None:
-    """A lab to play in by hand: hosts on links, with a VPN if you like.
+    """A lab to try things in by hand: hosts on links, with a VPN if you like.
 
     It stays up until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its hosts.
     """
@@ -59,9 +59,9 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     quiet(output.console(), "a lab", wait=not no_wait)
     state_file(name).unlink(missing_ok=True)
-    interrupts.goes_on("no lab is left; the same command makes it anew")
+    interrupts.goes_on("no lab is left; run the same command to make it again")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
-    with tempfile.TemporaryFile() as complaints:  # not our own stderr: whoever reads that would wait for the lab's end
+    with tempfile.TemporaryFile() as complaints:  # not our own stderr: its reader would wait for the lab's end
         holder = subprocess.Popen(
             [sys.executable, "-m", "tunnelmark.cli.lab_daemon", *arguments],
             stdin=subprocess.DEVNULL,
@@ -81,9 +81,9 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
     _show(state)
     if timings:
         spent = state["timings"]
-        click.echo(f"lab server started in {spent['server']:.3f} s, once a command")
+        click.echo(f"lab server started in {spent['server']:.3f} s, once per command")
         click.echo(f"lab up in {spent['up']:.3f} s: nodes {spent['nodes']:.3f} s, links {spent['links']:.3f} s")
-        click.echo(f"a lab like it was gone in {spent['gone']:.3f} s")
+        click.echo(f"a lab like it was removed in {spent['gone']:.3f} s")
         if "vpn" in spent:
             click.echo(f"{vpn} answered in every direction after {spent['vpn']:.3f} s")
 
@@ -109,7 +109,7 @@ def list_(as_json: bool) -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_name
 def exec_(node: str, command: tuple[str, ...], name: str) -> None:
-    """Run COMMAND on NODE of a lab; its exit code is ours."""
+    """Run COMMAND on NODE of a lab, and end with its exit code."""
     _enter(name, node, command[1:] if command[0] == "--" else command)
 
 
@@ -127,7 +127,7 @@ def shell(node: str, name: str) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Follow the logs until Ctrl-C or the end of the lab.")
 @_name
 def logs(node: str, program: str | None, follow: bool, name: str) -> None:
-    """Show what the daemons on NODE of a lab said, or PROGRAM alone; also of a lab whose `lab up` failed."""
+    """Show what the daemons on NODE of a lab printed, or PROGRAM alone; also of a lab whose `lab up` failed."""
     from tunnelmark.cli import lab_daemon
 
     state = _standing(name)

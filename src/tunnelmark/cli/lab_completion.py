@@ -1,4 +1,4 @@
-"""What the shell completes of labs that stand or have failed: their names, their nodes, their daemons."""
+"""What the shell completes of labs that are up or have failed: their names, their nodes, their daemons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 
 class _Found(click.ParamType[str]):
-    """A name that is looked for when the shell asks, given what stands on the command line before it."""
+    """A name that is looked for when the shell asks, given what is on the command line before it."""
 
     def __init__(self, name: str, known: Callable[[str, str], Iterable[str]]) -> None:
         self.name = name

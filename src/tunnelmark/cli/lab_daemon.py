@@ -1,6 +1,6 @@
-"""The process behind `tunnelmark lab up`: holds one lab until it is told to end, or killed.
+"""The process behind `tunnelmark lab up`: holds one lab until it is asked to end, or killed.
 
-Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE [VPN]`. It says
+Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE [VPN]`. It prints
 one JSON object on stdout when the lab is up (or why it is not), and keeps the same in a state file
 through which `lab exec` and `lab down` find it.
 """
@@ -26,10 +26,10 @@ from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.run.deploy import RunningDeployment, log_end, prepare
 
 STATES = Path("/run/tunnelmark")
-"""Where the state files of labs that stand now are kept."""
+"""Where the state files of labs that are up are kept."""
 
 USUAL = "lab"
-"""The name of a lab for which no other was said."""
+"""The name of a lab for which no other was given."""
 
 READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
 
@@ -40,7 +40,7 @@ def state_file(name: str) -> Path:
 
 
 def logs_of(name: str) -> Path:
-    """The folder of its daemons' logs while a lab stands."""
+    """The folder of its daemons' logs while a lab is up."""
     return STATES / f"{name}.logs"
 
 

@@ -1,6 +1,6 @@
 """Measures the machine before a study: fixes the rates that are left to it, and says which links it does not carry.
 
-What was found counts for some hours (`doctor.cache`), stands in environment.json, and costs some seconds the first time.
+The results are used for some hours (`doctor.cache`) and are in environment.json. Finding them takes some seconds the first time.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ def option(command: _Command) -> _Command:
         "measure_first",
         default=True,
         envvar=VARIABLE,
-        help="First check whether this machine can carry the study's links: some seconds, kept for hours [--measure].",
+        help="First check whether this machine can carry the study's links; takes some seconds, valid for hours [--measure].",
     )(command)
 
 
 def before(study: Study, context: RunContext, console: Console, *, look: bool) -> tuple[Study, dict[str, Any]]:
     """The study with every rate fixed, and what was measured for the record.
 
-    With `look` each link is tried, and what it does not carry is told. UsageError if it carries none of them in real time.
+    With `look` each link is tried, with a warning for each that the machine does not carry. UsageError if it carries none in real time.
     """
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
         return study, {}
     if not console.is_terminal:
-        console.print("measuring what this machine carries (--no-measure leaves it out)", soft_wrap=True)
-    with console.status("measuring what this machine carries (--no-measure leaves it out)"):
+        console.print("measuring what this machine carries (--no-measure skips this)", soft_wrap=True)
+    with console.status("measuring what this machine carries (--no-measure skips this)"):
         found = asyncio.run(_measure(study, context.workloads, open_, look))
     fixed = fix(study, found.rates)
     for profile in fixed.profiles:
@@ -104,7 +104,7 @@ async def _measure(study: Study, workloads: Mapping[str, Workload[Any]], open_: 
 
 
 async def rate_of(labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile) -> Fixed:
-    """The rate that a profile's `auto` stands for on this machine: measured, or known from some hours before."""
+    """The rate that a profile's `auto` means on this machine: measured, or known from some hours before."""
     name = f"rate {_mark(profile, topology, labs.node_cores)}"
     if (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
@@ -116,7 +116,7 @@ async def rate_of(labs: LabClient, known: MeasurementCache, topology: Topology, 
 
 
 async def closed(labs: LabClient, profile: Profile, topology: Topology) -> Profile:
-    """The profile with the rate that its `auto` stands for, for commands that take a profile and no study."""
+    """The profile with the rate that its `auto` means, for commands that take a profile and no study."""
     if profile.auto is None:
         return profile
     return load_profile(profile.name, Files.standard(), await rate_of(labs, MeasurementCache.here(), topology, profile))
@@ -135,7 +135,7 @@ def closed_now(profile: Profile, topology: Topology) -> Profile:
 async def _fitness(
     labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile, load: StudyLoad
 ) -> Fitness:
-    """What is good is kept; what is not is looked at again the next time, for the machine may be quiet by then."""
+    """A good result is kept; another is measured again the next time, because the machine may be quiet by then."""
     name = f"link {_mark(profile, topology, labs.node_cores)} {load}"
     if (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
@@ -146,7 +146,7 @@ async def _fitness(
 
 
 def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
-    """How late the machine wakes; None where it cannot be seen, for a study does not depend on it."""
+    """How late the machine wakes; None where it cannot be seen, because a study does not depend on it."""
     if (kept := known.get("wakeups")) is not None:
         return wakeups.Wakeups(**kept)
     try:
@@ -167,13 +167,13 @@ def said(woken: wakeups.Wakeups) -> str:
     """How late the machine wakes, in words."""
     return (
         f"wakes {1e6 * woken.p50:.0f} us late in the median, {1e3 * woken.p99:.2f} ms once in a hundred times, at most "
-        f"{1e3 * woken.longest:.1f} ms; stood still for {100 * woken.pause_share:.1f} % of the time"
+        f"{1e3 * woken.longest:.1f} ms; paused for {100 * woken.pause_share:.1f} % of the time"
     )
 
 
 _ENDS = {
-    "short": "results will say more of the machine than of the arms",
-    "late": "metrics that feel it will be disturbed, or void",
+    "short": "results will say more about the machine than about the arms",
+    "late": "metrics that this affects will be disturbed, or void",
     "drops": "trials on it will be void",
 }
 
@@ -185,7 +185,7 @@ def _tell(study: Study, found: Sequence[Fitness], console: Console) -> None:
     if bad and len(bad) == len(study.profiles) and all(fit.state == "drops" for fit in bad):
         raise UsageError(
             "this machine does not carry " + "; nor ".join(f"{fit.profile}: {fit.said}" for fit in bad),
-            hint=f"{instead(bad[0], profiles[bad[0].profile])}; --no-measure runs it all the same",
+            hint=f"{instead(bad[0], profiles[bad[0].profile])}; --no-measure runs it anyway",
         )
     for fit in bad:
         end = _ENDS[fit.state]
@@ -204,10 +204,10 @@ def instead(fit: Fitness, profile: Profile) -> str:
             f"{held} here: " + (f"{profile.name}+fast-ethernet" if joined else f'rate = "{fit.instead}" in the profile')
         )
         if fit.state == "short":
-            offers.append("--profile auto, which takes such a rate by itself")
+            offers.append("--profile auto, which chooses such a rate by itself")
     if fit.state != "short":
         offers.append("try a quieter moment (`tunnelmark doctor --measure` shows it)")
-        offers.append("--backend vm, whose counted clock no pause disturbs")
+        offers.append("--backend vm, whose clock counts instructions, so that no pause disturbs it")
     elif not offers:
         offers.append(
             "no lower rate was filled either: other work, or the machine's host, is in the way; see `tunnelmark doctor --measure`"

@@ -1,4 +1,4 @@
-"""The links of a run: what carries them must be there, they are looked at before and after the trials, and recorded."""
+"""The links of a run: checks that what carries them is there, looks at them before and after the trials, and records them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require(profiles: Iterable[Profile]) -> None:
 def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
     """UsageError if workloads look for the most that a link carries, and an emulated one has no rate that would bound it.
 
-    They would find where the emulator comes to its end, on this machine and at this moment, and it loses packets there.
+    They would find the limit of the emulator on this machine at this moment, where it loses packets.
     """
     free = [
         one.name
@@ -66,7 +66,7 @@ def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None
     if free and searching:
         raise UsageError(
             f"{' and '.join(searching)} looks for the most that a link carries, and {free[0]} has no rate: it would find "
-            "where the emulator comes to its end on this machine, and nothing of the link",
+            "the limit of the emulator on this machine, and not that of the link",
             hint=f"join a rate: {free[0]}+fast-ethernet",
         )
 
@@ -88,9 +88,9 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
 class LinkChecks:
     """The links of a run under way: looks at them, keeps every look, and knows which are not what they say.
 
-    A look that finds a link outside of its tolerance is taken again, after a pause in which the machine may come to rest:
-    the look is an instrument that the machine disturbs. It meets the same draws of the same seed, so what is wrong with a
-    link is wrong in every look (`analyse.link_gate.standing`).
+    If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have disturbed the
+    first and may be quiet by then. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
+    in every look (`analyse.link_gate.standing`).
     """
 
     def __init__(
@@ -125,11 +125,11 @@ class LinkChecks:
             await self._look(trial.profile, trial.topology, "before")
 
     async def halfway(self) -> None:
-        """Look at each link in the middle of the run: a machine that has changed by its end had so for some trials."""
+        """Look at each link in the middle of the run: a machine that has changed at the end had changed for some trials."""
         await self.prove("during")
 
     async def prove(self, when: When) -> None:
-        """Look at each profile on each topology, again where a look is outside; what stays outside is told at once."""
+        """Look at each profile on each topology, again where a look is outside; what stays outside is reported at once."""
         for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
             for number in range(1, self._looks + 1):
                 if (found := await self._look(profile, topology, when)) is None:
@@ -159,7 +159,7 @@ class LinkChecks:
         try:
             seen = await observe(self._labs, topology, profile, pace, written, seed=seed)
             proof = judge.judge(profile, seen, when)
-        except LabError as error:  # a prober that got no processor in time, for one: a look that failed, and no more
+        except LabError as error:  # such as a prober that got no processor in time: only this look has failed
             await self._labs.check()
             took = time.time() - begun
             proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())

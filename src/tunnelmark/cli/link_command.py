@@ -1,4 +1,4 @@
-"""The command `check-link`: sends probes through a bare link and prints what the profile asks beside what they met."""
+"""The command `check-link`: sends probes through a bare link and prints what the profile asks and what they met."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_link(
     kernels: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Prove the link of PROFILE (several may be joined: wifi-good+gigabit).
+    """Check the link of PROFILE (several may be joined: wifi-good+gigabit).
 
     Probes go both ways through a fresh lab without a VPN; a train of full packets then fills the queue of each rate.
     Each line has what the profile states, what follows from it for these probes, and what they met. Exit code 1 when
@@ -94,7 +94,7 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
 
 
 def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
-    """Print a proof as a table a direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+    """Print a proof as one table per direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
     from tunnelmark.analyse.link import text
     from tunnelmark.lab.backends import describe
 

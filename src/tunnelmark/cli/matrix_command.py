@@ -1,4 +1,4 @@
-"""`tunnelmark matrix`: what each VPN can do and how it is built, with a source for every cell; `--measure` looks itself."""
+"""`tunnelmark matrix`: what each VPN can do and how it is built, with a source for every cell; `--measure` fills the measured ones."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tunnelmark.report.feature_tables import GROUPS, LEGEND, UNKNOWN, mark, mark
 from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, gaps
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
-_LOOKS = 3  # at each VPN; how many threads a Go program has, and when it first answers, varies
-_ASIDE = 3  # so many VPNs fit side by side with their values whole
-# Short heads, a word a line, so that eleven columns fit a terminal.
+_LOOKS = 3  # at each VPN, because the threads of a Go program, and when it first answers, vary
+_ASIDE = 3  # so many VPNs fit side by side with their full values
+# Short heads, one word per line, so that eleven columns fit a terminal.
 _HEADS = {
     "registration": "joins alone",
     "granular_acl": "by port",
@@ -44,7 +44,7 @@ _HEADS = {
 @click.argument("vpns", nargs=-1, type=param_types.Name("vpn", lambda: [row.name for row in registry.matrix()]))
 @click.option("--group", "groups", multiple=True, type=click.Choice(list(GROUPS)), help="Show only these criteria.")
 @click.option(
-    "--measure", is_flag=True, help="Deploy each VPN that is ready on three nodes, and fill the measured cells."
+    "--measure", is_flag=True, help="Deploy on three nodes each VPN that is ready, and fill the measured cells."
 )
 @click.option("--sources", is_flag=True, help="Print each cell with its source and date.")
 @click.option("--markdown", "markdown_", is_flag=True, help="Print Markdown for documents.")
@@ -91,7 +91,7 @@ def _by_group(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:
 
 
 def _unstated(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:
-    """Say where the cells go that nobody has filled, if only a few VPNs are shown: all of theirs may be empty."""
+    """Say where the facts of empty cells go, if only a few VPNs are shown: all of their cells may be empty."""
     asked = [criterion for criterion in _criteria(groups) if criterion.group != "measured"]
     for row in rows if len(rows) <= _ASIDE else ():
         if missing := gaps(row, asked):
@@ -119,7 +119,7 @@ def _marks(rows: Sequence[MatrixRow], criteria: Sequence[Criterion], title: str)
 
 
 def _by_criterion(rows: Sequence[MatrixRow], criteria: Sequence[Criterion], title: str) -> None:
-    """A block a criterion, so that what is compared stands one below another; what all share is said once."""
+    """One block per criterion, so that what is compared is one below another; what several share is said once."""
     out = console()
     out.print(Text(title, "italic"))
     for criterion in criteria:
@@ -164,7 +164,7 @@ def _criteria(groups: Collection[str]) -> list[Criterion]:
 
 
 def _measure(wanted: Sequence[str]) -> None:
-    """Look at each VPN at rest and keep at once what was seen; one that is missing or does not come up is named."""
+    """Look at each VPN at rest, and keep what was seen at once; name each that is missing or does not come up."""
     out = console(stderr=True)
     file = registry.measured_file()
     chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name not in (ANCHOR, DIRECT))]
@@ -179,7 +179,7 @@ def _measure(wanted: Sequence[str]) -> None:
 
 
 def _keep(file: Path, name: str, found: Mapping[str, Fact]) -> None:
-    """Put what was seen of one VPN in the place of what was known of it, in one step."""
+    """Replace what was known of one VPN by what was seen of it, in one step."""
     known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     known[name] = {key: asdict(fact) for key, fact in found.items()}
     file.parent.mkdir(parents=True, exist_ok=True)

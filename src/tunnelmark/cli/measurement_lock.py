@@ -1,7 +1,7 @@
-"""Lets one command at a time measure on a machine, for two would measure each other; and says who measures, for how long still.
+"""Lets only one command at a time measure on a machine, and says which one measures and how much longer.
 
-What disturbs a measurement without being one (a lab to play in, a build, the contract suite) waits for its end, or says that
-it does not (`quiet`).
+Two at once would measure each other. What disturbs a measurement without being one (a lab of `lab up`, a build, the contract suite)
+waits for its end, or says that it does not wait (`quiet`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ LOCK = Path("/run/tunnelmark/measuring.lock")
 """Held (flock(2)) by the command that measures now; the kernel lets go of it when the command ends in any way."""
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that says `--no-wait` to what cannot be given the option, as a suite that `packages verify` starts."""
+"""Environment variable that means `--no-wait`, for what cannot be given the option, such as a suite of `packages verify`."""
 
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
-_GLANCE = 0.05  # seconds for which somebody who only looks may hold it
+_GLANCE = 0.05  # seconds for which a process that only looks may hold it
 
 no_wait = click.option(
     "--no-wait", is_flag=True, help="Do not wait for a measurement on this machine to end, but disturb it."
@@ -49,7 +49,7 @@ class LockHolder:
     until: float | None = None
 
     def words(self) -> str:
-        """Who measures, for people: what, where, which process, since when, and for how long still."""
+        """Who measures, for people: what, where, which process, since when, and how much longer."""
         now = time.time()
         parts = [f"results in {self.results}"] if self.results else []
         parts.append(f"process {self.pid or 'unknown'}")
@@ -70,7 +70,7 @@ class HeldLock:
         self._write()
 
     def left(self, seconds: float) -> None:
-        """Tell for how long it will take still."""
+        """Say how much longer it will take."""
         self._holder = replace(self._holder, until=time.time() + seconds)
         self._write()
 
@@ -86,7 +86,7 @@ def alone(
 ) -> Iterator[HeldLock | None]:
     """Wait until no other command measures, and keep others out for the length of the block, which takes about `seconds`.
 
-    What else goes on here that disturbs a measurement is said when the block begins.
+    When the block begins, it warns of other work of this project that disturbs a measurement.
     """
     if os.geteuid() != 0:  # the lab itself will say that it needs root
         yield None
@@ -110,13 +110,13 @@ def alone(
 
 
 def measuring() -> LockHolder | None:
-    """Who measures now; None if nobody does."""
+    """Who measures now; None if no command does."""
     try:
         with LOCK.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _holder()
-    except OSError:  # nobody has measured since this machine began
+    except OSError:  # no command has measured since this machine started
         return None
     return None
 
@@ -124,7 +124,7 @@ def measuring() -> LockHolder | None:
 def quiet(console: Console, what: str, *, wait: bool = True, otherwise: str = "--no-wait") -> None:
     """Wait for the end of a measurement, which `what` would disturb; without `wait` say only that it does.
 
-    `otherwise` is what somebody adds who does not want to wait.
+    `otherwise` is what a user adds who does not want to wait.
     """
     if (holder := measuring()) is None:
         return
@@ -163,7 +163,7 @@ def _taken(lock: IO[str], patience: float = 0.0) -> bool:
 
 
 def _holder() -> LockHolder:
-    """Who has the lock, as far as it says; an older version says its process only."""
+    """Who has the lock, as far as it says; an older version only says its process."""
     try:
         said = json.loads(LOCK.read_text())
         return LockHolder(said) if isinstance(said, int) else LockHolder(**said)

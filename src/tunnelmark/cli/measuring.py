@@ -47,9 +47,9 @@ _TUN = Path("/dev/net/tun")
 class RunOptions:
     """How a study is carried out, by the options of the command.
 
-    `guests`: kernels of virtual machines to run it in, none: here. `wait`: other work is waited for, within bounds.
-    `measure_first`: the machine is measured before the study, where nothing fresh is known of it. `other_boot`: a resumed
-    study may have been begun before the machine was started again.
+    `guests`: kernels of virtual machines to run it in, none: here. `wait`: wait for other work to end, within bounds.
+    `measure_first`: measure the machine before the study, unless fresh results are known. `other_boot`: a resumed study may
+    have begun before the machine was restarted.
     """
 
     dry_run: bool
@@ -115,7 +115,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
 
 def _how_to_go_on(folder: Path) -> str:
     if not (folder / JOURNAL).exists():
-        return f"nothing was measured: remove {folder}, and begin anew" if folder.exists() else interrupts.ANEW
+        return f"nothing was measured: remove {folder}, and start again" if folder.exists() else interrupts.ANEW
     return f"every finished trial is kept. Go on with: {go_on(folder)}"
 
 

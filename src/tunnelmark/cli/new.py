@@ -33,7 +33,7 @@ def _dir(place: str) -> Callable[[_F], _F]:
 
 @click.group()
 def new() -> None:
-    """Start something new: a file that works as it is, with a comment wherever yours goes."""
+    """Start something new: a file that works as it is, with a comment wherever your own part goes."""
 
 
 @new.command()
@@ -75,7 +75,7 @@ def workload(name: str, folder: Path | None) -> None:
     file = _write(base / "workloads" / f"{module}.py", text)
     _next(
         *_known_by(base),
-        (f"put your own in its place in {file.name} ({_guide('workload')})",),
+        (f"replace the example by your own in {file.name} ({_guide('workload')})",),
         (f"tunnelmark compare tinc --workload {name} --blocks 1", "try it"),
     )
 
@@ -135,7 +135,7 @@ def _write(file: Path, text: str) -> Path:
 
 
 def _next(*steps: tuple[str, ...]) -> None:
-    """Say what to do next: a line a step, what it is for behind it."""
+    """Say what to do next: one line per step, with its purpose at the end."""
     click.echo("next:")
     width = max(len(step[0]) for step in steps if len(step) > 1)
     for what, *why in steps:

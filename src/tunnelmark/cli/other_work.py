@@ -1,7 +1,7 @@
-"""What else of this project goes on on the machine: labs to play in, builds, tests; told by whoever does it, seen by all.
+"""Other work of this project on the machine, such as labs, builds and tests: each process announces its own.
 
-Each binds an abstract Unix socket (unix(7)) whose name says what it is. Such a name needs no file and no right, everybody
-finds it in /proc/net/unix, and the kernel takes it away with the process, however that ends.
+Each binds an abstract Unix socket (unix(7)) whose name says what it does. Such a name needs no file and no privilege. Every
+process finds it in /proc/net/unix, and the kernel removes it with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OtherWork:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Let everybody see for the length of the block that this process does something."""
+    """Announce for the length of the block what this process does."""
     name = _NAME.format(pid=os.getpid(), since=int(time.time()), what=what).encode()[:_LONGEST]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sign:
         sign.bind(b"\0" + name)

@@ -65,7 +65,7 @@ def require() -> None:
 
 
 def verify(arms: Mapping[str, Requirement], console: Console, jobs: int, json_: bool) -> int:
-    """Run the contract suite on arms, so many at once, print a table, and return the exit code."""
+    """Run the contract suite on arms, `jobs` at once, print a table, and return the exit code."""
     suite, suites = _suite(), _Suites()
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(_one, name, part, suite, suites) for name, part in arms.items()]
@@ -90,7 +90,7 @@ def verify(arms: Mapping[str, Requirement], console: Console, jobs: int, json_: 
 
 
 class _Suites:
-    """The suites that run now. They hear no Ctrl-C, for pytest would take its labs down one after the other."""
+    """The suites that run now. Ctrl-C does not reach them, because pytest would take its labs down one after the other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The commands `packages list`, `packages install` and `packages verify`: the VPNs under test, from their registries to green."""
+"""The commands `packages list`, `packages install` and `packages verify`: the VPNs under test, from download to test."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
 def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> int:
     """Run the contract suite on every arm that is ready, or on NAME: an arm, or a package for all of its arms.
 
-    It deploys each on three nodes: it must come up, carry packets both ways, show no plaintext, survive crashes, leave
-    nothing behind. Needs root and the checkout. Exit code 1 when an arm failed. Most of the time it waits for an arm to
-    find a crash out; with two at once it takes half as long, but one that takes all cores (VpnCloud, after a crash) may
-    make another one fail.
+    It deploys each arm on three nodes. The arm must come up, carry packets both ways, show no plaintext, survive crashes and
+    leave nothing behind. Needs root and the checkout. Exit code 1 when an arm failed. Most of the time it waits until an arm
+    notices a crash. Two at once take half as long, but an arm that takes all cores (VpnCloud, after a crash) may make another
+    one fail.
     """
     from tunnelmark.cli import package_verify
 

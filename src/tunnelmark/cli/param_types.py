@@ -1,6 +1,6 @@
 """Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies, results.
 
-A name is not checked here: whoever looks it up raises UnknownName with the nearest ones.
+A name is not checked here: the code that looks it up raises UnknownName with the nearest ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class Name(click.ParamType[str]):
     """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well.
 
-    With `joined` several names may stand together, and the last one is completed.
+    With `joined` several names may be joined, and the last one is completed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ def _changed(path: Path) -> float:
 
 
 def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
-    """An option of which a second one is an error: click itself would silently take the last."""
+    """An option that may be given only once: click itself would silently take the last."""
 
     def single(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str:
         if len(values) > 1:

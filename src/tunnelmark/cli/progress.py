@@ -49,9 +49,9 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
 
 
 class RunProgress:
-    """Follows a run on the terminal: a bar, or a line a trial where there is no terminal.
+    """Follows a run on the terminal: a bar, or one line per trial without a terminal.
 
-    `left` is told the seconds that the run will take still, whenever they are known better.
+    `left` is called with the seconds that the run will still take, whenever they are known better.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunProgress:
         self._all = len(plan.trials)
         self._ran = 0
         self._begun = 0.0
-        self._outside = 0.0  # seconds beside traffic, of all trials that ran
+        self._outside = 0.0  # seconds besides traffic, of all trials that ran
         self._told: set[str] = set()  # reasons, without their figures
         self._warned = False
         self._bar = Progress(
@@ -105,12 +105,12 @@ class RunProgress:
     def end(self, attempt: Attempt) -> None:
         """Count the trial; say so at once when it failed."""
         took, traffic = time.monotonic() - self._begun, self._context.seconds(attempt.trial)
-        if attempt.number == 1:  # of a trial that is tried again the first is counted, and the bar stays
+        if attempt.number == 1:  # of a trial that is tried again only the first attempt is counted
             self._count += 1
             self._left -= traffic
         self._ran += 1
         if attempt.outcome == "ok":
-            convergence_time = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning: no rule for the rest
+            convergence_time = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning
             self._outside += max(took - traffic - convergence_time, 0.0)
             self._between = self._outside / self._ran
         self._bar.update(self._task, completed=self._count, left=self._time_left())
@@ -133,7 +133,7 @@ class RunProgress:
             return
         block = void[0].trial.block
         many = 2 * len(void) > len(attempts)
-        line = f"block {block}: {len(void)} of {len(attempts)} trials are void, which is the laboratory's fault and no VPN's"
+        line = f"block {block}: {len(void)} of {len(attempts)} trials are void, which is the laboratory's fault and not a VPN's"
         if many and not self._warned:
             self._warned = True
             causes = Counter(stem(attempt.failure.message) for attempt in void if attempt.failure is not None)
@@ -152,7 +152,7 @@ class RunProgress:
         self._console.print(Text(said, style="yellow"), soft_wrap=True)
 
     def _failed(self, attempt: Attempt, failure: Failure) -> None:
-        """Say why a trial has no result; a reason that many share is said once, and then named by its beginning."""
+        """Say why a trial has no result; a reason that many share is shown in full once, and then by its beginning."""
         line = f"{attempt.outcome}: {_name(attempt.trial)}{_which(attempt)}: "
         if (known := stem(failure.message)) in self._told:
             if failure.kind == _MISSING:
@@ -161,7 +161,7 @@ class RunProgress:
         else:
             self._told.add(known)
             line += failure.message
-            line += "; said once, all trials that need it fail" if failure.kind == _MISSING else ""
+            line += "; shown once: all trials that need it fail" if failure.kind == _MISSING else ""
         self._console.print(Text(line, style="yellow" if attempt.outcome == "void" else "red"), soft_wrap=True)
 
     def _seconds_left(self) -> float:

@@ -67,8 +67,8 @@ def repeat(
 ) -> int:
     """Run STUDY several times, each a session with an order and links of its own, and report all of them as one.
 
-    Variation between boots, days and machines is seen only where there are several: call it again with the same --out and
-    a higher --sessions after a restart or on another day, and it adds what is missing; `tunnelmark merge` joins machines.
+    Only several boots, days and machines show how results vary between them. Call it again with the same --out and a higher
+    --sessions after a restart or on another day: it adds the missing sessions. `tunnelmark merge` joins machines.
     """
     wait = _pause(pause)
     loaded = asked(
@@ -89,7 +89,7 @@ def repeat(
         if known and wait and number > 1:
             _rest(wait, console)
         this = loaded if number == 1 else _like_the_first(loaded, folder, number)
-        several_runs.note(folder, list(known.values()))  # before it begins, so that the folder says what it is
+        several_runs.note(folder, list(known.values()))  # before the session begins, so that the folder says what it is
         interrupts.goes_on("nothing of this session was measured yet")
         console.print(f"session {number} of {sessions}", style="bold")
         code = max(code, study_of(this, place, ways))
@@ -97,7 +97,7 @@ def repeat(
         several_runs.note(folder, list(known.values()))
         again = f"tunnelmark repeat {shlex.quote(study)} --sessions {sessions} --out {shlex.quote(str(folder))}"
         interrupts.goes_on(f"every session is kept. Go on with: {again}")
-    for number in range(1, sessions + 1):  # one that was gone on with by `run --resume` since
+    for number in range(1, sessions + 1):  # also sessions that `run --resume` has finished since
         place = several_runs.place(folder, number)
         known.setdefault(place.name, Member(place.name))
     several_runs.note(folder, [known[name] for name in sorted(known)])
@@ -109,9 +109,9 @@ def repeat(
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the merged results [results/merged-TIME].")
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON instead of tables.")
 def merge(results: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
-    """Join RESULTS: runs of one study on other boots, days or machines, single or repeated, with what each holds beyond others.
+    """Join RESULTS: runs of one study on other boots, days or machines, single or repeated; each may hold more than the others.
 
-    Nothing is measured. What the runs share is joined comparison by comparison, and the report says what was not, and why.
+    Nothing is measured. What the runs share is joined comparison by comparison. The report says what was not joined, and why.
     """
     folder = out or Path("results") / f"merged-{datetime.now():%Y%m%d-%H%M%S}"
     several_runs.join(folder, results)
@@ -125,7 +125,7 @@ def _done(place: Path) -> bool:
     if not store.load(place).finished:
         raise StoreError(
             f"{place} was begun and is not finished",
-            hint=f"first go on with `tunnelmark run --resume {shlex.quote(str(place))}`, then repeat what you asked",
+            hint=f"first go on with `tunnelmark run --resume {shlex.quote(str(place))}`, then run this command again",
         )
     return True
 

@@ -1,4 +1,4 @@
-"""The command `report`: shows the results of a folder again, or writes their reports anew."""
+"""The command `report`: shows the results of a folder again, and rewrites their reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunnelmark.cli import output, param_types
 @click.argument("results", type=param_types.RESULTS)
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON and write nothing.")
 def report(results: Path, as_json: bool) -> int:
-    """Show RESULTS (a folder that a run has written), and write report.html, report.md and the Parquet tables anew.
+    """Show RESULTS (a folder that a run has written), and rewrite report.html, report.md and the Parquet tables.
 
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
     written are shown as one.
@@ -31,7 +31,7 @@ def report(results: Path, as_json: bool) -> int:
 
 
 def analysis(*folders: Path) -> str:
-    """The analysis of a results folder as JSON; of several, which differ in the kernel, as a list."""
+    """The analysis of a results folder as JSON; of several folders, which differ in the kernel, as a list."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import json_export
@@ -41,7 +41,7 @@ def analysis(*folders: Path) -> str:
 
 
 def show_beside(folders: Mapping[str, Path], console: Console) -> None:
-    """Show results of one study beside each other, under these names."""
+    """Show results of one study side by side, under these names."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import side_by_side

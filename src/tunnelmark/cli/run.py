@@ -75,7 +75,7 @@ def run(
 ) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
-    Every attempt is on the disk as soon as it has ended: a run that was stopped in any way goes on with
+    Every attempt is written to disk as soon as it has ended. A run that was stopped in any way goes on with
     `tunnelmark run --resume DIR`.
     """
     if (study is None) == (resume is None):
@@ -101,7 +101,7 @@ def run(
         )
         return study_of(loaded, resume, ways)
     if other_boot:
-        raise UsageError("a run that is begun now has one boot", hint="--other-boot goes with --resume")
+        raise UsageError("a new run has only one boot", hint="--other-boot goes with --resume")
     assert study is not None
     loaded = asked(
         study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
@@ -120,7 +120,7 @@ def asked(
     profile_stacks: bool,
     no_repeat: bool,
 ) -> Study:
-    """The study of that name or path, with what the options of `run` and `repeat` ask otherwise."""
+    """The study of that name or path, with what the options of `run` and `repeat` change."""
     catalogue = registry.catalogue()
     loaded = load_study(
         study,
@@ -139,7 +139,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     """The study of a results folder as it was begun; with `blocks`, as many of them. UsageError if those are not more."""
     info = store.load_plan(folder)
     if blocks is not None and blocks <= info.blocks:
-        raise UsageError(f"{folder} has {info.blocks} blocks already", hint="--blocks says how many it has in the end")
+        raise UsageError(f"{folder} has {info.blocks} blocks already", hint="--blocks is the total number of blocks")
     loaded = load_study(
         info.study,
         Files((folder / INPUTS,)),
@@ -149,7 +149,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
         smoke=info.smoke,
         watch=info.watch,
     )
-    # A run that repeats nothing goes on so; one that does may replace one block in five, of those that it has now.
+    # A run that repeats nothing stays so; one that does may replace one block in five of those that it has now.
     replacements = max(info.replacements, loaded.replacements) if info.replacements else 0
     return replace(loaded, attempts=info.attempts, replacements=replacements if blocks else info.replacements)
 

@@ -1,7 +1,7 @@
-"""Has a study or a proof carried out in a virtual machine: boots it, asks `guest` in it, shows what it says, takes its errors.
+"""Carries out a study or a proof in a virtual machine: boots it, asks `vm_guest` in it, shows its output, raises its errors.
 
-The results folder, or the folder of a proof's raw output, is the one that both sides write. What the machine says of itself
-stands there in `vm/`; what it is asked stands there as well while it runs.
+Both sides write the results folder, or the folder of a proof's raw output. Its folder `vm/` has what the machine says of
+itself, and while it runs also what it is asked.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def options(command: _Command) -> _Command:
 
 
 def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
-    """The kernels to boot, `""` for the distribution's current one; none: this machine's own is used."""
+    """The kernels to boot, `""` for the distribution's current one; none: use this machine's own."""
     if backend != "vm":
         if kernels:
             raise UsageError("only a virtual machine can have another kernel", hint="add --backend vm")
@@ -189,7 +189,7 @@ def _hardware(accelerator: qemu.Accelerator) -> Hardware:
 
 
 def _facts(guest: Guest) -> dict[str, Any]:
-    """What is recorded of the guest, beside what it finds out itself."""
+    """What is recorded of the guest, besides what it finds out itself."""
     hardware = guest.hardware
     return {
         "kernel": guest.release,
@@ -203,7 +203,7 @@ def _facts(guest: Guest) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """What of this process's environment decides what the command does."""
+    """The variables of this process's environment on which the command depends."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_BEGINNINGS)}
     passed |= {name: os.environ[name] for name in _PASSED if name in os.environ}
     width = str(shutil.get_terminal_size().columns)

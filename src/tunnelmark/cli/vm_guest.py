@@ -1,7 +1,7 @@
 """The command's other half, inside a virtual machine: carries out the study or proof that `vm` asks for.
 
 Started as `python -m tunnelmark.cli.vm_guest FOLDER`, where FOLDER has `request.json` and gets `answer.json`, or `error.json`
-in its place. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
+instead. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
 must not wait for the host's disk in the middle of a measurement.
 """
 

@@ -158,8 +158,8 @@ def holds(profile: Profile, look: CapacityLook) -> bool:
 async def choose(labs: LabClient, topology: Topology, profile: Profile) -> Chosen:
     """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
 
-    Steps go down from what the profile states, or may have at most. Where none holds, what stands in the way is not the
-    rate, and the highest is taken that is about as good as the best.
+    Steps go down from the rate that the profile states, or from the highest that it may have. Where none holds, the rate is
+    not the cause. Then the highest step is taken that is about as good as the best.
     """
     free = BARE if profile.only_shaped else HELD
     ceiling = max([(await bulk(labs, topology, free)).goodput for _ in range(2)])

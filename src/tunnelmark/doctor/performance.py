@@ -67,7 +67,7 @@ class Measured:
 
 
 async def measure(say: Callable[[str], None]) -> Measured:
-    """Half a minute of loads on a fresh lab; `say` is told what is measured next. LabError if it cannot be made."""
+    """Half a minute of loads on a fresh lab; `say` is called with what is measured next. LabError if the lab cannot be made."""
     before, began = utilisation.stolen(), time.monotonic()
     say("wake-ups of each core")
     asleep = wakeups.measure(_WAKEUPS, awake=False)
@@ -98,7 +98,7 @@ async def _best(look: Callable[[], Awaitable[CapacityLook]]) -> CapacityLook:
 
 
 def judge(found: Measured) -> tuple[Check, ...]:
-    """What was measured, as checks beside the others. Pure."""
+    """What was measured, as checks that are listed with the others. Pure."""
     busy, filled = found.busy.late, found.filled
     bound = capacity.allowed(BUSY)
     return (

@@ -1,4 +1,4 @@
-"""The machine's cores while a command's lab stands: which there are, kept awake by loops, watched by clocks where it is measured.
+"""The machine's cores while a command's lab is up: which there are, kept awake by loops, watched by clocks during measurements.
 
 The command itself leaves the nodes' cores alone while it has labs, where the machine has a core to spare.
 """
@@ -99,7 +99,7 @@ class Cores:
         return record
 
     def watch(self) -> str | None:
-        """See from now on when the machine itself stands still; why that cannot be seen, if it cannot."""
+        """Watch for pauses of the machine from now on; the reason if that is not possible, otherwise None."""
         try:
             with _everywhere():
                 self._clocks = self._clocks or pauses.start()
@@ -113,7 +113,7 @@ class Cores:
             return None
         try:
             return await asyncio.to_thread(self._clocks.seen)
-        except LabError:  # somebody has ended them: a trial does not fail for that, its figures are not there
+        except LabError:  # someone has ended the clocks: the trial does not fail for that, but lacks these figures
             return None
 
     def end(self) -> None:

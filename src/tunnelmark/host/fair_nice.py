@@ -1,6 +1,6 @@
-"""Which nice value is worth as much as a lab on a core: what the kernel's threads get while one stands (`kernel_threads`).
+"""Which nice value weighs as much as a lab on a core: the kernel's threads get it while a lab is up (`kernel_threads`).
 
-A host gives a thread of the kernel the weight of a program, so beside one busy program it has half of a core. A lab's programs
+A host gives a thread of the kernel the weight of a program, so it gets half of a core next to one busy program. A lab's programs
 are in a control group of the largest weight, so that other work does not take their cores. The kernel divides a group's weight
 among the cores on which it is busy (`calc_group_shares`, kernel/sched/fair.c), mostly those of the path's two ends.
 """
@@ -28,12 +28,12 @@ _V2_UNIT = 10.24  # a v2 group of cpu.weight 100 weighs 1024 (`sched_weight_from
 
 
 def nice_of(weight: float) -> int:
-    """The nice value from -20 to 0 that weighs most nearly so much, by ratio."""
+    """The nice value from -20 to 0 whose weight is nearest to `weight`, by ratio."""
     return min(range(-20, 1), key=lambda nice: abs(math.log(WEIGHTS[nice + 20] / max(weight, 1.0))))
 
 
 def weight_of(hierarchies: Hierarchies) -> float:
-    """What all labs of a command weigh beside the kernel's threads on a core.
+    """The weight of all labs of a command, compared with that of the kernel's threads on a core.
 
     That is the weight of their group, or of the first of the groups above it, because the kernel's threads are in none.
     """
@@ -57,5 +57,5 @@ def _set(group: Path, unified: bool) -> float:
 
 
 def nice_beside(hierarchies: Hierarchies) -> int:
-    """The nice value for the kernel's threads beside the labs of a command."""
+    """The nice value for the kernel's threads that run next to the labs of a command."""
     return nice_of(weight_of(hierarchies))

@@ -29,7 +29,7 @@ _COARSE = 6  # CLOCK_MONOTONIC_COARSE in <linux/time.h>, which the module time d
 class Cpu:
     """One processor: what CPUID says of it, and `mhz`, its highest frequency (or that of its clock; 0: not said).
 
-    `flags_hash` stands for the list of flags, so that two can be compared by eye.
+    `flags_hash` is a hash of the list of flags, so that two lists can be compared by eye.
     """
 
     vendor: str
@@ -49,7 +49,7 @@ class Fingerprint:
     """A machine in one boot.
 
     `siblings` are the cores that share a physical one, a group each; `hz` the kernel's ticks a second; `preemption` the
-    kernel's model; `identity` stands for the installed system; `boot` is new with each boot. Empty: not said.
+    kernel's model; `identity` identifies the installed system; `boot` is new with each boot. Empty: not said.
     """
 
     cpu: Cpu
@@ -74,7 +74,7 @@ class Fingerprint:
 def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
     """The fingerprint of this machine; `root` holds other /proc, /sys and /etc for a test.
 
-    A `guest` is a virtual machine of ours, booted anew for each run: its boot, and the frequency that it found, say nothing.
+    A `guest` is a virtual machine of ours, booted again for each run: its boot, and the frequency that it found, say nothing.
     """
     live = root == Path("/")
     sys = root / "sys/devices/system"
@@ -191,7 +191,7 @@ def _preemption(root: Path, config: str) -> str:
 
 
 def _asked(cpu: Path) -> dict[str, str]:
-    """Settings of the frequency beside its governor, where the driver has them."""
+    """Settings of the frequency besides its governor, where the driver has them."""
     places = {
         "driver": "cpu0/cpufreq/scaling_driver",
         "boost": "cpufreq/boost",

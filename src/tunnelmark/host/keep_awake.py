@@ -1,8 +1,8 @@
-"""Keeps the machine's cores awake while a lab stands: a loop of idle class on each, which everything else goes before.
+"""Keeps the machine's cores awake while a lab is up: a loop of idle class on each, which gives way to everything else.
 
 A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links' packets
-are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab server, and its time is
-in nobody's account: it has control groups of its own, and counts in shared memory what it used itself. What the kernel
+are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab server. Its time is
+billed to no one else: it has control groups of its own, and counts in shared memory what it used itself. What the kernel
 bills to it beyond that is interrupts and softirq work that came in its place, as on an idle core (`softirq.unbilled`).
 """
 
@@ -65,8 +65,8 @@ def _limited(cpu: Path) -> bool:
 
 
 class LoopGroups:
-    """The control groups in which a command's loops run, beside those of its lab, not below: a group below has a part
-    in the weight of that above it, whatever the class of its tasks.
+    """The control groups in which a command's loops run. They are next to those of its lab, not below: a group below has a part
+    in the weight of the group above it, whatever the class of its tasks.
 
     Each core has groups of its own. The weight of a group is split between cores by what it has on each, and the scheduler takes what is
     left for at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when it lets the group's
@@ -98,7 +98,7 @@ class LoopGroups:
     def join(self, core: int) -> None:
         """Move the calling process to a core and into its groups; where there is no CPU controller, into a session of the least weight.
 
-        It has idle class before: in a group of idle class it might wait for the processor for long, and be no part of that class meanwhile.
+        It gets idle class before that: in a group of idle class it might wait for the processor for long, and not be of that class meanwhile.
         """
         os.sched_setaffinity(0, {core})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -215,7 +215,7 @@ def interrupted() -> dict[int, float]:
 def own_seconds() -> float:
     """CPU seconds that loops of any command on this machine used up to now; only a difference has a meaning.
 
-    Of other commands' loops also what came in their place, which is in nobody's account.
+    For other commands' loops this includes what came in their place, which is billed to no one else.
     """
     mine = {group for loops in STANDING for group in loops.groups}
     unified = find().unified

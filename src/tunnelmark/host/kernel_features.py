@@ -128,7 +128,7 @@ def _try(probe: Callable[[], object]) -> str:
         probe()
     except OSError as error:
         return error.strerror or str(error) or type(error).__name__
-    except Exception as error:  # pyroute2's errors are no OSErrors and have the text in their arguments
+    except Exception as error:  # pyroute2's errors are not OSErrors and have the text in their arguments
         return str(error.args[-1]) if error.args else type(error).__name__
     return ""
 

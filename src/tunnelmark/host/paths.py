@@ -1,4 +1,4 @@
-"""Where tunnelmark keeps what belongs to a user: what must last, and what can be made anew (XDG base directories)."""
+"""Where tunnelmark keeps what belongs to a user: what must last, and what can be made again (XDG base directories)."""
 
 from __future__ import annotations
 

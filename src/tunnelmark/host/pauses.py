@@ -1,8 +1,8 @@
-"""Says when the machine itself stood still: clocks of the highest priority on each core, which see how late they wake.
+"""Says when the machine itself paused: clocks of the highest priority on each core see how late they wake.
 
 A host may take a virtual machine's cores away for tens of milliseconds at any moment, and no priority helps. A clock
-(`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. Where it wakes more than 0.5 ms
-late, the core gave time to nobody: a pause. A pause is seen from the wake-up on that was due in it, so shares are lower bounds.
+(`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. If it wakes more than 0.5 ms
+late, the core ran no program meanwhile: a pause. A pause is seen only from the wake-up that was due in it, so shares are lower bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKET_WORK = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A core stood still; nanoseconds of the monotonic clock: when it was seen to run last, was to wake, and woke."""
+    """A pause of a core, in nanoseconds of the monotonic clock: when it was last seen to run, was to wake, and woke."""
 
     core: int
     ran: int
@@ -59,9 +59,9 @@ class PausesSeen:
 def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
     """The pauses of a window as figures of an attempt's `host`.
 
-    `pause_share`: the share of the window in which some core stood still, by pauses that are longer than the kernel's own
-    work on packets takes (PACKET_WORK), so a lower bound; `pause_longest`: seconds; `pauses`: how many, short ones too, those
-    of several cores at once counted once each.
+    `pause_share`: the share of the window in which some core paused. Only pauses longer than the kernel's own work on packets
+    (PACKET_WORK) count, so it is a lower bound. `pause_longest`: seconds. `pauses`: how many, short ones too; pauses of
+    several cores at once count once each.
     """
     met = sorted((one for one in pauses if one.due < end and one.woke > begin), key=lambda one: one.due)
     spans = [(max(one.due, begin), min(one.woke, end)) for one in met]
@@ -146,13 +146,13 @@ STANDING: list[Clocks] = []
 
 
 def own_seconds() -> float:
-    """CPU seconds that the clocks of this process have used, while they stand."""
+    """CPU seconds that the clocks of this process have used, while they run."""
     return sum(clocks.cpu_seconds() for clocks in STANDING)
 
 
 def _first_group() -> list[str]:
-    """Where to join the first group of a v1 CPU hierarchy, wherever labs are made: in others real-time priority needs a
-    budget (sched-rt-group), of which labs that stand may have all.
+    """Where to join the first group of a v1 CPU hierarchy, wherever labs are made. In other groups real-time
+    priority needs a budget (sched-rt-group), and labs that are up may have all of it.
     """
     unified, cpu = cgroups.mounted()
     return [] if cpu is None or cpu == unified else [str(cpu / "cgroup.procs")]

@@ -101,7 +101,7 @@ def place(nodes: Sequence[str], wholes: Sequence[Whole], *, each: int = 1, links
     idle = [threads for threads in machine if not taken & set(threads)]
     # Without an idle processor core the last thread: the ends have the first cores, whose other threads come first.
     carriers = tuple(threads[0] for threads in idle[: links if len(idle) > links else 1]) or (free[-1],)
-    # Idle threads beside a node's stay idle; the command rather shares with the links.
+    # Idle threads next to a node's stay idle; the command shares with the links instead.
     rest = tuple(core for threads in idle if threads[0] not in carriers for core in threads)
     return Placement(own, carriers, tuple(sorted(rest)) or carriers, each)
 
@@ -122,7 +122,7 @@ def _apart(order: Sequence[str], machine: Sequence[Whole], number: int) -> dict[
             whole = unused.pop(0)
             wanted = number - len(mine)
             mine += whole[:wanted]
-            spare[:0] = whole[wanted:]  # threads beside the ends' are taken last
+            spare[:0] = whole[wanted:]  # threads next to the ends' are taken last
         while len(mine) < number:
             mine.append(spare.pop(0))
         held[node] = mine

@@ -15,7 +15,7 @@ def require(what: str) -> None:
 
 
 def how() -> str:
-    """How somebody becomes root here, as a hint."""
+    """How to become root here, as a hint."""
     if shutil.which("sudo"):
         return "run it again with sudo"
     return (

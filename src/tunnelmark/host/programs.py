@@ -15,21 +15,21 @@ from pathlib import Path
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import paths
 
-_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on everybody's PATH, but daemons live there
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's PATH, but daemons are there
 PACKAGES_VARIABLE = "TUNNELMARK_PACKAGES"
 """Environment variable with the folder of what recipes have installed."""
 
 _OLD_VARIABLE, _OLD_FOLDER = (
     "TUNNELMARK_PEERS",
     "peers",
-)  # what variable and folder were called; heeded where there is no new one
+)  # former names of variable and folder; used where there is no new one
 
 NAMED_VARIABLE = "TUNNELMARK_BIN"
-"""Environment variable with a folder of programs that stand before all others; `--bin NAME=PATH` fills one."""
+"""Environment variable with a folder of programs that come before all others; `--bin NAME=PATH` fills one."""
 
 _PACKAGED = Path(__file__).resolve().parents[1] / "bin"  # in a wheel (hatch_build.py)
 BUILT = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[3] / "target" / "release"
-"""Where our own programs stand: in the installed package, or where set-up builds them in a checkout."""
+"""Where our own programs are: in the installed package, or where set-up builds them in a checkout."""
 
 _TIMEOUT = 10  # seconds that a program may take to print its version
 
@@ -63,7 +63,7 @@ TOOLS: tuple[Requirement, ...] = (
     Requirement("tcpdump", ("tcpdump",), ("tcpdump",), ("tcpdump", "--version"), r"tcpdump version (\S+)"),
     Requirement("iperf3", ("iperf3",), ("iperf3",), ("iperf3", "--version"), r"iperf (\S+)"),
 )
-"""The tools beside the VPNs; the VPNs' own programs stand in their drivers."""
+"""The tools besides the VPNs; the VPNs' own programs are named in their drivers."""
 
 
 def packages_home() -> Path:
@@ -80,13 +80,13 @@ def _newest(folder: Path) -> Path:
 
 
 def recipe_folder(recipe: str) -> Path:
-    """The folder of a recipe: below `packages_home()`, or under sudo in the home of whoever called it."""
+    """The folder of a recipe: below `packages_home()`, or under sudo in the home of the user who called it."""
     own, theirs = packages_home() / recipe, caller_packages()
     return theirs / recipe if theirs is not None and not own.is_dir() and (theirs / recipe).is_dir() else own
 
 
 def caller_packages() -> Path | None:
-    """The folder of what recipes have installed for whoever called sudo; None without sudo, or where the environment names another."""
+    """The folder of what recipes have installed for the user who called sudo; None without sudo, or where the environment names another."""
     caller = os.environ.get("SUDO_USER", "")
     if not caller or PACKAGES_VARIABLE in os.environ or _OLD_VARIABLE in os.environ:
         return None
@@ -94,9 +94,9 @@ def caller_packages() -> Path | None:
 
 
 def path_of(recipe: str = "", strict: bool = False) -> str:
-    """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then everybody's.
+    """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then `search_path()`.
 
-    Where no other version will do (`strict`), what `--bin` named stands behind the recipe's folder.
+    Where no other version will do (`strict`), what `--bin` named comes after the recipe's folder.
     """
     named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
     own = [str(recipe_folder(recipe) / "bin")] if recipe else []
@@ -134,7 +134,7 @@ def version(
 ) -> str:
     """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
 
-    An exit code other than 0 is no error, for some programs print their version and then complain.
+    An exit code other than 0 is not an error: some programs print their version and then complain.
     Raises MissingPart when the program is not there or cannot be started.
     """
     program = find(argv[0], packages, recipe, strict)

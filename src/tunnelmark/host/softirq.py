@@ -3,7 +3,7 @@
 Softirq work runs in the context of whichever task a core just runs, and its time is billed to that task unless the kernel
 accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: what is left to `ksoftirqd`, one
 thread a core; what workers bound to a core do, such as kernel WireGuard's encryption; and softirq work while the core is idle,
-which is billed to nobody. The last is most of a TCP sender's work on a link that it does not fill: with 1 Gbit/s its core was
+which is billed to no one. The last is most of a TCP sender's work on a link that it does not fill: with 1 Gbit/s its core was
 busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab keeps cores awake (`keep_awake`) none idles, and the same work is
 billed to the loop that it interrupts.
 """
@@ -48,8 +48,8 @@ def seconds() -> dict[int, float]:
 def workers() -> dict[int, float]:
     """CPU seconds that workers bound to a core have used, by core; only the difference of two looks has a meaning.
 
-    Whatever they worked for: what is not the nodes' work on their cores is mostly that of disks and timers, and little. Workers
-    that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are not told.
+    All of their work counts. What is not for the nodes on their cores is little, mostly for disks and timers. Workers
+    that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are left out.
     """
     for process, thread in _CENSUS.look().items():
         if thread.kind == "kworker" and (used := _of(process)) is not None:
@@ -102,7 +102,7 @@ def unbilled() -> dict[int, float]:
 
 
 def ran() -> float | None:
-    """Seconds for which tasks have run on all cores together, the kernel's threads and the loops too; None if nobody counts."""
+    """Seconds for which tasks have run on all cores together, the kernel's threads and the loops too; None if nothing counts them."""
     by_core = _by_cpuacct() or _by_scheduler()
     return None if by_core is None else sum(by_core.values())
 

@@ -20,7 +20,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class HostLoad:
     """What the machine was doing over a short look: load average of a minute, cores busy, cores stolen by its host.
 
-    Loops that keep cores awake for a lab are no work; the load average of the kernel counts them.
+    Loops that keep cores awake for a lab do not count as work, but the kernel's load average includes them.
     """
 
     average: float

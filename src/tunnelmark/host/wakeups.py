@@ -16,7 +16,7 @@ from tunnelmark.linux import cgroup_cleanup, cgroups
 
 @dataclass(frozen=True, slots=True)
 class Wakeups:
-    """How late wake-ups were, in seconds, and the share of time in which some core stood still."""
+    """How late wake-ups were, in seconds, and the share of time in which some core paused."""
 
     p50: float
     p99: float

@@ -25,7 +25,7 @@ _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 
 @dataclass(frozen=True, slots=True)
 class Yardsticks:
-    """All of them, by the names of `TITLES`, taken on `core`, and on `other` beside it; `absent` says why one was not."""
+    """All of them, by the names of `TITLES`, taken on `core`, and on `other` with it; `absent` says why one was not taken."""
 
     core: int
     other: int
@@ -40,7 +40,7 @@ def measure(seconds: float = SECONDS) -> Yardsticks:
     """
     core, other = partners(os.sched_getaffinity(0), fingerprint.siblings())
     argv = [str(find(PROGRAM)), "yardstick", str(seconds), str(core), str(other)]
-    hint = "`make setup` builds it anew; --no-measure leaves yardsticks out"
+    hint = "`make setup` builds it again; --no-measure leaves yardsticks out"
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -34,7 +34,7 @@ MIDDLE = "middle"
 """Name of the node that all links run through; no topology may use it."""
 
 HOST_SYSCTLS = {
-    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: nobody else is on these links
+    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
     "net.ipv6.conf.default.accept_dad": "0",
     "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
     "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
@@ -126,7 +126,7 @@ class LabClient:
         return self._group.top
 
     def watch(self) -> None:
-        """See from now on when the machine itself stands still; `clocks_not` in the record says why that cannot be seen."""
+        """Watch for pauses of the machine from now on; where that is not possible, `clocks_not` in the record says why."""
         if "clocks_not" not in self.record and (why := self._cores.watch()) is not None:
             self.record["clocks_not"] = why
 
@@ -152,7 +152,7 @@ class LabClient:
     async def up(
         self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
     ) -> Lab:
-        """Make a lab: all nodes, all links, all addresses; it stands until its `down`.
+        """Make a lab: all nodes, all links, all addresses; it is up until its `down`.
 
         `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
         programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`).
@@ -265,7 +265,7 @@ class Lab:
         return IPv4Address(wire.addresses[node].partition("/")[0])
 
     def address6(self, node: str) -> IPv6Address:
-        """The IPv6 address beside it."""
+        """The node's IPv6 underlay address, which goes with `address`."""
         return veth.six(self.address(node))
 
     def cpu_seconds(self) -> float | None:
@@ -291,7 +291,7 @@ class Lab:
         return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
 
     async def zero(self) -> None:
-        """Begin the time of emulated links anew: their blackouts and schedules count from now."""
+        """Restart the clocks of emulated links: their blackouts and schedules count from now."""
         for emulator in self._emulators:
             await emulator.zero()
 

@@ -27,7 +27,7 @@ from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-wire"
 VARIABLE = "TUNNELMARK_WIRE"
-_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory beside its headroom (crates/wire/src/xsk.rs)
+_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory next to its headroom (crates/wire/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _KEPT = "its output is in {name}.middle.out and {name}.middle.err next to the trial's raw output"
@@ -91,7 +91,7 @@ class Emulator:
         return emulator
 
     async def zero(self) -> None:
-        """Begin the link's time anew: blackouts and schedules count from now."""
+        """Restart the link's clock: blackouts and schedules count from now."""
         await self._say("zero")
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class Emulator:
             while data:
                 data = data[os.write(self._commands, data) :]
 
-        with contextlib.suppress(BrokenPipeError):  # it has ended; whoever waits for its answer finds out why
+        with contextlib.suppress(BrokenPipeError):  # it has ended; the caller that waits for its answer finds out why
             await asyncio.to_thread(write)
 
     def _lines(self) -> list[dict[str, Any]]:

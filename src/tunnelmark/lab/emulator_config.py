@@ -24,7 +24,7 @@ from tunnelmark.plan.model import Profile
 def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link: int) -> dict[str, Any]:
     """What the emulator is to do on one link; `ports` has the middle node's port of each node, first node first.
 
-    Packets are told apart by where they go: all that go to one node share its queue, as on the line to it.
+    Packets are distinguished by where they go: all that go to one node share its queue, as on the line to it.
     """
     nodes = list(ports)
     directions = []
@@ -144,5 +144,5 @@ def _schedule(schedule: Schedule, *, netem: bool) -> dict[str, Any]:
 
 
 def us(seconds: float) -> float:
-    """Seconds as microseconds, to the nanosecond: binary fractions of a second are no round figures."""
+    """Seconds as microseconds, rounded to the nanosecond: binary fractions of a second are not round figures."""
     return round(seconds * 1e6, 3)

@@ -139,7 +139,7 @@ class Prober:
 def repaired(data: bytes) -> bytes:
     """A probe with the one bit inverted that makes its checksum right, as it was sent; as it is if no bit does.
 
-    Which probe it is stands in its content too: with another number it would pass for a copy of another probe.
+    Its content also says which probe it is. With another number it would pass for a copy of another probe.
     """
     wrong = zlib.crc32(data[4:]) ^ int.from_bytes(data[:4], "little")
     if (place := _places(len(data)).get(wrong)) is None:

@@ -33,10 +33,11 @@ class Client:
         on_end: Callable[[], None],
         on_answer: Callable[[Message], None] = _nothing,
     ) -> None:
-        """`refused` and `gone` make the error of a request that is answered by no, or cannot be sent, from its reason.
+        """`refused` makes the error of a request that the other side refuses, `gone` that of one that cannot be sent.
 
-        `on_notice` gets what is no answer, with the sender's process ID where the socket tells it (SO_PASSCRED);
-        `on_answer` sees each answer before whoever asked; `on_end` is called once if the other side ends.
+        Both get the reason. `on_notice` gets each message that is not an answer, with the sender's process ID where the
+        socket reports it (SO_PASSCRED). `on_answer` sees each answer before the caller that waits for it. `on_end` is called
+        once if the other side ends.
         """
         self._sock = sock
         self._refused, self._gone = refused, gone
@@ -64,7 +65,7 @@ class Client:
         for future in (*self._answers.values(), *others):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # not everybody waits; silence "never retrieved"
+                future.exception()  # not every caller waits; silence "never retrieved"
         self._answers.clear()
 
     @property
@@ -92,7 +93,7 @@ class Client:
             return
         self._on_answer(message)
         answer = self._answers.pop(message["id"])
-        if answer.done():  # whoever asked was cancelled
+        if answer.done():  # the caller was cancelled
             return
         if "error" in message:
             answer.set_exception(self._refused(message["error"]))

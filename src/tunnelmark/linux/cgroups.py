@@ -27,8 +27,8 @@ VARIABLE = "TUNNELMARK_CGROUP"
 _SHARED = "realtime"
 """The group of all processes that may have real-time priority, where a kernel gives budgets of it.
 
-A budget for each lab would not do: groups divide what the group above has, so the first of two labs that
-stand at once, one of which only settles, would have all of it, and the one that is measured nothing.
+A budget for each lab would not do: groups divide what the group above has. Of two labs that are up at once, the first
+would have all of it, even if it only settles, and the one that is measured nothing.
 """
 
 

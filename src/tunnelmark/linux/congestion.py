@@ -6,7 +6,7 @@ There a BPF program (type sock_ops) on the lab's control group sets it on each s
 has connected, with bpf_setsockopt(TCP_CONGESTION). The program goes when its group goes.
 
 Not as it connects: the kernel initialises an algorithm that a program sets there at once, and not again when the
-connection stands (`tcp_init_transfer`). At that moment a connection has neither sequence numbers nor a clock, so for
+connection is established (`tcp_init_transfer`). At that moment a connection has neither sequence numbers nor a clock, so for
 CUBIC's HyStart the first round began at 0. While the machine's uptime in microseconds was in the upper half of 32 bits
 (every other 36 minutes), 9 of 12 connections left slow start at 16 packets, with 4 Mbit/s in their first second over
 76 ms instead of 180; 0 of 12 did without the program, and 0 of 12 since it acts later (Linux 6.18).

@@ -1,10 +1,10 @@
 """The kernel's threads that work for nodes, `ksoftirqd` and the workers bound to a core: which there are, and their weight.
 
 They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work queue). No
-control group may hold them (cgroup_procs_write_start refuses PF_NO_SETAFFINITY), so beside a lab, whose group has the largest
-weight, they had 1 part in 50 to 128 of a busy core where a host gives them about half. While a lab stands they get a nice value
-that is worth as much as the lab (`host.fair_nice`); the janitor gives it, also to workers that are born meanwhile, and takes it back,
-however the command ends. Only threads with the kernel's own nice value of 0 are touched: another one is somebody's decision.
+control group may hold them (cgroup_procs_write_start refuses PF_NO_SETAFFINITY). So next to a lab, whose group has the largest
+weight, they had 1 part in 50 to 128 of a busy core, where a host gives them about half. While a lab is up they get a nice value
+that weighs as much as the lab (`host.fair_nice`). The janitor sets it, also for workers that start meanwhile, and takes it back,
+however the command ends. Only threads with the kernel's own nice value of 0 are touched: any other value is someone's choice.
 
 This module imports nothing of the project, because the janitor runs with nothing installed.
 """

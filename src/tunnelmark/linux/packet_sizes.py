@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tunnelmark.linux import bpf, netns
 
-_SIZES = 2048  # sizes told apart; all from the last on are one
+_SIZES = 2048  # sizes that are counted apart; all from the last on are one
 _BYTES, _SEGMENTS, _HEADERS = _SIZES, _SIZES + 1, _SIZES + 2  # places behind the sizes
 _COUNT = _SIZES + 3
 _ETH_P_ALL = 3
@@ -129,7 +129,7 @@ class Tap:
     """A count on one interface of a node (by the PID of its agent), from now until `close`. OSError where BPF is refused.
 
     Each packet that leaves costs the node about a tenth of a microsecond more while the count runs, because the kernel
-    makes a copy of its head for whoever listens; `pause` and `resume` are for those who need a part of them only.
+    copies its head for each listener. `pause` and `resume` are for callers that need only some of the packets.
     """
 
     def __init__(self, pid: int, interface: str) -> None:

@@ -48,7 +48,7 @@ def enter(pid: int, kind: str) -> None:
 
 
 def reenter(namespace: int) -> None:
-    """Enter the namespace that an open file stands for."""
+    """Enter the namespace that an open file refers to."""
     _check(_libc.setns(namespace, 0), "setns")
 
 

@@ -91,7 +91,7 @@ class Attempt:
 
     `link` is the direction measured (`a>b`); `phases` are wall seconds by PHASES; `first_packet` are
     seconds from the first daemon's start to the first answered ping, by direction; `host` holds what
-    other work did to the machine meanwhile (`other_cpu`, `steal`: cores) and when it stood still
+    other work did to the machine meanwhile (`other_cpu`, `steal`: cores) and how it paused
     (`host.pauses.host`); `raw` lists kept files, relative to the results; `graded` says what the result is worth
     (None without one).
     """

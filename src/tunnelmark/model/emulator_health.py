@@ -44,9 +44,7 @@ def whose(direction: Mapping[str, Any]) -> str:
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""
-    return (
-        f"; without the machine's standing still {own['p99'] / 1e3:.2f} ms for 99 %, at worst {own['max'] / 1e3:.2f} ms"
-    )
+    return f"; without the machine's pauses {own['p99'] / 1e3:.2f} ms for 99 %, at worst {own['max'] / 1e3:.2f} ms"
 
 
 def _without_priority(report: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What is known of a VPN beside how to start it: a cell of the feature matrix, with its source and its date."""
+"""What is known of a VPN besides how to start it: a cell of the feature matrix, with its source and its date."""
 
 from __future__ import annotations
 

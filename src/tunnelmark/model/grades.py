@@ -1,7 +1,7 @@
 """Grades an attempt that has a result: good, disturbed or void, by what the machine did meanwhile and what each metric feels of it. Pure.
 
-What a packet's lateness, a machine that stands still, or other work does to a result depends on what is measured: a
-transfer of seconds does not feel a millisecond, a 99th percentile of delay is made of nothing else. So each metric says
+What a packet's lateness, a pause of the machine, or other work does to a result depends on what is measured: a
+transfer of seconds does not feel a millisecond, but a 99th percentile of delay is made of nothing else. So each metric says
 what it feels (`workloads.base.Feels`), and the bounds follow from that and from the profile. They are set so that what is
 *good* moves a value by no more than some per cent, and what is *void* could move it by a fifth or more; between them an
 attempt is *disturbed*. docs/method.md ("Three grades") has the measurements (`bench/lateness_effect.py`).
@@ -25,7 +25,7 @@ ORDER: tuple[Grade, ...] = ("good", "disturbed", "void")
 QUIET = 0.25
 """Cores that other work, or the hypervisor as steal, may take during an attempt before it counts as disturbed.
 
-They are not the lab's, and each node has a core or less; beyond that, blocks still pair, so it is no reason for void.
+They are not the lab's cores, and each node has a core or less. Blocks still pair, so it is not a reason for void.
 """
 
 _TAILS = {"uniform": 0.98, "normal": 2.33, "pareto": 4.3, "paretonormal": 3.6}
@@ -36,8 +36,8 @@ _TAILS = {"uniform": 0.98, "normal": 2.33, "pareto": 4.3, "paretonormal": 3.6}
 class Met:
     """What an attempt met. Seconds; of lateness the worst of all directions, None where no emulator carried the link.
 
-    `own_p99` is what of `late_p99` was the emulator's own doing and not a machine that stood still (None: not known);
-    `pause_share` (0 to 1) and `pause_longest` are the machine's standing still, `others` cores taken by others.
+    `own_p99` is the part of `late_p99` that the emulator caused and not a pause of the machine (None: not known);
+    `pause_share` (0 to 1) and `pause_longest` are the machine's pauses, `others` cores taken by others.
     `priority` says why the emulator had no real-time priority, where the kernel refused it.
     """
 
@@ -115,12 +115,12 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
             found["late_p99"] = GradeBound(max(1e-3, 0.5 * trip), max(1e-2, 5.0 * trip))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "delay":
-            # Half of the packets are that late or more, so it is part of the median as it stands.
+            # Half of the packets are that late or more, so all of it is part of the median.
             middle = min(float(way.delay or 0.0) for way in ways)
             found["late_p50"] = GradeBound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "tail":
-            # One in a hundred is that late: it moves the 99th percentile by as much at the worst, and by less where jitter
+            # One in a hundred is that late: it moves the 99th percentile by that much at the worst, and by less where jitter
             # makes that percentile. A pause that takes half of a hundredth of the time is half of that percentile.
             high = min(_p99(way) for way in ways)
             found["late_p99"] = GradeBound(max(1e-4, 0.05 * high), max(1e-3, 0.2 * high))
@@ -166,8 +166,8 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
 def outside(found: Graded, *, bare: bool) -> str:
     """What outside of an attempt's nodes explains that a sender did not keep to what was asked of it; "" if nothing does.
 
-    What disturbed the attempt does. On the `bare` link there is no VPN beside the generator that could have taken its
-    core, so it is the laboratory's own limit in any case. Else it is what the VPN did to its sender, which is a result: to
+    What disturbed the attempt does. On the `bare` link there is no VPN next to the generator that could have taken its
+    core, so it is the laboratory's own limit in any case. Otherwise it is what the VPN did to its sender, which is a result: to
     void it would spare the VPN its worst trials.
     """
     said = list(found.causes)
@@ -200,7 +200,7 @@ def _cause(what: str, seen: Met, bound: GradeBound) -> str:
 
 def _whose(seen: Met) -> str:
     """By whose doing packets were late, where the emulator could tell."""
-    own = "" if seen.own_p99 is None else f"; without the machine's standing still {_ms(seen.own_p99)}"
+    own = "" if seen.own_p99 is None else f"; without the machine's pauses {_ms(seen.own_p99)}"
     return own + (f"; it ran without real-time priority: {seen.priority}" if seen.priority else "")
 
 

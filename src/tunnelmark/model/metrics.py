@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
-"""What a metric feels of a link that is late, or of a machine that stands still or works for others.
+"""What a metric feels of a link that is late, or of a machine that pauses or works for others.
 
 `counts`: nothing; it counts what time does not change (a size, a number of requests). `transfer`: it is spread over a whole
 transfer, so that single packets weigh little. `delay`: the middle of many delays. `tail`: their highest hundredth, or a

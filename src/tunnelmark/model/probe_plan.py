@@ -25,7 +25,7 @@ PROBES, TRAIN = 0, 1
 PORT = 4242
 """UDP port of the probers."""
 
-_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `check-link` sends as many as it is told
+_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `check-link` sends as many as `--probes` says
 _STRUCK = 60  # probes
 _LIGHT = 0.05  # share of a rate that probes may take, so that they do not queue behind each other
 _START = 0.02  # seconds until the first packet, for both probers to hear of it
@@ -59,7 +59,7 @@ class Train:
 
 
 def enough(profile: Profile) -> int:
-    """Probes each way of a look in a run: as many as it takes to tell the rarest loss from none and from twice as much.
+    """Probes each way of a look in a run: as many as it takes to distinguish the rarest loss from none and from its double.
 
     Some 60 must be struck for that (`analyse.link.power`). What is rarer than one in a hundred is left to the counts of the trials'
     own traffic, which is thousands of packets a second: a look would take minutes.

@@ -1,4 +1,4 @@
-"""What is run to build a recipe, as plain data: the commands, and the files that stand ready before the first."""
+"""What is run to build a recipe, as plain data: the commands, and the files that must be there before the first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.host.programs import sha256
 from tunnelmark.packages.recipe import Recipe
 
 LAUNCHER = """#!/bin/sh
-# Runs {script} on the Python that stands beside it.
+# Runs {script} on the Python of the folder venv next to it.
 here=$(dirname "$(readlink -f "$0")")/..
 exec "$here/venv/bin/python" -I "$here/{script}" "$@"
 """

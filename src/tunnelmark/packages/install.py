@@ -1,4 +1,4 @@
-"""The installer: carries recipes out, several at once where the machine allows, so that a lab beside them hardly feels it.
+"""The installer: carries out recipes, several at once where the machine allows. A lab that runs meanwhile hardly feels it.
 
 Each recipe is built in a folder of its own below the cache, under a lock that its processes inherit, and then put in
 place in one step. What is in place already is kept; what was interrupted goes on where it was.
@@ -24,7 +24,7 @@ from tunnelmark.packages import debian, installed, toolchains
 from tunnelmark.packages.build_steps import BuildStep, check, prepare, steps
 from tunnelmark.packages.recipe import Recipe
 
-_PATIENCE = 5.0  # seconds that a build may take to end when it is told to
+_PATIENCE = 5.0  # seconds that a build may take to end when it is asked to
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether another process has let go of a recipe
 
 # A session has a share of the CPU of its own (sched(7), autogroup), so `nice` alone would not step back behind others.
@@ -104,7 +104,7 @@ async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int
 
 
 def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, room: int) -> Recipe | None:
-    """The first recipe that may begin beside those that run; one may always run."""
+    """The first recipe that may begin while others run; one may always run."""
     taken = sum(recipe.about.memory for recipe in running)
     if len(running) >= jobs:
         return None
@@ -121,7 +121,7 @@ async def _one(recipe: Recipe, listener: InstallListener, apt: asyncio.Lock) -> 
         with (base / f"{recipe.name}.lock").open("a") as lock:
             while not _locked(lock):
                 await asyncio.sleep(_LOOK_AGAIN)
-            if not installed.changed(recipe, packages_home() / recipe.name):  # whoever held the lock did it
+            if not installed.changed(recipe, packages_home() / recipe.name):  # the process that held the lock did it
                 return InstallOutcome(recipe.name, "kept", time.monotonic() - begun)
             if recipe.packages:
                 async with apt:

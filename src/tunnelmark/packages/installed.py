@@ -1,4 +1,4 @@
-"""What is installed of a recipe: the record beside its programs, whether it still holds, and how both are put in place."""
+"""What is installed of a recipe: the record next to its programs, whether it still holds, and how both are put in place."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tunnelmark.host import programs
 from tunnelmark.linux import syscalls
 from tunnelmark.packages.recipe import Recipe
 
-FILE = "peer.json"
+FILE = "installed.json"
 """The record's name in a recipe's folder below `packages_home()`."""
+
+_FORMER = "peer.json"  # what it was called; read for one release
 
 
 def read(folder: Path) -> dict[str, Any] | None:
     """The record in a recipe's folder; None if there is none that can be read."""
+    file = folder / FILE
     try:
-        found = json.loads((folder / FILE).read_text())
+        found = json.loads((file if file.exists() else folder / _FORMER).read_text())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -58,9 +61,9 @@ def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
 
 
 def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolchain: str) -> None:
-    """Write the record of what stands in `folder` (Debian: on the system)."""
+    """Write the record of what is in `folder` (Debian: on the system)."""
     record = {
-        "peer": recipe.name,
+        "package": recipe.name,
         "version": version,
         "source": " and ".join(recipe.sources),
         "recipe": recipe.digest(),
@@ -79,9 +82,9 @@ def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolcha
 
 
 def place(built: Path, target: Path) -> None:
-    """Put a built folder where it is used, in one step; whoever runs the old programs keeps them until they end.
+    """Put a built folder where it is used, in one step. Old programs that still run are kept until they end.
 
-    It is copied beside its target first, because the two may be on different file systems.
+    The folder is first copied next to its target, because the two may be on different file systems.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.parent / f".{target.name}.new"

@@ -1,9 +1,9 @@
 """A recipe: which version of a VPN is installed, from which registry, and what it takes.
 
-Recipes are files of their own, `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH, with a
-folder NAME beside where a recipe has more to say: a Go module with its checksums, locked Python requirements, a script.
+A recipe is a file `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH. Some recipes have a
+folder NAME next to the file: with a Go module and its checksums, locked Python requirements, or a script.
 One kind of table says where the VPN comes from: `[[go]]`, `[[crate]]`, `[pypi]`, `[debian]`, or `[makers]` when no
-registry carries it. Only `[[go]]` and `[[crate]]` may stand together, for a VPN that needs a program of another.
+registry carries it. Only `[[go]]` and `[[crate]]` may be used together, for a VPN that needs a program of another.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class DebianTable(TomlTable):
 
 
 class MakersTable(TomlTable):
-    """`[makers]`: no registry carries it; somebody puts its programs on PATH or names them with --bin."""
+    """`[makers]`: no registry carries it; the user puts its programs on PATH or names them with --bin."""
 
     where: str = Field(description="where its makers publish it, an address", pattern=r"^https://")
 
@@ -104,7 +104,7 @@ class RecipeFile(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A checked recipe; `folder` is the one beside the file, which some recipes have."""
+    """A checked recipe; `folder` is the one next to the file, which some recipes have."""
 
     name: str
     file: RecipeFile
@@ -173,7 +173,7 @@ def recipe(name: str, files: Files | None = None) -> Recipe:
 
 
 def load(path: Path) -> Recipe:
-    """One recipe file, checked together with what must stand in the folder beside it."""
+    """One recipe file, checked together with what must be in the folder next to it."""
     text = read_text(path)
     if _OLD_TABLE.search(text):
         logging.getLogger("tunnelmark").warning("%s: the table [peer] is called [recipe] now", path)

@@ -1,4 +1,4 @@
-"""How recipes stand on this machine (ready, installable, missing, and why), and which recipe brings what an arm needs."""
+"""The state of recipes on this machine (ready, installable, missing, and why), and which recipe brings what an arm needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ State = Literal["ready", "installable", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class RecipeStatus:
-    """A recipe on this machine: ready, installable (it can be built or installed here), or missing (somebody must bring it).
+    """A recipe on this machine: ready, installable (it can be built or installed here), or missing (the user must bring it).
 
     `version` is known by its record or by Debian, and empty where only the program itself could say it. `note` is why
     it is not ready, or what is odd about it.
@@ -83,9 +83,9 @@ def from_makers(part: Requirement) -> str:
 
 
 def absent(part: Requirement, recipe: Recipe, missing: MissingPart) -> str:
-    """Why a part whose recipe is known is not here, in words for whoever misses it."""
+    """Why a part whose recipe is known is not here, in words for the user."""
     found = standing(recipe)
-    if found.state == "ready":  # its own programs are here, and something beside them is not
+    if found.state == "ready":  # its own programs are here, and something else that it needs is not
         return f"{part.name}: {missing.message}; {missing.hint}"
     if found.state == "missing":
         return f"{part.name}: not installed here: {found.note}"

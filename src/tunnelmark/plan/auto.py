@@ -1,4 +1,4 @@
-"""Owns `rate = "auto"`: what it asks for, which rates it may stand for, and how the one that was fixed is kept.
+"""Owns `rate = "auto"`: what it asks for, which rates it may become, and how the one that was fixed is kept.
 
 A link that is faster than its machine measures the machine. Which rate a machine carries is known on that machine only, so
 it is measured once before a run, fixed for all of it (every arm and the A/A pair share it), and kept with the results.
@@ -20,7 +20,7 @@ from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Size
 
 FILE = "fixed.toml"
-"""Beside the folders of a study's inputs: which rate each `auto` stands for in these results."""
+"""A file next to the folders of a study's inputs: which rate each `auto` has in these results."""
 
 MOST, LEAST = Rate(10_000_000_000), Rate(1_000_000)
 """The bit/s between which an `auto` without a bound of its own may lie."""
@@ -28,7 +28,7 @@ MOST, LEAST = Rate(10_000_000_000), Rate(1_000_000)
 SHARE = 0.5
 """The share of what the bare link carries unshaped that `auto` takes at most.
 
-The other half is for what the link does not: two ends that send and receive, a VPN beside them on the same cores, and a
+The other half is for work besides the link's: two ends that send and receive, a VPN on the same cores, and a
 machine that has less to give in the next minute. docs/method.md has the measurement.
 """
 
@@ -60,7 +60,7 @@ class Auto:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The rate that `auto` stands for, and in a sentence why."""
+    """The rate that was fixed for `auto`, and a sentence that says why."""
 
     rate: Rate
     because: str
@@ -93,7 +93,7 @@ def read(text: str, file: str) -> dict[str, Fixed]:
 
 def write(fixed: Mapping[str, Fixed]) -> str:
     """The rates as the text of a file that people can read."""
-    lines = ['# Which rate `rate = "auto"` stands for here: measured before the run, the same for all of it.\n']
+    lines = ['# The rate that `rate = "auto"` means here: measured before the run, and the same for all of it.\n']
     for name, each in fixed.items():
         lines.append(
             f'\n[[rate]]\nprofile = "{name}"\nrate = "{each.rate}"\nbecause = {json.dumps(each.because, ensure_ascii=False)}\n'

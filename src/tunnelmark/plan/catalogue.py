@@ -1,7 +1,7 @@
 """The catalogue: which VPNs and workloads exist, and which options each takes, handed to the plan as data.
 
-Plan is the first stage and may import neither drivers nor workloads, so whoever loads a study passes
-this in.
+Plan is the first stage and may import neither drivers nor workloads, so the code that loads a
+study passes this in.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ class Catalogue:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Everything that may stand where a VPN is named."""
+        """Everything that can be named as a VPN."""
         return (*self.vpns, *self.variants)

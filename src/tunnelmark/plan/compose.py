@@ -31,7 +31,7 @@ def comparison(
 ) -> str:
     """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another, over each profile.
 
-    Direct and the first VPN stand in it twice, as A/A pairs. `normalised`: each with the same inner MTU. `cores` of each node.
+    Direct and the first VPN are in it twice, as A/A pairs. `normalised`: each with the same inner MTU. `cores` of each node.
     `anchor`: with our own least tunnel as a yardstick, unless one is named.
 
     UnknownName for a name that does not exist, UsageError when there is nothing to compare.

@@ -79,7 +79,7 @@ class Files:
         """These files with those that `text` names by path, and `text` with their names instead of paths and former names.
 
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
-        there is no such file, UsageError if its name is none, or is that of another file.
+        there is no such file, UsageError if its name is not valid, or is that of another file.
         """
         whole = kind != "profile" or Path(text).is_file()  # a folder may have a + in its name
         parts = [text] if whole else text.split(JOIN)
@@ -99,7 +99,7 @@ class Files:
         name = path.stem
         if path.suffix != SUFFIX or not re.fullmatch(NAME_PATTERN, name):
             raise UsageError(
-                f"{text} is no {kind}'s file: its name would appear in results",
+                f"{text} is not a {kind} file: its name would appear in results",
                 hint="rename it: lower-case letters, digits, dots and dashes, then .toml, such as my-dsl.toml",
             )
         if name in self.names(kind) and read_text(other := self.find(kind, name)) != read_text(path):
@@ -110,7 +110,7 @@ class Files:
         return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
 
     def fixed(self) -> dict[str, Fixed]:
-        """Which rate a profile's `auto` stands for, by profile: what the first folder says that says so."""
+        """Which rate a profile's `auto` has, by profile, from the first folder that has such a file."""
         for folder in self.folders:
             if (file := folder / auto.FILE).is_file():
                 return auto.read(read_text(file), str(file))
@@ -135,7 +135,7 @@ class Files:
 
 
 def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
-    """The hint for a name that no folder has: a file of that name near by, the nearest names, or where more may stand."""
+    """The hint for a name that no folder has: a file of that name near by, the nearest names, or where more may be."""
     near = (place / f"{name}{SUFFIX}" for place in (Path(FOLDERS[kind]), Path()))
     if not _is_path(name) and (file := next(filter(Path.is_file, near), None)):
         return f"did you mean the file ./{file}? Name it by its path, or make its folder known by {PATH_VARIABLE}"

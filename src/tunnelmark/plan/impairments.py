@@ -202,7 +202,7 @@ class Direction:
 
     @property
     def carried(self) -> Rate | None:
-        """The bit/s of full frames, as they stand in memory, that the rate leaves beside the `overhead` of each."""
+        """The bit/s of full frames, as they are in memory, that remain of the rate after the `overhead` of each."""
         return None if self.rate is None else Rate(round(self.rate * FRAME / (FRAME + self.overhead)))
 
     def stages(self) -> dict[str, Any]:

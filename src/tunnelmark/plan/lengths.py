@@ -1,7 +1,7 @@
 """How long a trial must be on a link: slow start behind it, enough round trips, and every cut met. Pure.
 
 A workload whose options say which of their durations follow the link (`fields.OfPath`) gets these where a study states none.
-What a study states is kept, and is told to be short where it is.
+What a study states is kept, and reported as too short where it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may stand in a profile file: its shape, field by field.
+"""What a profile file may hold: its shape, field by field.
 
 Each field's description completes "should be ..."; `problems` shows it as the hint. What spans several
 fields is checked in `link_checks`. A stage with one figure may be written as that figure: `loss = "1 %"`.
@@ -24,7 +24,7 @@ _LONGER = "a table with `{}`, or that alone as text"
 
 
 def _alone(key: str) -> Callable[[object], object]:
-    """Reads a text as the table in which it stands under `key`."""
+    """Reads a text as the table that has it under `key`."""
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
@@ -155,7 +155,7 @@ class DirectionTable(StagesTable):
 
 
 class ProfileTable(DirectionTable):
-    """`[profile]`: what stands here itself holds for both directions."""
+    """`[profile]`: the keys in this table itself hold for both directions."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     source: str = Field(

@@ -164,7 +164,7 @@ def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
 def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile:
     """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used.
 
-    `fixed` is what a rate `auto` stands for.
+    `fixed` is the rate for an `auto`.
     """
     return parse_profile(_sources(name, files), fixed or files.fixed().get(name))
 
@@ -196,7 +196,7 @@ def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> t
         twin = arms.get(table.same_as) if table.same_as is not None else None
         if table.same_as is not None and twin is None:
             earlier = [other.name for other in tables[:index]]
-            if table.same_as not in earlier:  # else that arm's own problem is told already
+            if table.same_as not in earlier:  # else that arm's own problem is noted already
                 problems.add(
                     (*key, "same_as"),
                     f"no earlier arm is called {table.same_as!r} (in {table.name!r})",
@@ -318,7 +318,7 @@ def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) 
 
 
 def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> None:
-    """Note names that no file has, and names that stand twice."""
+    """Note names that no file has, and names that occur twice."""
     key: Location = ("study", FOLDERS[kind])
     unique(names, key, problems)
     known = files.names(kind)

@@ -24,7 +24,7 @@ class Profile:
 
     `model`: the figures mean what they say (`stated`), or what netem makes of them. `unit`: one decision is for
     a wire packet, or for what the sender hands over (`gso`). `backend`: what carries the link; `auto` takes
-    a kernel shaper where that is enough and else the emulator. `place`: where netem stands. `card`: whether the
+    a kernel shaper where that is enough and else the emulator. `place`: where netem is. `card`: whether the
     nodes' network cards split and merge packets for them (TSO, USO, GRO), as real ones do.
     """
 
@@ -88,7 +88,7 @@ class Arm:
     """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
 
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
-    it stays as shipped. `veth`: which of the nodes' addresses the VPN is told.
+    it stays as shipped. `veth`: which of the nodes' addresses the VPN is given.
     """
 
     name: str

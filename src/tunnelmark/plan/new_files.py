@@ -17,7 +17,7 @@ LONGEST = 40  # characters; a name is a column's head in every table
 def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
     """The text of a new profile or topology, which loads as it is; `path` is how commands may name its file.
 
-    UsageError if the name is no good for a study file, a table or the name of a folder.
+    UsageError if the name does not suit a study file, a table or the name of a folder.
     """
     if not re.fullmatch(NAME_PATTERN, name):
         raise UsageError(
@@ -30,7 +30,7 @@ def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
 
 
 def module_name(what: str, name: str, taken: Collection[str]) -> str:
-    """The name of the module of a new VPN or workload; UsageError if the name is no good for it, a study file or a table.
+    """The name of the module of a new VPN or workload; UsageError if the name does not suit it, a study file or a table.
 
     `what` is what errors call it; `taken` are modules of its package that are something else.
     """

@@ -25,7 +25,7 @@ def replacement(study: Study, number: int, position: int) -> list[Trial]:
 
 
 def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
-    """Trials in the order in which they are tried again: another shuffle, so that none meets its neighbour anew."""
+    """Trials in the order in which they are tried again: another shuffle, so that none meets its neighbour again."""
     return sorted(trials, key=lambda trial: _rank(study.seed, trial, "again"))
 
 
@@ -40,7 +40,7 @@ def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
     """Where the trial comes in its block, or among those that are tried again.
 
     A hash instead of `random.shuffle`: Python promises the same shuffle for a seed only within one version,
-    and a study must have the same order for everybody and for ever. It depends on nothing but these words, so
+    and a study must have the same order for everyone and forever. The order depends only on these words, so
     an arm that is added leaves the order of the others as it was.
     """
     cell = "/".join((trial.arm.name, trial.profile.name, trial.topology.name, trial.use.name))

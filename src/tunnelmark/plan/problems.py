@@ -31,14 +31,14 @@ class Problems:
         self._found: list[tuple[str, str, str]] = []
 
     def add(self, key: Location, problem: str, hint: str = "") -> None:
-        """Note a problem at `key`, with what would be right; told once, however often it is found."""
+        """Note a problem at `key`, with what would be right; noted once, however often it is found."""
         if (found := (dotted(key), problem, hint)) not in self._found:
             self._found.append(found)
 
     def add_invalid(
         self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""
     ) -> None:
-        """Note all that pydantic found in `data`, which should be a `model`, stands at `key` and belongs to `name`."""
+        """Note all that pydantic found in `data`, which should be a `model`, is at `key` and belongs to `name`."""
         # Unknown keys first: a misspelt key explains why the right one is missing.
         for detail in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
             problem, hint = _explain(detail, model)
@@ -50,7 +50,7 @@ class Problems:
         if not self._found:
             return
         (key, problem, hint), *others = self._found
-        if others:  # each with its own hint, so that none stands twice or at the wrong problem
+        if others:  # each with its own hint, so that none comes twice or at the wrong problem
             problem += f" ({hint})" if hint else ""
             problem += f"\nand {len(others)} more:"
             problem += "".join(
@@ -134,7 +134,7 @@ def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
 
 
 def _whose(data: object, location: Location) -> str:
-    """The name of the table in a list that the location is in, because nobody counts tables; "" without one."""
+    """The name of the table in a list that the location is in, so that no one has to count tables; "" without one."""
     for part in location:
         try:
             data = data[part]  # type: ignore[index]  # what cannot be followed has no name
@@ -147,7 +147,7 @@ def _whose(data: object, location: Location) -> str:
 
 
 def unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
-    """Note each name that stands a second time, at its place in the list at `key`."""
+    """Note each name that occurs a second time, at its place in the list at `key`."""
     seen: Counter[str] = Counter()
     for place, name in enumerate(names):
         seen[name] += 1

@@ -39,7 +39,7 @@ from tunnelmark.plan.problems import Location, Problems, dotted, parse
 from tunnelmark.units import Duration, Rate
 
 JOIN = "+"
-"""Stands between the names of profiles that are one together."""
+"""Comes between the names of profiles that are joined into one."""
 
 WANDERING = 20
 """The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_checks.SMOOTH`)."""
@@ -69,7 +69,7 @@ class _Stated:
 def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Profile:
     """The profile that the sources state together; PlanError says which key cannot be, or is stated twice.
 
-    `fixed` is the rate that an `auto` stands for; without it the profile says that it is open (`Profile.auto`).
+    `fixed` is the rate for an `auto`; without it the profile says that it is open (`Profile.auto`).
     """
     tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]
     whole: dict[str, _Stated] = {}

@@ -9,12 +9,12 @@ from functools import cache
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Model, Reordering
 
 CORRELATED = 0.5
-"""The largest correlation of packets that skip the delay for which their share is told: beyond it they come in long runs."""
+"""The largest correlation of packets that skip the delay for which their share is reported: beyond it they come in long runs."""
 
 SELDOM = 1e-4
 """The share of packets that skip the delay below which a profile has none to speak of: a run of a hundred thousand packets meets ten."""
 
-_POINTS, _TURNS = 20_000, 60  # of the distribution of netem's correlated numbers: its grid, and steps until it stands
+_POINTS, _TURNS = 20_000, 60  # of the distribution of netem's correlated numbers: its grid, and steps until it settles
 _TAIL = 4  # standard deviations that a delay hardly ever is off by
 
 

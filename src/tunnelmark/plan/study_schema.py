@@ -1,4 +1,4 @@
-"""What may stand in study and topology files: their shape, field by field (profiles: see `link_schema`).
+"""What study and topology files may hold: their shape, field by field (profiles: see `link_schema`).
 
 Each field's description completes "should be ..."; `problems` shows it as the hint. What spans
 several fields or files is checked in `load` and in `topology`.

@@ -1,6 +1,6 @@
 """The environment of a run as one JSON object: machine, kernel settings, versions and hashes of every program.
 
-Together with the plan and the raw outputs it is what somebody else needs to repeat the run.
+Together with the plan and the raw outputs it is what others need to repeat the run.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def plain(found: Fingerprint) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """The fields in which two recorded fingerprints differ, but for the boot; a field that one of them lacks is no difference."""
+    """The fields in which two recorded fingerprints differ, but for the boot; a field that one of them lacks is not a difference."""
     mine, theirs = _flat(before), _flat(now)
     found = []
     for name in mine:
@@ -52,8 +52,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Diff
 
 
 def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
-    """How two environments stand to each other. Two boots of one machine, or two machines that are made alike, are told
-    apart only by the installed system's id: where images are cloned with it, they look like one.
+    """How two environments are related. Only the installed system's id distinguishes two boots of one machine from two
+    machines that are made alike: where images are cloned with that id, they look like one.
     """
     mine, theirs = before.get(KEY), now.get(KEY)
     if not mine or not theirs:

@@ -1,4 +1,4 @@
-"""What a run was asked, piece by piece: each arm, link, topology and workload as one value, so that runs can be told to be alike.
+"""What a run was asked, piece by piece: each arm, link, topology and workload as one value, so that runs can be compared.
 
 What only says how often, or in which words, is left out: title, description, seed, number of blocks. So further blocks, and the
 same study on another day or machine, have the same hash.
@@ -46,7 +46,7 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
 
 
 def plan_hash(found: Results) -> str:
-    """One short word for all that was asked; the versions of programs are no part of it."""
+    """One short word for all that was asked; the versions of programs are not part of it."""
     asked = {
         " ".join(piece): {k: v for k, v in value.items() if k != _VERSION} for piece, value in pieces(found).items()
     }

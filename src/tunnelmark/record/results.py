@@ -85,7 +85,7 @@ class WorkloadInfo:
 class ProfileInfo:
     """A profile in figures: `rate` in bit/s and `queue` in bytes (forward), None where there is none.
 
-    `impaired`: the link does more than to shape, so that nobody expects one stream to fill it. `strikes` are the shares of
+    `impaired`: the link does more than shape, so one stream is not expected to fill it. `strikes` are the shares of
     packets that are lost, copied, corrupted, reordered in the long run (`plan.struck`), forward and back; old results have none.
     `wanders`: the mean delay and its deviation in seconds where a jitter is a process in time, forward and back.
     `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
@@ -147,7 +147,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """One attempt as it stands in the journal (see `model.attempt.Attempt` for the meaning of each field)."""
+    """One attempt as it is in the journal (see `model.attempt.Attempt` for the meaning of each field)."""
 
     trial: str
     position: int
@@ -187,7 +187,7 @@ class TrialRow:
 class LinkLine:
     """One property of a link one way (`a>b`): what the profile states, what follows for the probes, what they met.
 
-    `ok` None: told, but not judged; `note` says why.
+    `ok` None: reported, but not judged; `note` says why.
     """
 
     way: str

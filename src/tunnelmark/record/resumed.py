@@ -1,4 +1,4 @@
-"""What must hold before a run is gone on with: the same machine and programs, and no other plan but for more blocks."""
+"""What must hold before a run is resumed: the same machine and programs, and the same plan except for more blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
     if differs:
         raise StoreError(
             f"{folder} was begun with other programs or on another machine ({'; '.join(differs)})",
-            hint="trials of both do not belong into one study: run it anew; `tunnelmark merge` joins whole runs",
+            hint="trials of both do not belong in one study: run it again; `tunnelmark merge` joins whole runs",
         )
     if kin == "other boot" and not other_boot:
         raise StoreError(
@@ -64,6 +64,6 @@ def extend(folder: Path, info: PlanInfo) -> None:
     if replace(store.as_read(info), extended=grown.extended, attempts=grown.attempts) != grown:
         raise StoreError(
             f"{folder} was begun with another plan: more than its number of blocks would change",
-            hint="run the study anew, and join both with `tunnelmark merge`",
+            hint="run the study again, and join both with `tunnelmark merge`",
         )
     store.write_plan(folder, grown)

@@ -3,9 +3,9 @@
 Layout:
 
     merged.json        which runs, in order, and where each came from
-    sessions/01/       a whole results folder where `tunnelmark repeat` measured it; where `tunnelmark merge` joined what stood
-                       elsewhere, its plan, environment, inputs and journal, from which every figure is made again. Raw output
-                       stays where it was.
+    sessions/01/       a whole results folder where `tunnelmark repeat` measured it. Where `tunnelmark merge` joined a run from
+                       elsewhere: its plan, environment, inputs and journal, from which every figure is made again. Its raw
+                       output stays where it was.
     report.md, report.html
 """
 
@@ -43,7 +43,7 @@ def is_merged(folder: Path) -> bool:
 
 
 def place(folder: Path, number: int) -> Path:
-    """Where the run of that number, from 1, stands."""
+    """The folder of the run of that number, from 1."""
     return folder / SESSIONS / f"{number:02d}"
 
 
@@ -53,7 +53,7 @@ def members(folder: Path) -> tuple[Member, ...]:
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return tuple(Member(**each) for each in found["sessions"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{folder / FILE} is damaged: {error}", hint="merge the runs anew") from error
+        raise StoreError(f"{folder / FILE} is damaged: {error}", hint="merge the runs again") from error
 
 
 def note(folder: Path, found: Sequence[Member]) -> None:

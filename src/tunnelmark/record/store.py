@@ -184,7 +184,7 @@ def tables(found: Results) -> tuple[pa.Table, pa.Table]:
 
 
 def export(found: Results) -> None:
-    """Write the journal as Parquet files beside it."""
+    """Write the journal as Parquet files next to it."""
     samples, trials = tables(found)
     pq.write_table(samples, found.path / "samples.parquet", compression="zstd")
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")

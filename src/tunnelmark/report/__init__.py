@@ -1,1 +1,1 @@
-"""Report: what an analysis says, for the terminal, as Markdown, as one HTML file and as JSON; pure, an exporter a file."""
+"""Report: what an analysis says, for the terminal, as Markdown, as one HTML file and as JSON; pure, one exporter per file."""

@@ -1,4 +1,4 @@
-"""What it cost: the few watched metrics that a reader wants beside a result, and why one is not there."""
+"""What it cost: the few watched metrics that a reader wants next to a result, and why one is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPLAINED = (
 
 
 _OVERHEAD = "wire_bytes_per_byte"
-_WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be said of less
+_WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """The costs of each setting in which something was watched whose cost can be told."""
+    """The costs of each setting in which something was watched that has a heading in `SHOWN`."""
     found = []
     for setting in analysis.settings():
         metrics = {metric.name: metric for metric in watched(analysis, setting)}

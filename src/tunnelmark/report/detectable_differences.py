@@ -13,7 +13,7 @@ HEAD = ("metric", "arm", "against direct", "without one block", "could find", "r
 
 EXPLAINED = (
     "Without one block: the least and the largest estimate when any one block is left out. Could find: the true difference "
-    f"that blocks which scatter like these show in {POWER:.0%} of studies, at the level that is left for one question of all."
+    f"that blocks with this scatter show in {POWER:.0%} of studies, at the level that is left for each single question."
 ).replace("80%", "80 %")
 
 

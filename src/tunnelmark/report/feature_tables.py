@@ -29,7 +29,7 @@ class FeatureCell:
 
 @dataclass(frozen=True, slots=True)
 class FeatureTable:
-    """`heads` are the VPNs; each line is a criterion's title, its question, and a cell a VPN."""
+    """`heads` are the VPNs; each line is a criterion's title, its question, and one cell per VPN."""
 
     heads: tuple[str, ...]
     lines: tuple[tuple[str, str, tuple[FeatureCell, ...]], ...]
@@ -61,7 +61,7 @@ def mark(criterion: Criterion, fact: Fact | None) -> str:
 
 
 def markdown(rows: Sequence[MatrixRow], groups: Iterable[str] = GROUPS) -> str:
-    """A table a group: a row a VPN with marks where one chooses, else criteria down, as these values are long."""
+    """One table per group: a row per VPN with marks to choose by, else a row per criterion, because these values are long."""
     parts = []
     for group in groups:
         criteria = [criterion for criterion in CRITERIA if criterion.group == group]

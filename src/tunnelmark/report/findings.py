@@ -67,12 +67,12 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     said += _disturbed(analysis)
     said += machine_facts.cautions(analysis)
     if recorded(analysis.results):
-        said.append("Stacks were recorded while the numbers were taken, which include what that costs.")
+        said.append("Stacks were recorded while the numbers were measured, so the numbers include what that costs.")
     return tuple(said)
 
 
 def _failed(analysis: Analysis) -> list[str]:
-    """Arms without any result, and how many trials of the others failed; what is void is told apart."""
+    """Arms without any result, and how many trials of the others failed; void ones are reported elsewhere."""
     nothing = silent(analysis.trials)
     others = [row for row in analysis.failed if row.arm not in nothing]
     said = []
@@ -99,9 +99,9 @@ def _laboratory(analysis: Analysis) -> list[str]:
         return []
     why = "; ".join(reasons(void))
     if not mostly_void(analysis):
-        return [f"{len(void)} of {trials} trials are void, by the laboratory's fault and no VPN's: {why}."]
+        return [f"{len(void)} of {trials} trials are void, by the laboratory's fault and not a VPN's: {why}."]
     said = [
-        f"The laboratory could not do its work: {len(void)} of {trials} trials are void, which says nothing of any VPN."
+        f"The laboratory could not do its work: {len(void)} of {trials} trials are void, which says nothing about any VPN."
     ]
     said.append(f"Why: {why}.")
     return [*said, *(f"What to change: {remedy}." for remedy in remedies(analysis))]
@@ -112,7 +112,7 @@ def _unlike_voids(analysis: Analysis) -> list[str]:
     return [
         f"{rate.arm} was void {'more' if rate.void * rate.attempts_others > rate.void_others * rate.attempts else 'less'} often than "
         f"the others ({rate.void} of {rate.attempts} attempts, {rate.void_others} of {rate.attempts_others}; Fisher's exact test, "
-        f"p {rate.q:.2g}), so its voids may not be chance: what it was spared or denied is not in its numbers."
+        f"p {rate.q:.2g}), so its voids may not be chance: its numbers may lack its worse or its better trials."
         for rate in analysis.void_rates
         if rate.unlike
     ]
@@ -155,7 +155,7 @@ def _guest(analysis: Analysis) -> tuple[str, ...]:
     if not guest["emulated"]:
         return (f"Virtual: {where} under KVM: compare with other numbers of that machine only.",)
     how = f"whose processor is emulated by software and whose clock counts instructions ({guest['clock']})"
-    return (f"Emulated: {where} {how}: the numbers tell what happens, never how fast it would be on a processor.",)
+    return (f"Emulated: {where} {how}: the numbers show what happens, never how fast it would be on a processor.",)
 
 
 def time_spent(analysis: Analysis) -> str:
@@ -241,7 +241,7 @@ def _unranked(cells: list[MetricCell]) -> list[str]:
 
 
 def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
-    """Which of these arms are not shown to differ from each other; where such groups overlap, the ranks have to say it."""
+    """Which of these arms are not shown to differ from each other; where such groups overlap, only the ranks say it."""
     near: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
     about = {(cell.setting, cell.metric.name) for cell in cells}
     equal = set()
@@ -267,14 +267,12 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
 
 
 def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[str]:
-    """Arms whose sender did not offer what was asked, or that were void unlike others: told once in a setting."""
+    """Arms whose sender did not offer what was asked, or that were void unlike others: said once per setting."""
     if metric != primary_metrics(analysis, setting)[0]:
         return []
     unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
     said = (
-        [f"Void unlike the others: {formatting.listed(unlike)}, whose numbers may be selected by that."]
-        if unlike
-        else []
+        [f"Void unlike the others: {formatting.listed(unlike)}, whose numbers may be biased by that."] if unlike else []
     )
     for cell in analysis.cells_of(setting, _SHORTFALL):
         short = [value.value for value in cell.values if value.value > _SHORT]
@@ -287,7 +285,7 @@ def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[s
 
 
 def _doubtful(cells: list[MetricCell]) -> list[str]:
-    """Zeros, and arms that fail too often: no mean tells of either."""
+    """Zeros, and arms that fail too often: no mean shows either."""
     said = [f"{cell.arm}: 0 in {cell.zeros} of {len(cell.values)} blocks." for cell in cells if cell.zeros]
     for cell in cells:
         if cell.unreliable and cell.success.count:
@@ -307,9 +305,9 @@ def _ceilings(cells: list[MetricCell]) -> list[str]:
         offered = f"at least {formatting.percent(AT_LOAD)} of what is offered"
         said.append(f"{arms} {verb} {offered}, so the offered load and not the arm is the limit here.")
     if at_link:
-        said.append(f"{formatting.listed(at_link)}: limited by the link itself; a faster link might tell more.")
+        said.append(f"{formatting.listed(at_link)}: limited by the link itself; a faster link might show more.")
     if near:
-        said.append(f"{formatting.listed(near)}: within a tunnel's own headers of the link's limit.")
+        said.append(f"{formatting.listed(near)}: below the link's limit by no more than a tunnel's own headers.")
     if at_lab:
         said.append(
             f"{formatting.listed(at_lab)}: near what the generator reaches on the bare link that is not shaped, so generator and "

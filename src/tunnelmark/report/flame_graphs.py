@@ -1,7 +1,7 @@
 """Flame graphs of a study: which there are, from which raw files each is drawn, and what their stacks add up to.
 
-A flame graph stands for one arm in one setting on one side, with the stacks of all its good trials. What the kernel did is
-told by the names of its functions, which do not change with the VPN; what a program did, only as far as it has names.
+A flame graph shows one arm in one setting on one side, with the stacks of all its good trials. The names of the kernel's
+functions say what it did, and do not change with the VPN. What a program did is known only as far as its functions have names.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.record.results import Results, TrialRow
 
 FOLDER = "flames"
-"""Where the graphs stand in a results folder."""
+"""Where the graphs are in a results folder."""
 
 SIDES = {"source": "sender", "target": "receiver"}
 _STACKS = re.compile(r"/watch\.stacks\.(source|target)\.folded$")
 _COST = "/watch.cost.json"
 _HOW = "watch.stacks.json"
 _UNWINDING = {"fp": "by frame pointers", "dwarf": "by unwinding tables"}
-_LEAST = 0.03  # of a side's samples that a program must have to stand in the table by itself
+_LEAST = 0.03  # of a side's samples that a program must have for a row of its own in the table
 _SEEN = 0.01  # of a side's samples; less is not shown
 _OTHERS = "others"
 
@@ -103,7 +103,7 @@ class Flame:
 
 @dataclass(frozen=True, slots=True)
 class Flames:
-    """All graphs of a study; `cost` is perf's own CPU in seconds a trial (mean), None where nothing says."""
+    """All graphs of a study; `cost` is perf's own CPU in seconds per trial (mean), None if not recorded."""
 
     all: tuple[Flame, ...] = ()
     cost: float | None = None
@@ -244,7 +244,7 @@ def _cost(path: Path) -> float | None:
 
 
 def _unwinding(path: Path) -> str:
-    """How one trial's callers were found, in words; nothing where nothing says."""
+    """How one trial's callers were found, in words; nothing if not recorded."""
     try:
         return _UNWINDING.get(json.loads(path.read_text())["unwinding"], "")
     except (OSError, ValueError, KeyError, TypeError):

@@ -22,7 +22,7 @@ from tunnelmark.record.results import MetricInfo
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
-_IN_MICROS = 1e-2  # seconds: differences of delays below are told in microseconds
+_IN_MICROS = 1e-2  # seconds: smaller differences of delays are given in microseconds
 
 CEILINGS: dict[Ceiling, str] = {
     "link": "limited by the link",
@@ -48,8 +48,8 @@ SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "und
 """The sign of each verdict on an arm that was compared with direct; others have none."""
 
 LEGEND = (
-    "▲ better, ▼ worse: different, and so in all of the study's primary comparisons together but for a chance of 5 %. = equal "
-    "within a margin that was stated before ({margins}). ? undecided: neither is shown; more blocks would."
+    "▲ better, ▼ worse: different; the chance that any such verdict in the study's primary comparisons is false is at most 5 %. = equal "
+    "within a margin that was stated before ({margins}). ? undecided: neither is shown; more blocks would show it."
 )
 
 
@@ -71,7 +71,7 @@ def scale(unit: str, values: Iterable[float]) -> Scale:
     """The scale that suits the largest of these values; a unit that has no prefixes stays as it is."""
     largest = max((abs(value) for value in values), default=0.0)
     if unit == "bit/s":
-        # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may stand in one column.
+        # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may be in one column.
         return next((Scale(size, name) for size, name in _RATES if largest >= 2 * size), Scale(1.0, unit))
     if unit in SECONDS:
         base = SECONDS[unit]
@@ -81,7 +81,7 @@ def scale(unit: str, values: Iterable[float]) -> Scale:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with three significant digits, its thousands apart and a true minus sign."""
+    """A number with three significant digits, its thousands separated, and a true minus sign."""
     if value == 0:
         return "0"
     rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
@@ -152,7 +152,7 @@ def legend(metrics: Iterable[MetricInfo]) -> str:
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:
-    """Why a median stands in place of a mean, and what is zero, in words; "" where a mean is told."""
+    """Why a median is given instead of a mean, and what is zero, in words; "" where a mean is given."""
     mine, theirs = comparison.zeros
     blocks = len(comparison.blocks)
     said = [f"0 in {mine} of {blocks} blocks"] if mine else []
@@ -175,7 +175,7 @@ def reliability(cell: MetricCell) -> str:
 
 
 def remarks(cell: MetricCell, against: str | None) -> list[str]:
-    """What must stand beside a cell's numbers: its verdict, where a mean would mislead, that the arm fails too often."""
+    """What must be next to a cell's numbers: its verdict, where a mean would mislead, that the arm fails too often."""
     said = [VERDICTS[cell.verdict]] if cell.verdict in SIGNS else []
     if cell.against_direct is not None and (doubt := doubts(cell.against_direct, against)):
         said.append(doubt)
@@ -187,7 +187,7 @@ def _bound(metric: MetricInfo, end: float | None) -> str:
 
 
 def amount(metric: MetricInfo, value: float) -> str:
-    """One effect without an interval, in the form in which effects are told."""
+    """One effect without an interval, in the form in which reports give effects."""
     factor, unit, signed = _form(metric, value)
     text = number(value * factor)
     text = f"+{text}" if signed and value > 0 and text != "0" else text
@@ -245,7 +245,7 @@ def capacities(found: Sequence[Capacity]) -> str:
 
 
 def state(cell: MetricCell) -> str:
-    """A cell's standing in a word or two, with its ceiling where it has one."""
+    """A cell's verdict in a word or two, with its ceiling where it has one."""
     word = VERDICTS[cell.verdict]
     return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
 
@@ -260,7 +260,7 @@ def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:
         return (100.0, "%", False) if metric.better == "higher" else (1.0, "×", False)
     if metric.unit == "%":
         return 1.0, "points", True
-    # What a VPN adds to a delay is told in one unit as far as that reads well, so that arms can be compared at a glance.
+    # What a VPN adds to a delay is given in one unit as far as that reads well, so that arms can be compared at a glance.
     small = (
         metric.feels in ("delay", "tail")
         and metric.unit in SECONDS

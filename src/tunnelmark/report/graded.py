@@ -1,4 +1,4 @@
-"""What the results are worth: attempts by grade, and values of good trials alone beside those of all usable ones."""
+"""What the results are worth: attempts by grade, and values of good trials alone next to those of all usable ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GoodAloneRow:
 
 
 def summary(analysis: Analysis) -> str:
-    """How many attempts are good, disturbed and void, and what the machine's standing still came to."""
+    """How many attempts are good, disturbed and void, and how long the machine paused."""
     counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:
@@ -34,9 +34,7 @@ def summary(analysis: Analysis) -> str:
     if paused:
         share = sum(host["pause_share"] for host in paused) / len(paused)
         longest = max(host.get("pause_longest", 0.0) for host in paused)
-        said += (
-            f". The machine stood still for {100 * share:.2f} % of the time, at the longest for {1e3 * longest:.1f} ms"
-        )
+        said += f". The machine paused for {100 * share:.2f} % of the time, at the longest for {1e3 * longest:.1f} ms"
     return f"Attempts: {said}." if analysis.results.trials else ""
 
 

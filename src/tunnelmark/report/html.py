@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no script, figures inside, raw files linked beside it."""
+"""The report as one HTML file that needs nothing else: no network, no script, figures inside, links to the raw files next to it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cell as text: its value, its effect, and words on its standing."""
+    """A cell as text: its value, its effect, and remarks."""
 
     value: str
     effect: str
@@ -96,7 +96,7 @@ def _prose(text: str) -> Markup:
 
 
 def render(analysis: Analysis) -> str:
-    """The whole page; it stands in the results folder, so raw files are linked relative to that."""
+    """The whole page; it is in the results folder, so links to raw files are relative to that."""
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
     started = min((session.started for session in analysis.results.sessions), default=None)
@@ -151,7 +151,7 @@ def render(analysis: Analysis) -> str:
 
 @cache
 def template(name: str) -> Template:
-    """A page's template, whose variables are all to be given."""
+    """A page's template; all of its variables must be given."""
     templates = Templates(
         loader=PackageLoader("tunnelmark.report", "templates"),
         autoescape=True,
@@ -194,7 +194,7 @@ def _costs(analysis: Analysis, cost: costs.Cost) -> Costs:
 
 
 def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: str) -> Column:
-    """A column of what something cost: a dash is where nothing was seen, and nothing is judged."""
+    """A column of what something cost: a dash where nothing was seen; nothing is judged."""
     shown = {}
     for cell in queries.cells(analysis, setting, metric):
         effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""

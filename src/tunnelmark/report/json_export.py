@@ -1,6 +1,6 @@
 """The analysis as JSON, for programs: every judgement with the figures behind it, without the raw samples.
 
-Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that stands beside them. A member is
+Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that is given with them. A member is
 null where there is nothing to say, or where a ratio to zero has no bound. `schema` goes up when a member changes its meaning
 or goes away: 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected after Holm over
 the whole study, and zeros are in the ratios (`zeros`, `doubt`) where `unpaired` counted what was left out.
@@ -108,7 +108,7 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
 
 
 def _travels(one: Headline) -> dict[str, Any]:
-    """What is said first of a cell: of `multiple.prediction`, the ends for a machine that was not measured; `added` in microseconds."""
+    """What is said first about a cell: `multiple.prediction` has the ends for a machine that was not measured; `added` in microseconds."""
     return {
         **asdict(one.setting),
         "arm": one.arm,

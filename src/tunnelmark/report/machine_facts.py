@@ -26,7 +26,7 @@ def covers(results: Results) -> str:
 def scope(analysis: Analysis) -> str:
     """The same as a sentence, with what to do for more."""
     return (
-        f"An interval here covers {covers(analysis.results)}; on another machine it may be another result: "
+        f"An interval here covers {covers(analysis.results)}; the result may differ on another machine: "
         "`tunnelmark repeat` and `tunnelmark merge` say by how much."
     )
 
@@ -42,8 +42,8 @@ def cautions(analysis: Analysis) -> list[str]:
     if before := analysis.results.plan.extended:
         counts = formatting.listed([str(count) for count in before])
         said.append(
-            f"Blocks were added when results of {counts} could be seen, to {analysis.results.plan.blocks} now: if for "
-            "what they said, intervals hold less than 95 %."
+            f"Blocks were added when results of {counts} could be seen, to {analysis.results.plan.blocks} now. If those "
+            "results were the reason, intervals hold less than 95 %."
         )
     return said
 

@@ -14,7 +14,7 @@ from tunnelmark.report.markdown_syntax import rows, safe
 from tunnelmark.report.meta_tables import MetaTable
 
 _MANY = 15
-"""Rows of a table of pairs from which on a terminal leaves it to the other reports."""
+"""A terminal leaves a table of pairs with more rows to the other reports."""
 
 
 def terminal(merged: Merged) -> RenderableType:

@@ -37,7 +37,7 @@ def outcome(merged: Merged) -> tuple[MetaTable, ...]:
 
 
 def pairs(merged: Merged) -> tuple[MetaTable, ...]:
-    """The same for every two arms other than direct: what both are limited by alike cancels."""
+    """The same for every two arms other than direct: what limits both alike cancels."""
     tables = _tables(merged, merged.pairs, "arms")
     return tuple(replace(table, heading=f"{table.heading}, arms against each other") for table in tables)
 

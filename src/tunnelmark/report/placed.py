@@ -1,4 +1,4 @@
-"""Which cores the nodes had, in words: what stands above the tables, and what a reader must know before them."""
+"""Which cores the nodes had, in words: what is said above the tables, and what a reader must know before them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunnelmark.report import formatting
 
 
 def head(analysis: Analysis) -> str:
-    """How many cores each node had and what ran beside it, for the line above the tables; empty where it was not recorded."""
+    """How many cores each node had and what else ran on them, for the line above the tables; empty where it was not recorded."""
     found = _placements(analysis)
     if not found:
         return ""
@@ -29,8 +29,8 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
         nodes = list(one["nodes"])
         if one["ends_share"]:
             said.append(
-                f"Both ends of the measured path ({nodes[0]} and {nodes[-1]} of {name}) share a core: what one does, the other "
-                "waits for, and no figure says how they would do as two machines."
+                f"Both ends of the measured path ({nodes[0]} and {nodes[-1]} of {name}) share a core: one waits while the other "
+                "works, and no figure says how they would do as two machines."
             )
         if one["cores_per_node"] < one["cores_per_node_asked"]:
             said.append(
@@ -44,7 +44,7 @@ def _links(one: Mapping[str, Any]) -> str:
     if one["links_apart"]:
         return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"
     beside = [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
-    return f"the links are on core {one['links'][0]}, beside {formatting.listed(beside)}"
+    return f"the links are on core {one['links'][0]}, together with {formatting.listed(beside)}"
 
 
 def _cores(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The report on a terminal: one row an arm, one column a primary metric, then what is needed to believe it."""
+"""The report on a terminal: one row per arm, one column per primary metric, then what is needed to believe it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tunnelmark.report.findings import cautions, time_spent
 from tunnelmark.units import clock
 
 _COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
-_WIDEST = 160  # characters that one table may have: through a pipe there is no width, and still somebody reads it
+_WIDEST = 160  # characters that one table may have: a pipe has no width, but people read its output too
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
 _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 _STYLES = {
@@ -85,7 +85,7 @@ class OutcomeRow:
         for begin in range(0, max(len(columns), 1), max(each, 1)):
             if begin:
                 yield ""
-            yield _table(self.analysis, summaries, columns[begin : begin + each], beside=not begin)
+            yield _table(self.analysis, summaries, columns[begin : begin + each], successes=not begin)
 
 
 def _table(
@@ -93,12 +93,12 @@ def _table(
     summaries: Sequence[ArmSummary],
     columns: Sequence[tuple[Scenario, MetricInfo]],
     *,
-    beside: bool,
+    successes: bool,
 ) -> Table:
-    """One table; with `beside` it also says how many trials of an arm succeeded, and how soon a packet passed."""
+    """One table; with `successes` it also says how many trials of an arm succeeded, and how long the first packet took."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     table.add_column("arm", no_wrap=True)
-    if beside:
+    if successes:
         table.add_column("ok", no_wrap=True)
         table.add_column("first\npacket", no_wrap=True)
     for _, metric in columns:
@@ -111,7 +111,7 @@ def _table(
         )
         table.add_row(
             Text(queries.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else ""),
-            *(about if beside else ()),
+            *(about if successes else ()),
             *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
         )
     return table
@@ -175,7 +175,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for cost in costs.costs(analysis):
         if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
-            continue  # too little passed for its cost to be told by the gigabyte; the other reports have the rest
+            continue  # too little passed for a cost per gigabyte; the other reports have the rest
         where = queries.where(analysis, cost.setting)
         parts.append(Text(f"What it cost: {cost.setting.workload}{where}", style="bold"))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")

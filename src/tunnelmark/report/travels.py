@@ -12,7 +12,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries
 
 APART = "≠"
-"""Stands beside a ratio whose two sides are bound by different things."""
+"""Marks a ratio whose two sides are bound by different things."""
 
 HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CPU s/GB, sender + receiver")
 
@@ -30,7 +30,7 @@ class TravelTable:
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
     """A table for each metric that says how much passed, how long that took, or what a delay is.
 
-    A delay that the table of all arms tells as what it adds to direct's, and nothing else of it, has none.
+    A delay has no table if the table of all arms already says all of it: what it adds to direct's.
     """
     by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):
@@ -48,11 +48,11 @@ def explained(analysis: Analysis) -> str:
     said = [f"Intervals in brackets cover this run on this machine (95 %). Delays are what they add to {direct}'s."]
     if anchor is not None:
         said.append(
-            f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block; what a "
-            "processor bounds is told so first, what link, load or window bounds as a share of direct."
+            f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block. Results that a "
+            "processor bounds are given so; those that link, load or window bounds, as a share of direct."
         )
         said.append(
-            "On another machine: where 95 % of runs as long would find that multiple (prediction; how far multiples move "
+            "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
             f"between machines was seen on {BETWEEN.source})."
         )
     said.append(f"{APART}: the two sides of that ratio are bound by different things, so that it measures the machine.")
@@ -87,7 +87,7 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
-    """Each pair of bounds that tells a ratio's two sides apart, with the arms that it concerns."""
+    """Each pair of different bounds of a ratio's two sides, with the arms that it concerns."""
     arms: dict[str, list[str]] = {}
     for one in each:
         for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
@@ -113,7 +113,7 @@ def _cpu(one: Headline) -> str:
 
 
 def _two(value: float) -> str:
-    """Two digits behind the point, or three that count where it is less than a tenth."""
+    """Two digits after the point; below a tenth and from ten on, three significant digits."""
     return formatting.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
 
 

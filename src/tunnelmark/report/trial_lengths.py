@@ -9,7 +9,7 @@ from tunnelmark.analyse.steady import unsteady
 from tunnelmark.report import formatting
 
 SIGN = "∿"
-"""Stands beside a number whose window was not stationary, where there is no room for words."""
+"""Marks a number whose window was not stationary, where there is no room for words."""
 
 
 def mark(analysis: Analysis, cell: MetricCell) -> str:

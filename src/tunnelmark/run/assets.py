@@ -20,7 +20,7 @@ _TOLD = 2000  # characters of what a failed command printed
 
 
 def folder_of(asset: Asset) -> Path:
-    """Where an asset stands or would stand; its name holds a hash of how it is made, so that a changed one is made anew."""
+    """The folder of an asset, made or not; its name holds a hash of how the asset is made, so that a changed one is made again."""
     recipe = repr((asset.commands, sorted(asset.files.items())))
     return paths.cache("assets", f"{asset.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}")
 

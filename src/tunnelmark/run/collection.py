@@ -16,7 +16,7 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler
 
 COST = Metric("watch_cpu", "s", "CPU of the collectors themselves", "lower", "difference", feels="processor")
-"""What all collectors of a trial took together, beside their own metrics; by collector it stands in `FILE`."""
+"""What all collectors of a trial took together, in addition to their own metrics; `FILE` has it by collector."""
 
 FILE = "watch.cost.json"
 

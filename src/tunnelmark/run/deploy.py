@@ -1,4 +1,4 @@
-"""Puts a VPN on a lab: its nodes as a driver sees them, and what the driver says as a `RunningDeployment` that stands."""
+"""Puts a VPN on a lab: gives a driver its nodes, and makes a `RunningDeployment` of what the driver says."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def prepare(
 ) -> RunningDeployment:
     """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder.
 
-    `logs_are` says in words where somebody finds them once it has failed.
+    `logs_are` says in words where the logs are, for the hint of an error.
     """
     part = driver.part(options)
     path = path_of(part.recipe, part.strict)

@@ -101,8 +101,8 @@ class _Hand:
     async def _acquaint(self, node: str, addresses: Sequence[_Address]) -> None:
         """Have a node and the others on its link know each other's Ethernet addresses for good.
 
-        A request or an answer that is lost while a link comes up would cost a second, as the neighbour table's timers have
-        it, which no path of routers has: the link stands for the whole path.
+        A request or an answer that is lost while a link comes up would cost a second, by the neighbour table's timers. No path
+        of routers has that, and the link represents the whole path.
         """
         mac = await self._mac(node, UNDERLAY)
         theirs: list[str] = []

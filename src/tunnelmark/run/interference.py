@@ -44,8 +44,8 @@ def glance(lab: float | None) -> Glance:
 def between(before: Glance, after: Glance, *, alone: bool = False) -> dict[str, float]:
     """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`.
 
-    `softirq_cpu` is what ksoftirqd took, and softirq work on idle cores. It is no other work: it handles the packets of
-    whoever has most, which is the lab. `alone`: whatever ran was the lab's.
+    `softirq_cpu` is what ksoftirqd took, and softirq work on idle cores. It does not count as other work: it handles packets,
+    and most packets are the lab's. `alone`: everything that ran was the lab's.
     """
     wall = after.time - before.time
     if wall <= 0:

@@ -50,7 +50,7 @@ async def observe(
             zero = time.time_ns()
             for each in probers:
                 each.begin(zero)
-            # Before the trains, which ask more than the link can carry: what suffers then is told by each trial.
+            # Before the trains, which ask more than the link can carry: each trial reports what suffers then.
             await asyncio.sleep(probe_plan.probed(plans) / 1e9)
             looks = [await _look(lab)]
             for node in ends:
@@ -104,7 +104,7 @@ async def _look(lab: Lab) -> _Look:
 
 @dataclass(slots=True)
 class _Prober:
-    """The prober on one node: bound, and waiting to be told when time begins."""
+    """The prober on one node: bound, and waiting for the command that says when time begins."""
 
     node: str
     process: Process

@@ -18,7 +18,7 @@ ALL = 600.0
 LEAST = 5.0
 """Seconds that a wait is worth: once it would be shorter, others are there to stay, and none is waited for any more."""
 
-_LOOK = 0.5  # seconds: long enough that a timer's work is no load
+_LOOK = 0.5  # seconds: long enough that a timer's work does not count as load
 _BETWEEN = 1.0
 
 
@@ -29,9 +29,9 @@ def _others() -> float:
 
 
 class Quiescence:
-    """Waits for calm before blocks and looks; after a wait in vain the next one is half as long.
+    """Waits for calm before blocks and looks; after a wait without success the next one is half as long.
 
-    `say` tells people; `look` gives the cores that others take, `pause` waits for seconds, `clock` tells them.
+    `say` gets a text for the user, `look` gives the cores that others take, `clock` gives seconds.
     """
 
     def __init__(

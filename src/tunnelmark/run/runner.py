@@ -24,7 +24,7 @@ from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Asset, Endpoints, Workload
 
 BETWEEN = 0.35
-"""Seconds that a trial takes beside its traffic, for the first estimate; the run itself measures them."""
+"""Seconds that a trial takes in addition to its traffic, for the first estimate; the run itself measures them."""
 
 _HALVES = 4  # blocks from which on the links are looked at in the middle, too
 
@@ -60,7 +60,7 @@ class LinkStates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the names in a plan stand for: drivers, workloads, collectors, and the machine's socket buffer limit in bytes."""
+    """What the names in a plan refer to: drivers, workloads, collectors; and the machine's socket buffer limit in bytes."""
 
     drivers: Mapping[str, Driver[Any]]
     workloads: Mapping[str, Workload[Any]]
@@ -168,7 +168,7 @@ async def carry_out(
 
 
 class _Run:
-    """A run under way: what it is made with, and the deployments that stand already."""
+    """A run in progress: what it is made with, and the deployments that are up already."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class DaemonSupervisor:
         self._logs_are = logs_are
         self._env = dict(env)
         self._running: list[_Running] = []
-        self._changed: asyncio.Future[None] | None = None  # made when somebody watches, done when `_running` changes
+        self._changed: asyncio.Future[None] | None = None  # made when a caller watches, done when `_running` changes
         self.begun: float | None = None
 
     async def start(self, daemon: Daemon, patience: float) -> None:
@@ -69,7 +69,7 @@ class DaemonSupervisor:
             ) from None
 
     async def kill(self, which: Callable[[Daemon], bool]) -> None:
-        """Kill daemons as a crash would, and wait for their ends; nobody who watches takes that for a death."""
+        """Kill daemons as a crash would, and wait for their ends; callers that watch do not take that for a death."""
         ending = [running for running in self._running if which(running.daemon)]
         self._running = [running for running in self._running if running not in ending]
         self._change()

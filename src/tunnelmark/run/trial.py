@@ -21,7 +21,7 @@ from tunnelmark.run.tunnel import RunningDeployment
 
 
 class PreparedTrial:
-    """A trial whose lab and deployment stand, to be measured now or when others have been.
+    """A trial whose lab and deployment are up, to be measured now or when others have been.
 
     Made by `prepare`; `measure` gives the attempt, whatever has failed since.
     """
@@ -107,7 +107,7 @@ class PreparedTrial:
         await measure(context, self._spec, self._clock, self._evidence)
 
     async def end(self) -> None:
-        """End the lab, if it stands."""
+        """End the lab, if it is up."""
         if self._converging is not None:
             self._converging.cancel()
             await asyncio.gather(self._converging, return_exceptions=True)
@@ -117,7 +117,7 @@ class PreparedTrial:
 
 
 def _seen(ended: asyncio.Future[None]) -> None:
-    """Take note of how it ended; else asyncio prints an error that nobody has asked for."""
+    """Take note of how it ended; else asyncio prints an error that no one has asked for."""
     if not ended.cancelled():
         ended.exception()
 

@@ -1,4 +1,4 @@
-"""A deployment while it stands: carried out step by step, answering, settled, and started again in parts."""
+"""A deployment while it is up: its steps are carried out, it answers, it settles, and parts of it are started again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tunnelmark.vpns.base import Command, CommandSucceeds, Converged, CopyFile, 
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 FOLDER = PurePosixPath("/run/tunnelmark")
-"""Where a deployment's files stand on each node."""
+"""Where a deployment's files are on each node."""
 
 STAGING = FOLDER / "desk"
-"""The operator's desk, on the middle node."""
+"""The operator's staging folder, on the middle node."""
 
 NORMAL = {"mtu": 1280, "txqueuelen": 500}
 """Of every normalised overlay interface: the MTU in bytes that IPv6 asks of any link (RFC 8200 section 5), so that all
-can have it, and the packets that a TUN device queues unless told otherwise (Linux: drivers/net/tun.c)."""
+can have it, and the packets that a TUN device queues unless set otherwise (Linux: drivers/net/tun.c)."""
 
 _STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
 _MORE_TIME = "a study gives more time by `ready_timeout`"
@@ -74,7 +74,7 @@ class RunningDeployment:
         self.first_packet: dict[str, float] = {}
 
     async def start(self) -> None:
-        """Desk, files and phases; SetupFailed or DaemonDied says which step and what it printed."""
+        """Carry out the staging, files and phases; SetupFailed or DaemonDied says which step failed and what it printed."""
         await self._interfaces.remember()
         if self._deployment.staging:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
@@ -102,7 +102,7 @@ class RunningDeployment:
 
         async def both_ways(later: str, earlier: str) -> None:
             await asyncio.wait([asking[later], asking[earlier]])
-            # One side first, the one that dials where somebody must: two WireGuard peers that begin their
+            # One side first: the one that dials, where one of them must. Two WireGuard peers that begin their
             # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
             for source, target in ((later, earlier), (earlier, later)):
                 answered = await self._first_answer(source, target, deadline)
@@ -138,7 +138,7 @@ class RunningDeployment:
     async def restart(self, node: str, *, fresh: bool = False, patience: float = _STEP_TIMEOUT) -> None:
         """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await.
 
-        With `fresh` the node has forgotten what they wrote, and gets the deployment's files anew. A step may take
+        With `fresh` the node has forgotten what they wrote, and gets the deployment's files again. A step may take
         `patience` seconds. `first_packet` counts from this start on.
         """
         await self._supervisor.kill(lambda daemon: daemon.node == node)
@@ -262,7 +262,7 @@ class RunningDeployment:
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
         """As soon as the overlay interface is there, have it ask for addresses as often as pings are sent; what was set before."""
-        # Longer than whoever waits for the answers, who can say more.
+        # Longer than the caller that waits for the answers: its error says more.
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + _STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))
 

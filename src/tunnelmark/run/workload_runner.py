@@ -103,7 +103,7 @@ class WorkloadRunner:
     async def finish(self) -> None:
         """The end of all others: those that stay are asked to, the last first; the rest must end by themselves.
 
-        What a server still does then, such as judging a picture, is no part of the traffic.
+        What a server still does then, such as judging a picture, is not part of the traffic.
         """
         for one in reversed(self._servers):
             if one.program.long_running:

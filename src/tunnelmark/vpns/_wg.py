@@ -24,7 +24,7 @@ from tunnelmark.vpns.base import (
 INTERFACE = "wg0"
 PORT = 51820
 SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
-"""Where a user-space implementation is told its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
+"""Where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
 
 TOOLS = ("wg", "ip")  # programs that `full_mesh` uses
 PACKAGES = ("wireguard-tools", "iproute2")  # that bring them

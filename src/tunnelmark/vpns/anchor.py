@@ -1,7 +1,7 @@
-"""The anchor: a tunnel of our own that does the least a user-space VPN must. It is a yardstick and no VPN.
+"""The anchor: a tunnel of our own that does the least a user-space VPN must. It is a reference, not a VPN.
 
 `crates/anchor` has the program: one thread, a TUN device, UDP, one packet a system call, ChaCha20-Poly1305 or nothing.
-What the processor bounds is told as a multiple of it (`analyse.anchor_multiples`).
+What the processor bounds is reported as a multiple of it (`analyse.anchor_multiples`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a VPN driver is: a pure function from a `Mesh` to a `Deployment`.
 
-A driver starts nothing. It says which files stand on which node, which commands set them up, which
-daemons are kept running and how the overlay is reached; the run stage carries that out on whatever
+A driver starts nothing. It says which files are on which node, which commands set them up, which
+daemons are kept running and how the overlay is reached. The run stage carries that out, whichever
 backend made the nodes. Wherever a step must wait for another, it waits for a `Condition`, never for
-a time. What is known of a VPN beside that stands in `data/matrix/NAME.toml`.
+a time. What else is known of a VPN is in `data/matrix/NAME.toml`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us cho
 class MeshNode:
     """A node as a driver sees it: its name, underlay address, and a folder of its own.
 
-    `dir` is an empty folder on the node that nobody else uses and that ends with the node.
+    `dir` is an empty folder on the node that no one else uses and that ends with the node.
     `overlay` is the overlay address the driver should give it where the VPN lets us choose.
     """
 
@@ -45,7 +45,7 @@ class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one."""
 
     hosts: tuple[MeshNode, ...]
-    staging: PurePosixPath  # the operator's desk: a folder without a network, for CAs and certificates
+    staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
 
     @property
     def hub(self) -> MeshNode:
@@ -57,7 +57,7 @@ class Mesh:
 
     @property
     def relay(self) -> MeshNode:
-        """Where a relay stands that serves the others: between the first and the last node, if there is one."""
+        """The node of a relay that serves the others: between the first and the last node, if there is one."""
         return self.hosts[1] if len(self.hosts) > 2 else self.hub
 
     def others(self, host: MeshNode) -> tuple[MeshNode, ...]:
@@ -106,7 +106,7 @@ Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 class File:
     """A file on a node, written with its folders before any step; private (0600) unless the driver says otherwise.
 
-    Its content stands here, or is read from the operator's desk (`from_desk`, a path relative to it).
+    Its content is given here, or is read from the operator's staging folder (`from_staging`, a path relative to it).
     """
 
     node: str
@@ -144,7 +144,7 @@ class CopyFile:
 class Daemon:
     """A process kept for the life of the deployment; it runs in the foreground and logs to stdout/stderr.
 
-    `ready` is what the following phases may rely on; it is no proof that the VPN works. `control` says that nodes meet
+    `ready` is what the following phases may rely on; it does not prove that the VPN works. `control` says that nodes meet
     through it but that it carries none of their data: a control server, a supernode, a controller.
     """
 
@@ -314,7 +314,7 @@ class Driver(Generic[OptionsT]):
     """Further builds, by the value of its option `build`."""
 
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Options that get a name of their own: each is an arm beside the VPN itself, and the contract suite tests each."""
+    """Options that get a name of their own: each is an arm in addition to the VPN itself, and the contract suite tests each."""
 
     ipv6: bool = False
     """Whether it can use an IPv6 underlay."""

@@ -15,7 +15,7 @@ class BoringTunOptions(_wg.WgOptions):
 
 
 def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up; a full packet is split, for the MTU is 1500 unless told otherwise."""
+    """A full mesh, as `_wg` sets it up. The MTU is 1500 unless set otherwise, so a full packet is split."""
     threads = () if options.threads is None else ("--threads", str(options.threads))
 
     def daemon(host: MeshNode) -> Daemon:

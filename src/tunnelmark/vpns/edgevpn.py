@@ -18,7 +18,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """All nodes start alike, and nobody has to be told of anybody."""
+    """All nodes start alike, and none is given the address of another."""
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
         staging=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),

@@ -1,4 +1,4 @@
-"""fastd: Ethernet over UDP between peers that know each other's keys; here everybody knows everybody."""
+"""fastd: Ethernet over UDP between peers that know each other's keys; here all know all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = (
     'umask 077; secret=$(fastd --generate-key --machine-readable) && printf \'secret "%s";\\n\' "$secret" > "$0.secret"'
     ' && public=$(fastd --config "$0.secret" --show-key --machine-readable) && printf \'key "%s";\\n\' "$public" > "$0.pub"'
 )
-"""Makes a node's key pair on the desk, as two pieces of configuration."""
+"""Makes a node's key pair in the staging folder, as two pieces of configuration."""
 
 
 class FastdOptions(Options):

@@ -15,12 +15,12 @@ class GotaTunOptions(_wg.WgOptions):
 
 
 def deploy(mesh: Mesh, options: GotaTunOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up; a full packet is split, for the MTU is 1500 unless told otherwise."""
+    """A full mesh, as `_wg` sets it up. The MTU is 1500 unless set otherwise, so a full packet is split."""
     # It has no flag for this; its runtime reads the variable (tokio: runtime::Builder::worker_threads).
     env = {} if options.threads is None else {"TOKIO_WORKER_THREADS": str(options.threads)}
 
     def daemon(host: MeshNode) -> Daemon:
-        # A socket that an earlier one left behind accepts nobody, so that it does not count as ready.
+        # A socket that an earlier daemon left behind accepts no connection, so it does not count as ready.
         argv = ("gotatun", "--foreground", "--disable-drop-privileges", _wg.INTERFACE)
         return Daemon(host.name, "gotatun", argv, ready=_wg.SOCKET, env=env)
 

@@ -48,7 +48,7 @@ def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
 
 
 def deploy(mesh: Mesh, options: GvpeOptions) -> Deployment:
-    """One node after the other, so that whoever dials is answered: what is dialled in vain is tried again ever more seldom."""
+    """One node after the other, so that a node that dials is answered: else it tries again at ever longer intervals."""
     argv, ready = ("gvpe", "-D", "-l", "info", "-c"), READY[options.transport]
     daemons = (Daemon(host.name, "gvpe", (*argv, str(host.dir), host.name), ready=ready) for host in mesh.hosts)
     return Deployment(

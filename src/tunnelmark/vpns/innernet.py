@@ -1,4 +1,4 @@
-"""innernet: WireGuard whose peers are told of each other by a server, reached through the tunnel itself; the hub is it."""
+"""innernet: WireGuard whose peers learn of each other from a server on the hub, reached through the tunnel itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _address(mesh: Mesh, host: MeshNode) -> IPv4Address:
 
 
 def _innernet(program: str, host: MeshNode, *words: str) -> tuple[str, ...]:
-    """A call of one of its programs, whose configuration and data stand in the host's folder."""
+    """A call of one of its programs, whose configuration and data are in the host's folder."""
     return (program, "-c", str(host.dir / "etc"), "-d", str(host.dir / "data"), *words)
 
 

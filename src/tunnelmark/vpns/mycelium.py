@@ -23,8 +23,8 @@ PORT = 9651
 class MyceliumOptions(Options):
     """`transport` of the peerings: the protocol in the address of the peer.
 
-    With `quic` 0.7.10 sends packets as QUIC datagrams, and those of its own MTU of 1400 bytes fit into none over a path of
-    1500: pings of that size and all TCP stand still. So it is no arm with a name of its own.
+    With `quic`, version 0.7.10 sends packets as QUIC datagrams. Packets of its own MTU of 1400 bytes do not fit into one over
+    a path of 1500: pings of that size and all TCP get no further. So it is not an arm with a name of its own.
     """
 
     transport: Literal["tcp", "quic"] = "tcp"

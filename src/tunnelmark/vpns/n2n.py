@@ -24,7 +24,7 @@ PORT = 7654  # of the supernode, in all of the makers' examples
 EDGE_PORT = 7655
 REGISTERED = LogMatch("Received REGISTER_ACK")
 EDGE = 'N2N_KEY=$(cat "$0") && export N2N_KEY && exec edge "$@"'
-"""Starts an edge with its key from a file, for in its command line everybody could read it."""
+"""Starts an edge with its key from a file: in its command line every user could read it."""
 
 
 def _mac(mesh: Mesh, host: MeshNode) -> str:
@@ -51,7 +51,7 @@ def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The supernode is a program of its own beside the hub's edge."""
+    """The supernode is a program of its own next to the hub's edge."""
     key = secrets.token_urlsafe(24)
     supernode = Daemon(mesh.hub.name, "supernode", ("supernode", "-l", str(PORT)), UdpPort(PORT), control=True)
     return Deployment(

@@ -110,7 +110,7 @@ _REGISTER = """export SSL_CERT_FILE="$1/server.crt"
 [ -s etc/servers.json ] || (limited register -t "$(cat key)" "$2" "$3" -p "$4" -j)
 [ -s etc/servers.json ]"""
 
-# Without a default route it ignores what it is told of peers (functions/mqhandlers.go); `throw` is one that leads nowhere.
+# Without a default route it ignores messages about peers (functions/mqhandlers.go); `throw` is one that leads nowhere.
 _DAEMON = """ip route replace throw default metric 4294967295
 ! grep -q '"NETWORK": true' etc/servers.json || echo joined before
 limited daemon""".replace("NETWORK", NETWORK)
@@ -150,7 +150,7 @@ def _server(hub: MeshNode, password: str) -> str:
 
 
 def _files(mesh: Mesh) -> list[File]:
-    """The hub's, and its certificate for everybody."""
+    """The hub's files, and its certificate for all nodes."""
     hub = mesh.hub
     certificate, private = self_signed(str(hub.underlay), [hub.underlay])
     password = secrets.token_hex(16)

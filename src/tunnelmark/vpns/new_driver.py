@@ -8,7 +8,7 @@ from typing import Literal
 from tunnelmark.plan.new_files import module_name
 from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, Group
 
-_MODULES = ("base", "feature_matrix", "new_driver")  # names of this package that are no drivers
+_MODULES = ("base", "feature_matrix", "new_driver")  # names of this package that are not drivers
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
 
 Like = Literal["wireguard-go", "openvpn"]
@@ -21,7 +21,7 @@ _HOW = {"choosing": "yes, partly or no: the detail", "design": "in a few words"}
 def scaffold(name: str, like: Like = "wireguard-go") -> tuple[str, str]:
     """The module's name and its source for a VPN of that name, which runs, type-checks and waits to be filled in.
 
-    UsageError if the name is no good for a study file, a module or a table.
+    UsageError if the name cannot be used for a study file, a module or a table.
     """
     module = module_name("VPN", name, _MODULES)
     template = resources.files("tunnelmark.vpns").joinpath(_TEMPLATES[like]).read_text(encoding="utf-8")

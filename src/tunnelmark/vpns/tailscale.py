@@ -68,7 +68,7 @@ def _headscale(hub: MeshNode) -> str:
 
 
 def _derp_map(relay: MeshNode, pin: str) -> str:
-    """The only relay that nodes are told of; JSON is YAML, but for the number that names the region."""
+    """The only relay that nodes know of; JSON is YAML, except for the number that names the region."""
     address = str(relay.underlay)
     node = {"name": "1", "regionid": REGION, "hostname": address, "certname": pin, "ipv4": address, "ipv6": "none"}
     region = {"regionid": REGION, "regioncode": "lab", "regionname": "lab", "nodes": [node]}

@@ -87,14 +87,14 @@ def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
 
 
 def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
-    """Knows the path MTU to everybody whom it sends UDP to, or has a connection with everybody whom it sends TCP to."""
+    """Knows the path MTU to every peer that it sends UDP to, or has a connection with every peer that it sends TCP to."""
     peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
     pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
     return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))
 
 
 def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
-    """Spokes dial the hub; with the path `tcp` everybody those before it, with `indirect` the relay."""
+    """Spokes dial the hub. With the path `tcp` each node dials those before it, with `indirect` the relay."""
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
         overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},

@@ -82,7 +82,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
-    """Identities are made on the desk, for the network is called after one of them; moon and controller begin."""
+    """Identities are made in the staging folder, as the network is named after one of them. Moon and controller begin."""
     members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
     makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
     first = {mesh.hub.name: mesh.hub, mesh.relay.name: mesh.relay}

@@ -119,7 +119,7 @@ def server(
 
 
 def certificate(node: str, address: IPv4Address | IPv6Address, folder: PurePosixPath) -> tuple[Tls, Command]:
-    """A step that makes a certificate for `address`, signed by itself, and where its files then stand.
+    """A step that makes a self-signed certificate for `address`, and where its files are then.
 
     It takes some milliseconds (ECDSA with P-256), so every trial has its own, and clients can check the address in it.
     """

@@ -87,7 +87,7 @@ def _buffer(ends: Endpoints) -> tuple[str, str]:
 
 
 def lines(outputs: Mapping[str, str], name: str) -> list[dict[str, object]]:
-    """What that side printed; WorkloadFailed if it says why it failed, OutputUnreadable if it is no JSON by lines."""
+    """What that side printed; WorkloadFailed if it says why it failed, OutputUnreadable if a line is not JSON."""
     found = []
     for number, text in enumerate(outputs.get(name, "").splitlines(), 1):
         try:

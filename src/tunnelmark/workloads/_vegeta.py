@@ -1,7 +1,7 @@
 """What the workloads over HTTP share: an open-loop attack by vegeta, and the latency of each request from its intended send time.
 
 Facts about vegeta 12.13 that decide this: request n is due n intervals after the first, whatever became of those before;
-a worker is added when all are busy, so nobody waits for an answer before he sends; a result holds the moment at which its
+a worker is added when all are busy, so no request waits for an earlier answer; a result holds the moment at which its
 request was taken up, and the time from there to the last byte of the answer. So lateness of vegeta itself is in no latency that
 it prints, and is added here. With `-lazy` it sends as many requests as there are targets, late or not; with `-duration` it
 leaves out those that are late at the end. It looks for the end of its targets a few times, each a result without a URL.

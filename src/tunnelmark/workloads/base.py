@@ -85,7 +85,7 @@ class Program:
     """What must hold before the next program is started, such as a port that listens; `LogMatch` reads its output."""
 
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables beside those of the node."""
+    """Environment variables in addition to those of the node."""
 
     long_running: bool = False
     """True if it does not end by itself: it gets SIGTERM when the client has ended."""

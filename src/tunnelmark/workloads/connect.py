@@ -1,7 +1,7 @@
 """The workload `connect`: how long a path is dead when something happens to it, by a stream of probes in both directions.
 
-`tunnelmark-probe stream` runs on both ends from before the event until long after it; what is lost and when the next one
-arrives is counted where it arrives. Its clock is CLOCK_MONOTONIC, which the nodes share with whoever does the event.
+`tunnelmark-probe stream` runs on both ends from before the event until long after it. Each end counts which probes are lost
+and when the next one arrives. Its clock is CLOCK_MONOTONIC, which the nodes share with the process that makes the event.
 """
 
 from __future__ import annotations

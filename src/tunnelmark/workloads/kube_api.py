@@ -1,8 +1,8 @@
 """The workload `kube-api`: pod listings from a real Kubernetes API server with etcd at a fixed rate, from the intended send time.
 
-Facts about kube-apiserver 1.36 that decide this: with AlwaysAllow nobody is anonymous, so even /readyz wants a token; it
-ends within 2 s of SIGTERM when nobody is connected; a list is sent in chunks, without its length; one above 128 KiB
-is compressed if the client takes that, and so here it does not. etcd 3.4 takes 64 MB for its log at once.
+Facts about kube-apiserver 1.36 that decide this: with AlwaysAllow no client is anonymous, so even /readyz wants a token; it
+ends within 2 s of SIGTERM when no client is connected; a list is sent in chunks, without its length; one above 128 KiB
+is compressed if the client accepts that, so here it does not. etcd 3.4 takes 64 MB for its log at once.
 """
 
 from __future__ import annotations

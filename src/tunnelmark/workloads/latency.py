@@ -1,4 +1,4 @@
-"""The workload `latency`: one-way delays both ways, on the idle path and beside load that is a share of what it carries.
+"""The workload `latency`: one-way delays both ways, on the idle path and under load that is a share of what it carries.
 
 Probes leave on a schedule of their own whatever becomes of those before (open loop), and a delay counts from when its
 probe was to leave. All delays are kept, so the percentiles are exact. CLOCK_MONOTONIC is one clock for all nodes of a

@@ -6,13 +6,13 @@ from importlib import resources
 
 from tunnelmark.plan.new_files import module_name
 
-_MODULES = ("base", "scaffold")  # names of this package that are no workloads
+_MODULES = ("base", "scaffold")  # names of this package that are not workloads
 
 
 def scaffold(name: str) -> tuple[str, str]:
     """The module's name and its source for a workload of that name, which runs and waits to be changed.
 
-    UsageError if the name is no good for a study file, a module or a table.
+    UsageError if the name cannot be used for a study file, a module or a table.
     """
     module = module_name("workload", name, _MODULES)
     template = resources.files("tunnelmark.workloads").joinpath("template.py.txt").read_text(encoding="utf-8")

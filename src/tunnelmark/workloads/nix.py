@@ -110,7 +110,7 @@ _LOGGED = re.compile(r"^(\d+\.\d+) (\d+) (\S+) (\S+) (\S+) (\d+) (\d+) (\d+) (\d
 class NixOptions(Options):
     """`size` is that of the data in all `paths`, of which one in twenty is large and holds most of it.
 
-    `connections` is how many Nix opens at most, 25 unless it is told. With `tls` they are HTTP/2. `timeout` is how long the
+    `connections` is how many Nix opens at most, 25 unless set. With `tls` they are HTTP/2. `timeout` is how long the
     copy may take: on a bad link it can be minutes.
     """
 
@@ -177,7 +177,7 @@ def _assets(options: NixOptions) -> tuple[Asset, ...]:
 
 
 def _traffic(ends: Endpoints, options: NixOptions) -> Traffic:
-    """The server stands on the source, so that the bytes go from source to target as in every workload."""
+    """The server is on the source, so that the bytes go from source to target as in every workload."""
     asset, port = ends.assets[_ASSET], _TLS_PORT if options.tls else _PORT
     settings, store, home = (ends.folder / name for name in ("nix", "store", "home"))
     # What a trial before this one has left on the same node must be neither had nor known.

@@ -24,7 +24,7 @@ from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Work
 
 _CLIENT = "client"
 _GRACE_S = 5.0
-_SEQUENCE_NUMBERS = 65536  # icmp_seq has 16 bits; beyond that, answers could not be told apart
+_SEQUENCE_NUMBERS = 65536  # icmp_seq has 16 bits; beyond that, answers could not be distinguished
 
 _HEADER = re.compile(r"^PING .*\) (\d+)(?:\(\d+\) bytes of data\.| data bytes)$", re.MULTILINE)
 _ANSWER = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from \S+ icmp_seq=(\d+) .*time=([0-9.]+) ms$", re.MULTILINE)
@@ -32,7 +32,7 @@ _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)
 
 
 _SHOWN = 2000
-"""Probes of a size that are kept as a series; percentiles are of all, and all stand in the raw output."""
+"""Probes of a size that are kept as a series; percentiles are of all probes, and all are in the raw output."""
 
 
 class PingOptions(Options):

@@ -1,7 +1,7 @@
 """The workload `quic`: connection establishment, first byte and goodput of QUIC by tunnelmark-quic, as qperf measures them.
 
-The client downloads, as the QUIC perf protocol has it; so that the bulk flows from source to target as in the other
-workloads, the server stands on the source and the client on the target.
+The client downloads, as the QUIC perf protocol has it. The server is on the source and the client on the target, so that
+the bulk flows from source to target as in the other workloads.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _read(outputs: dict[str, str], options: QuicOptions) -> Reading:
     received = arrived[-1].bytes - arrived[0].bytes
     if received <= 0:
         raise WorkloadFailed(
-            f"not a byte arrived in {window:.1f} s", hint="see the VPN's logs: the download stood still after its start"
+            f"not a byte arrived in {window:.1f} s", hint="see the VPN's logs: the download stalled after its start"
         )
     calls = left[-1].udp_sent.calls - left[0].udp_sent.calls
     datagrams = left[-1].udp_sent.datagrams - left[0].udp_sent.datagrams

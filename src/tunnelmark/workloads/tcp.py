@@ -145,7 +145,7 @@ def _read(outputs: dict[str, str], options: TcpOptions) -> Reading:
         if flow.goodput() == 0:
             raise WorkloadFailed(
                 f"not a byte arrived in {flow.seconds():.1f} s",
-                hint="see the VPN's logs: the stream stood still after its start",
+                hint="see the VPN's logs: the stream stalled after its start",
             )
     sent = [span for flow in flows for step in flow.sent for span in step]
     goodputs = [flow.goodput() for flow in flows]

@@ -24,7 +24,7 @@ from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, che
 _BUFFER = 4 * 1024 * 1024
 """Bytes of socket buffer: Linux's default overflowed at 200 Mbit/s on a busy machine, 4 MiB lost nothing."""
 
-_OFFERED = 0.95  # of the asked rate: below that the sender fell short, through the VPN beside it or through other work
+_OFFERED = 0.95  # of the asked rate: below that the sender fell short, because of the VPN next to it or of other work
 
 
 class UdpOptions(Options):
@@ -119,7 +119,7 @@ def _rate(options: UdpOptions) -> int:
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
-    """TrialVoid if the server waited in vain for a stream that the client could not open.
+    """TrialVoid if the server waited for a stream that the client could not open.
 
     iperf3 opens a stream with one datagram each way (`iperf_udp_connect`) and repeats neither; the client then waits for 30 s.
     """
@@ -134,8 +134,8 @@ def _raise_if_never_open(outputs: dict[str, str]) -> None:
 
 
 def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
-    # Only the receiver's JSON tells loss by interval, and its `end` is not to be trusted with rates:
-    # in 3.12 `end.sum` holds the sender's rate beside the receiver's loss.
+    # Only the receiver's JSON has loss by interval, and its `end` cannot be trusted with rates:
+    # in 3.12 `end.sum` holds the sender's rate next to the receiver's loss.
     _raise_if_never_open(outputs)
     _iperf3.raise_if_failed(outputs)
     receiver = _iperf3.read(outputs, _iperf3.SERVER, _iperf3.Report[_Received, _ReceiverEnd])

@@ -29,7 +29,7 @@ _GRACE_S = 30.0
 class UdpSearchOptions(Options):
     """`sizes` are payloads in bytes, `full` the largest that leaves in one packet; `loss` the bounds.
 
-    `trial` is how long a rate is tried, `confirm` how long the one that is told. The search at a size ends when the
+    `trial` is how long a rate is tried, `confirm` how long the one that is reported. The search at a size ends when the
     lowest rate that fails is at most `resolution` above the highest that passes.
     """
 

@@ -24,7 +24,7 @@ from tunnelmark.workloads._nginx import at
 from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload
 
 DATAGRAM = 7 * 188
-"""Bytes of a datagram's payload: seven packets of the transport stream, as everybody sends it."""
+"""Bytes of a datagram's payload: seven packets of the transport stream, as is usual."""
 
 _CLIENT, _SENDER, _RECEIVER, _RECORDER = "client", "sender", "receiver", "recorder"
 _ASSET = "video-clip"
@@ -116,8 +116,8 @@ _METRICS = (
 
 _PICTURE = (
     Metric("ssim", "", "likeness of what was seen to the clip (SSIM)", "higher", compare="difference", primary=True),
-    Metric("frozen", "s", "time with a picture that stood still, or none", "lower", compare="difference"),
-    Metric("freezes", "freezes", "times that the picture stood still", "lower", compare="difference"),
+    Metric("frozen", "s", "time with a frozen picture, or with none", "lower", compare="difference"),
+    Metric("freezes", "freezes", "times that the picture froze", "lower", compare="difference"),
 )
 
 
@@ -127,7 +127,7 @@ def _metrics(options: VideoOptions) -> tuple[Metric, ...]:
 
 def _assets(options: VideoOptions) -> tuple[Asset, ...]:
     """A clip of moving test pictures whose stream has the asked rate all the time; all of it scrolls, or SSIM would not
-    see much of a picture that stands still.
+    see much of a frozen picture.
     """
     video = int(options.rate * 10 / 11)  # the rest is the transport stream's own headers, and filling
     encode = (

@@ -75,7 +75,7 @@ def test_what_is_void_does_not_count_against_an_arm():
     assert not analysis.failed
     assert not gates(analysis)[1].passed
     (caution,) = (text for text in cautions(analysis) if "void" in text)
-    assert "1 of 35 trials are void, by the laboratory's fault and no VPN's" in caution
+    assert "1 of 35 trials are void, by the laboratory's fault and not a VPN's" in caution
     assert not any("failed" in text or "no result at all" in text for text in cautions(analysis))
 
 

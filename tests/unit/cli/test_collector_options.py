@@ -32,5 +32,5 @@ def test_what_does_not_exist_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("names", [("none", "cpu"), ("tcp", "all")])
 def test_none_and_all_stand_alone(names):
-    with pytest.raises(UsageError, match="alone"):
+    with pytest.raises(UsageError, match="cannot be joined with others"):
         chosen(names, CATALOGUE)

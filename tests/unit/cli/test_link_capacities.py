@@ -70,7 +70,9 @@ def test_a_study_with_another_link_goes_on_with_a_warning():
 
 def test_a_late_link_is_a_warning_for_not_every_metric_feels_it():
     said = told(study("wifi-bad"), LATE)
-    assert said.startswith("warning: wifi-bad: 3 ms late; metrics that feel it will be disturbed, or void. What fits: ")
+    assert said.startswith(
+        "warning: wifi-bad: 3 ms late; metrics that this affects will be disturbed, or void. What fits: "
+    )
 
 
 def test_a_link_that_is_not_filled_is_a_warning_with_the_rate_that_is():

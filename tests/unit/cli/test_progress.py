@@ -45,7 +45,7 @@ def test_a_block_that_is_mostly_void_is_told_at_once_with_what_can_be_done_and_t
     collector, said = live()
     collector.block([ended(0), ended(1), ended(2, "ok")])
     first = said.getvalue()
-    assert "2 of 3 trials are void, which is the laboratory's fault and no VPN's" in first
+    assert "2 of 3 trials are void, which is the laboratory's fault and not a VPN's" in first
     assert "keep the machine quiet" in first
     assert "--backend vm" in first
     collector.block([ended(0), ended(1), ended(2, "ok")])

@@ -10,7 +10,7 @@ def direction(own_p99: float | None, own_max: float = 0.0):
 
 def test_what_the_machine_did_is_told_from_the_emulators_own():
     assert emulator_health.whose(direction(80.0, 2500.0)) == (
-        "; without the machine's standing still 0.08 ms for 99 %, at worst 2.50 ms"
+        "; without the machine's pauses 0.08 ms for 99 %, at worst 2.50 ms"
     )
 
 

@@ -103,7 +103,7 @@ def test_evidence_is_the_worst_of_all_directions_and_what_the_host_says():
     seen = met(reports, host)
     assert seen == Met(1e-6, 9e-4, 9e-4, 8e-5, 0.03, 0.011, 0.1 + 0.02, "other (refused)")
     _, causes = grade_of("tail", profile(0.002), seen)
-    assert "without the machine's standing still 0.08 ms" in causes[0]
+    assert "without the machine's pauses 0.08 ms" in causes[0]
     assert "without real-time priority: other (refused)" in causes[0]
     assert met([], {}) == Met()
     json.dumps(graded([metric("tail")], profile(), seen).causes)

@@ -114,7 +114,7 @@ class TestAPath:
         assert load_topology("pair", there) == load_topology("pair", FILES)
 
     def test_whose_name_cannot_stand_in_results_is_refused(self, tmp_path):
-        with pytest.raises(UsageError, match="no profile's file"):
+        with pytest.raises(UsageError, match="not a profile file"):
             FILES.with_paths("profile", write(tmp_path, PROFILE, "My DSL.toml"))
 
     def test_that_leads_nowhere_names_the_files_beside_it(self, tmp_path, monkeypatch):

@@ -111,7 +111,7 @@ def test_cells_lead_to_the_graphs_that_are_drawn(tmp_path: Path):
     page = Page(text := html.render(judge(results)))
     assert page.open == []
     assert page.links.count(file) == 2, "in the cell and in the table of where the CPU went"
-    assert "0.25&nbsp;s of CPU a trial" in text
+    assert "0.25&nbsp;s of CPU per trial" in text
     assert "Stacks were recorded while" in text
     said = markdown.render(judge(results))
     assert f"[wireguard-go, sender]({file})" in said

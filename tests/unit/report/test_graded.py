@@ -41,7 +41,7 @@ def test_attempts_are_counted_by_grade_with_pauses_everywhere():
     said = graded.summary(analysis())
     assert said == (
         "Attempts: 20 good, 4 disturbed, 1 void; 1 of them were void and made again. "
-        "The machine stood still for 2.00 % of the time, at the longest for 11.0 ms."
+        "The machine paused for 2.00 % of the time, at the longest for 11.0 ms."
     )
     assert said in on_terminal(analysis())
     assert said in markdown.render(analysis())

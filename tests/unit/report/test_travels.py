@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 
@@ -72,7 +73,9 @@ def test_every_report_says_so() -> None:
 
 def test_the_mark_stands_beside_the_ratio_in_the_table_of_results_too() -> None:
     text = on_a_terminal(bound())
-    results = text[text.index("so that it measures") : text.index("First line")]
+    legend = re.search(r"so\s+that\s+it\s+measures", text)
+    assert legend is not None
+    results = text[legend.end() : text.index("First line")]
     assert MARKED in results
 
 

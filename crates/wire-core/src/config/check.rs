@@ -1,4 +1,4 @@
-//! Owns the refusal of configurations that cannot be delivered: which field, and what would be right.
+//! Refuses configurations that cannot be delivered: says which field is wrong, and what would be right.
 
 use std::fmt;
 
@@ -43,14 +43,14 @@ fn probability(at: &str, name: &str, value: f64) -> Checked {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }
-    refuse(format!("{at}.{name}"), format!("{value} is no probability; it must be from 0 to 1 (1 % is 0.01)"))
+    refuse(format!("{at}.{name}"), format!("{value} is not a probability; it must be from 0 to 1 (1 % is 0.01)"))
 }
 
 fn correlation(at: &str, value: f64) -> Checked {
     if (0.0..1.0).contains(&value) {
         return Ok(());
     }
-    let why = format!("{value} is no correlation that can be delivered; it must be from 0 to below 1 (25 % is 0.25)");
+    let why = format!("{value} cannot be delivered as a correlation; it must be from 0 to below 1 (25 % is 0.25)");
     refuse(format!("{at}.correlation"), why)
 }
 
@@ -150,7 +150,7 @@ impl Stages {
         }
         let delay_us = self.delay_us.unwrap_or(0.0);
         if !(0.0..=LONGEST_US as f64).contains(&delay_us) {
-            return refuse(format!("{at}.delay_us"), format!("{delay_us} is no delay; it must be from 0 to ten days"));
+            return refuse(format!("{at}.delay_us"), format!("{delay_us} is not a delay; it must be 0 to ten days"));
         }
         if let Some(jitter) = &self.jitter {
             check_jitter(jitter, delay_us, &format!("{at}.jitter"), netem)?;
@@ -206,7 +206,7 @@ fn check_loss(loss: &Loss, at: &str, netem: bool) -> Checked {
             probability(at, "probability", *inside)?;
             probability(at, "outside", *outside)?;
             if !(SHORTEST_US..=LONGEST_US as f64).contains(burst_us) {
-                let why = format!("{burst_us} us is no burst; it must be from {SHORTEST_US} us to ten days");
+                let why = format!("{burst_us} us is not a burst; it must be from {SHORTEST_US} us to ten days");
                 return refuse(format!("{at}.burst_us"), why);
             }
             if !(burst_us + SHORTEST_US..=LONGEST_US as f64).contains(every_us) {
@@ -287,7 +287,7 @@ fn check_rate(rate: &Rate, at: &str, netem: bool) -> Checked {
 fn check_jitter(jitter: &Jitter, delay_us: f64, at: &str, netem: bool) -> Checked {
     let size = jitter.jitter_us;
     if !(0.0..=LONGEST_US as f64).contains(&size) {
-        return refuse(format!("{at}.jitter_us"), format!("{size} is no jitter; it must be from 0 to ten days"));
+        return refuse(format!("{at}.jitter_us"), format!("{size} is not a jitter; it must be from 0 to ten days"));
     }
     if netem && size > f64::from(i32::MAX) / 1000.0 {
         return refuse(format!("{at}.jitter_us"), "netem's jitter ends at 2147483.647 us");

@@ -1,4 +1,4 @@
-//! Owns the stages of a direction as they are written in JSON.
+//! Holds the stages of a direction as they are written in JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ pub enum Loss {
         #[serde(default)]
         p14: f64,
     },
-    /// Bursts in time: two states that hold for exponential times, whatever is sent meanwhile. Only in the stated model.
+    /// Bursts in time: two states that hold for exponential times, whatever is sent meanwhile. Not in netem's model.
     Bursts {
         /// Mean length of a burst, in microseconds.
         burst_us: f64,

@@ -1,4 +1,4 @@
-//! Owns netem's order of decisions: `netem_enqueue` of Linux 6.18, on virtual time.
+//! Implements netem's order of decisions: `netem_enqueue` of Linux 6.18, on virtual time.
 
 use super::{Link, Packet};
 

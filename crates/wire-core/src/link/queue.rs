@@ -1,4 +1,4 @@
-//! Owns the queue in front of the rate, and time passing over it.
+//! Holds the queue in front of the rate, and lets time pass over it.
 
 use std::collections::VecDeque;
 

@@ -25,7 +25,7 @@ pub(crate) fn run(d: &Direction, s: Source, packets: &[Offered]) -> Vec<Left> {
     let st = &d.stages;
     let (mut loss, mut dup, mut corrupt, mut reorder) = (Markov(None), Markov(None), Markov(None), Markov(None));
     let mut gap = 0;
-    // Time at which each accepted packet starts and is through, in their order; lengths beside.
+    // Time at which each accepted packet starts and is through, in their order, with its length.
     let mut served: Vec<(u64, u64, u32)> = vec![];
     let mut owed = 0;
     let mut order_at = 0;

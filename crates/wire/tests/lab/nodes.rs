@@ -1,4 +1,4 @@
-//! Owns network namespaces for tests, with the program between them.
+//! Makes network namespaces for tests, with the program between them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -1,1 +1,1 @@
-"""Judges links: what looks at them met, held against what follows from their profiles."""
+"""Judges links: compares what looks at them met with what follows from their profiles."""

@@ -1,4 +1,4 @@
-"""Holds what the emulator counted in a run's own traffic against the profile: a look's few thousand probes meet no rare loss. Pure.
+"""Compares what the emulator counted in a run's own traffic with the profile: a look's few thousand probes meet no rare loss. Pure.
 
 All arms of a block meet the same decisions, packet by packet, so of each block only the attempt with most packets counts.
 """
@@ -18,24 +18,24 @@ from tunnelmark.plan.struck import CORRELATED
 from tunnelmark.record.results import LinkPart, PartVerdict, Results
 
 _MISSED = 1.645
-"""Standard deviations below the mean that 5 % of counts lie: a wrong link must be beyond the bound by as much (power 95 %)."""
+"""5 % of counts lie more than this many standard deviations below the mean. A wrong link must be that far beyond the bound (power 95 %)."""
 
 TOGETHER = (1 + CORRELATED) / (1 - CORRELATED)
-"""By how much more than a binomial's the variance of packets that skip the delay is at most, by their correlation."""
+"""The variance of packets that skip the delay is at most this many times a binomial's, because they are correlated."""
 
 _LEVEL = 1e-4
 """The share of true jitters that may be refused: a t test over few blocks has no deviations beyond `SPREADS` to speak of."""
 
 _SMALLER = 0.7  # times the jitter: the wrong link that its figures are to tell
-_LEAST = 3  # blocks without which nothing is said of a spread between them
-_HELD = 0.05  # of the squares: what packets add that wait for those before them
+_LEAST = 3  # blocks; with fewer nothing is said of the spread between them
+_HELD = 0.05  # of the squares: what is added by packets that wait for those before them
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A count of struck packets among those offered one way, beside what the profile makes of it.
+    """A count of struck packets among those offered one way, and what the profile makes of it.
 
-    `spread` is by how much more than a binomial's the count's variance is (runs of losses come together).
+    `spread` is the count's variance as a multiple of a binomial's (losses come in runs).
     """
 
     part: str
@@ -89,7 +89,7 @@ class Wander:
 
     @property
     def _error(self) -> float:
-        # Squares of a jitter that is too large spread as much more, and a true link's would not.
+        # The squares of a jitter that is too large also spread that much more, which a true link's would not.
         return float(np.std(self.squares, ddof=1)) / math.sqrt(len(self.squares)) / max(self.mean, 1.0)
 
     @property
@@ -99,7 +99,7 @@ class Wander:
 
     @property
     def tells(self) -> bool:
-        """Whether a jitter of 0.7 times the size, whose squares spread that much less, would not pass."""
+        """Whether a jitter of 0.7 times the size would not pass; its squares spread that much less."""
         relative = (self.room - _HELD + _MISSED * self._error) / self.mean if self.mean else 0.0
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 

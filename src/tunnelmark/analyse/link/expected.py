@@ -20,7 +20,7 @@ from tunnelmark.plan.impairments import Bursts, Direction, Model
 from tunnelmark.plan.model import Profile
 
 SPREADS = 4.5
-"""Standard deviations of simulated runs that a line may be off: of some forty lines in the proofs of a study, less
+"""Standard deviations of simulated runs that a line may be off: with some forty lines in the proofs of a study, less
 than one in a thousand studies should be void by chance."""
 
 BEYOND = 2.0
@@ -32,13 +32,13 @@ at `train` in fifty would be refused, and all looks meet the same draws.
 
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
-_VARIES = 50e-6  # seconds of deviation below which a delay does not vary, and the path's own is all there is
+_VARIES = 50e-6  # seconds: a delay with a smaller deviation does not vary, except for the path's own delay
 
 _GUARD = 0.01
-"""Seconds around the begin or end of a burst or cut in which nothing is said of a probe: of a lost one only the planned moment is known."""
+"""Seconds around the start or end of a burst or cut in which a probe is not judged: of a lost one only the planned moment is known."""
 
 GRAIN = 2.0  # packets more or fewer that are always chance
-_CHANGE = 0.2  # of the chance to be lost, from a probe to the next, that is a begin or end
+_CHANGE = 0.2  # of the chance to be lost: a larger change from one probe to the next is a start or an end
 
 _OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
 """Seconds that the path through the nodes may add to a single delay, as to the largest ones that are judged."""
@@ -48,7 +48,7 @@ _FATAL = 207 / (8 * (SIZE + 28))
 of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
 
 _SILENT = 16 / (8 * (SIZE + 28))
-"""Share of those that change nothing that a probe can tell: the UDP source."""
+"""Share of those that change nothing that a probe can notice: the UDP source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ExpectedRange:
     high: float
 
     def holds(self, value: float) -> bool:
-        """Whether a value is inside; one that cannot be told (NaN) is not outside."""
+        """Whether a value is inside; one that is not known (NaN) is not outside."""
         return not (value < self.low or value > self.high)
 
 
@@ -71,7 +71,7 @@ class Expected:
     `limits` are by property, without those of which the profile says nothing; `pooled` are delays of all runs, sorted;
     `shape` bounds the distance of a row's distribution from them (None: the delay does not vary); `ceiling` is the largest
     delay of any run in seconds, and what the instrument may add to it. `losing` is each probe's chance to be lost where the very
-    bursts and cuts are known (NaN near their begins and ends), and `misplaced` bounds how many fare otherwise.
+    bursts and cuts are known (NaN near their starts and ends), and `misplaced` bounds how many probes differ from that.
     """
 
     limits: Mapping[str, ExpectedRange]
@@ -138,7 +138,7 @@ def simulated(
     serial: float,
     path: LinkPath | None = None,
 ) -> Sequence[ProbeRow]:
-    """Rows of probes over a link that does `truth`, as one looks at them who takes it for what is stated."""
+    """Rows of probes over a link that does `truth`, seen by a look that expects what is stated."""
     fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial, path=path)
     rows = [_row(fates, run, sent, floor_of(stated)) for run in range(runs)]
     _lose_headers(rows)
@@ -153,7 +153,7 @@ def serial_of(profile: Profile, direction: Direction) -> float:
 
 
 def floor_of(direction: Direction) -> float:
-    """Half of the delay, where packets may skip it and no jitter reaches so far down: it tells them apart."""
+    """Half of the delay, if packets may skip it and no jitter reaches so far down: it separates those from the others. Else 0."""
     delay, jitter = float(direction.delay or 0.0), direction.jitter
     reach = 0.0 if jitter is None else jitter.size * (1.0 if jitter.distribution == "uniform" else 4.0)
     return delay / 2 if direction.reordering is not None and reach < delay / 2 else 0.0
@@ -184,7 +184,7 @@ def _shape(every: Iterable[Floats], pooled: Floats, *, slow: bool) -> ExpectedRa
 
 
 def _apart(losing: Floats, sent: Floats) -> Floats:
-    """The chance of each probe to be lost, not known for those around a begin or end of what loses them."""
+    """The chance of each probe to be lost, not known for those around a start or end of what loses them."""
     changes = sent[1:][np.abs(np.diff(losing)) > _CHANGE]
     first, last = (np.searchsorted(changes, sent + side * _GUARD) for side in (-1, 1))
     return np.where(first == last, losing, np.nan)

@@ -1,4 +1,4 @@
-"""Judges a link: what probes met is held against what follows from the profile (`expected`), line by line. Pure."""
+"""Judges a link: compares what probes met with what follows from the profile (`expected`), line by line. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POINTS = 60  # of a series over time
 
 
 def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkProof:
-    """What a look at a link says about it; in a run lateness is left to the trials, which are graded by their own."""
+    """What a look at a link says about it; in a run lateness is not judged here, because each trial is graded by its own."""
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
@@ -61,7 +61,7 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
 
 
 def _path(seen: Observation, flow: Flow, direction: Direction) -> LinkPath | None:
-    """What the link's processes in time did, where it has such and its emulator said when they began."""
+    """What the link's processes in time did, if it has any and its emulator said when they began."""
     place = seen.place(flow.target)
     return None if seen.begun is None or place is None or not in_time(direction) else LinkPath(seen.seed, 0, place)
 
@@ -83,7 +83,7 @@ def row_of(flow: Flow, zero: int) -> ProbeRow:
     whole = records["flags"][first] == 0
     sent[numbers[whole]] = (records["sent"][first][whole] - zero) / 1e9
     sent = np.maximum.accumulate(sent)  # a lost probe was not sent before an earlier one, however late that was
-    # The moment of sending stands in the probe; in a corrupted one it may be what was corrupted.
+    # The moment of sending is in the probe; in a corrupted one it may be what was corrupted.
     delay[numbers[whole]] = (records["received"][first][whole] - zero) / 1e9 - sent[numbers[whole]]
     lost[numbers] = False
     duplicated[numbers] = copies > 1
@@ -94,7 +94,7 @@ def row_of(flow: Flow, zero: int) -> ProbeRow:
 def _probes(
     way: str, profile: Profile, direction: Direction, row: ProbeRow, path: LinkPath | None, *, apart: bool
 ) -> Sequence[LinkLine]:
-    """The lines on probes; `apart`: what is later than the profile can make any packet is told apart (`lateness`)."""
+    """The lines on probes; `apart`: probes later than the profile can make any packet are judged apart (`lateness`)."""
     expected = expect(profile.model, direction, row.sent, serial=serial_of(profile, direction), path=path)
     row = replace(row, ceiling=expected.ceiling)
     lines = tuple(_lines(way, direction, row, expected))

@@ -1,9 +1,9 @@
-"""Tells what an emulator that is late does to a look apart from what the link does: the first is graded with each trial. Pure.
+"""Separates what a late emulator does to a look from what the link does: lateness is graded with each trial. Pure.
 
-A look before or after the trials is to say whether the link decides as its profile says. How late packets leave changes
-from second to second with the machine, is counted for every trial by itself, and decides its grade (`model.grades`). So in
-these looks lateness is told and not judged, and neither is a delay that is too long by no more than the emulator itself
-says that packets were late, nor a few probes that are later than the profile can make any. `check-link` judges all of it.
+A look before or after the trials says whether the link decides as its profile says. How late packets leave changes from
+second to second with the machine. It is counted for every trial and decides the trial's grade (`model.grades`). So these
+looks report lateness and do not judge it. Nor do they judge a delay that is too long by no more than the emulator itself says
+that packets were late, or a few probes that are later than the profile can make any. `check-link` judges all of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _GRADED = "not judged: every trial is graded by its own lateness"
 
 
 def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
-    """The share of probes that came later than any draw of the profile makes them, and the row without; None: too many.
+    """The share of probes that came later than any draw of the profile makes them, and the row without them; None: too many.
 
     Nothing that the profile does can do that, so it was the machine: a prober or the path's kernel had no processor.
     """
-    late = row.delay > row.ceiling  # not so where it is not known
+    late = row.delay > row.ceiling  # False where the ceiling or the delay is not known
     share = float(late.mean())
     if share > MOST_LATE:
         return share, None
@@ -37,14 +37,14 @@ def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
 
 def shift(mean: float) -> float:
     """The seconds by which all delays may be longer and still have the distribution that is stated: what the line on the mean
-    allows, which judges that. A path whose cores others take makes all packets some tenth of a millisecond later.
+    allows, which judges it. A path whose cores other work takes makes all packets some tenth of a millisecond later.
     """
     allowed = next(each for each in PROPERTIES if each.name == "delay_mean")
     return max(allowed.slack / 1e3, allowed.share * mean)
 
 
 def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) -> tuple[LinkLine, ...]:
-    """The lines, those that are outside by the probes of `without_late` or by a shift alone taken from the rest, with a note."""
+    """The lines; those that are outside only by the probes of `without_late` or by a shift are taken from the rest, with a note."""
     by_name = {line.name: line for line in rest if line.ok is True}
     without = (
         f"without {100 * share:.1f} % of the probes, later than any draw of the profile makes them" if share else ""
@@ -53,7 +53,7 @@ def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) ->
     def mend(line: LinkLine) -> LinkLine:
         if line.ok is not False or line.name not in by_name:
             return line
-        moved = "but for a shift of all, which the line on the mean judges" if line.name == "distribution" else ""
+        moved = "except for a shift of all, which the line on the mean judges" if line.name == "distribution" else ""
         return replace(by_name[line.name], note="; ".join(filter(None, (without, moved))))
 
     return tuple(mend(line) for line in lines)

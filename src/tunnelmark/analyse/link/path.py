@@ -1,7 +1,7 @@
 """The very path of processes in time: how a jitter wanders and when bursts and cuts are, from seed, link and place alone. Pure.
 
 What the emulator does at each moment follows from these and from nothing else (docs/wire.md, "Random numbers"), so a look need
-not be content with what chance might have done. Written from that definition, it shares no code with the emulator.
+not allow for what chance might have done. Written from that definition, it shares no code with the emulator.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tunnelmark.plan.model import Profile
 Words = npt.NDArray[np.uint64]
 
 _START = 2**64 - 1
-"""The number of no packet and no stretch: what a process begins with is drawn from it."""
+"""A number that no packet and no stretch has: the start of a process is drawn from it."""
 
 _WANDER, _BURST = 6, 7
 """What a number is for."""
 
 _MET, _TRIED = 12, 3000
-"""Probes that bursts, and cuts, are to strike in a look, and seeds that are looked at for that."""
+"""Probes that bursts, and cuts, must strike in a look, and seeds that are tried for that."""
 
 MARGIN = 0.02
 """Seconds from the link's zero to the first probe."""
@@ -86,8 +86,8 @@ class LinkPath:
 def telling_seed(profile: Profile, pace: Pace | None, nodes: int, seed: int) -> int:
     """The first seed from this one on under which probes at that pace meet some of every burst and cut that the profile has.
 
-    `nodes` are those on the link. A look of two seconds would miss a cut every 40 s most of the time, and say nothing of it. What a link
-    does under one seed is no better or worse than under another. This very seed where none of the next `_TRIED` is better.
+    `nodes` are those on the link. A look of two seconds would miss a cut every 40 s most of the time, and say nothing of it. One seed is as
+    good as another for what a link does. The given seed is returned if none of the next `_TRIED` is better.
     """
     ways = [(profile.forward, nodes - 1), (profile.back, 0)]
     if pace is None or not any(in_time(way) for way, _ in ways):

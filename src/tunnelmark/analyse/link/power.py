@@ -1,4 +1,4 @@
-"""What a look at a link could have found wrong: a part of a profile that would look the same without it is not shown. Pure.
+"""What a look at a link could have found wrong: a part is not shown if the link would look the same without it. Pure.
 
 For each part that a direction states, links that are wrong in it are simulated, and looked at as the real one is: one without
 the part, one with twice the losses, with 0.7 times the jitter, and so on. A part is *tested* by a look that finds each of
@@ -40,7 +40,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "skips": ("skipped", "reordered", "early", "displaced"),
     "cuts": ("loss", "burst", "misplaced"),
 }
-"""The parts of a profile that probes meet, and the lines that speak of each before all others."""
+"""The parts of a profile that probes meet, and the lines that say most about each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class WrongLinkLooks:
 def wrongs(way: Direction, model: Model) -> Iterator[WrongLink]:
     """The wrong links that a look at this direction is to tell from it.
 
-    What does nothing in the profile itself has none: netem's jitter behind a rate of its own keeps the order, and its correlation
+    A part that does nothing in the profile has none: netem's jitter behind a rate of its own keeps the order, and its correlation
     can leave next to no packet that skips the delay (`plan.struck.skipping`).
     """
     if way.delay:
@@ -152,7 +152,7 @@ def looks_at(
     seed: int,
     path: LinkPath | None = None,
 ) -> tuple[frozenset[str], ...]:
-    """For each of so many simulated looks at a link that does `truth`, the lines that are outside for who expects `way`."""
+    """For each of so many simulated looks at a link that does `truth`, the lines that are outside of what follows from `way`."""
     rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial, path=path)
     return tuple(expected.outside(replace(row, ceiling=expected.ceiling)) for row in rows)
 

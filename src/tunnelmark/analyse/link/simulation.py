@@ -1,4 +1,4 @@
-"""What a profile means for a row of packets, in plain code: many simulated runs of it, against which one look is held.
+"""What a profile means for a row of packets, in plain code: many simulated runs of it, with which a look is compared.
 
 The stated model delivers exactly what is stated: a Markov chain for what strikes with a correlation, a Gaussian
 copula for a correlated jitter. netem's model follows its arithmetic (net/sched/sch_netem.c), whose correlation is an
@@ -75,7 +75,7 @@ def simulate(
     """Runs of a direction on packets that enter at `times` (seconds since the link's zero).
 
     `serial` are the seconds that a packet takes at the direction's rate; `base` what any packet takes anyway. Processes in time
-    take `path`, the same in all runs but for the packets' time on their way to the link, or each run has its own.
+    follow `path`, the same in all runs except for the packets' time on their way to the link. Without it each run has its own.
     """
     random = np.random.default_rng(seed)
     along = None if path is None else _Along(path, random.uniform(0.0, _ON_THE_WAY, (runs, 1)))

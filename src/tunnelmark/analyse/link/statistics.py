@@ -29,7 +29,7 @@ class Property:
 
 
 STEPS = (1, 20)
-"""Over how many probes the delay's variation is taken (RFC 3393), for a jitter that is drawn anew and for one that wanders."""
+"""Over how many probes the delay's variation is taken (RFC 3393), for a jitter that is drawn for each packet and for one that wanders."""
 
 PROPERTIES = (
     Property("delay_mean", "delay, mean", "ms", 0.15, 0.01),
@@ -53,8 +53,9 @@ PROPERTIES = (
 *5th percentile*: what disturbs a look makes packets late and never early, so a link whose delay is missing shows here first.
 *variation*: half of the differences between two probes' delays (IPDV) are below this, so a few late probes do not move it.
 *skipped*: the share of those that arrive below the row's `floor`: netem's reordering, packets that skip the delay.
-Deviation and correlation are of the others; the correlation leaves out those above the row's `ceiling` too: when a
-machine stands still, all that waits is late together, which mean, deviation and distribution tell and is no jitter's. *reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
+Deviation and correlation are of the others. The correlation leaves out those above the row's `ceiling` too: when a machine
+pauses, all packets that wait are late together. Mean, deviation and distribution show that, and it is not jitter.
+*reordered*: the share of packets that arrive after one with a larger number (RFC 4737, 3.3, Type-P-Reordered).
 *displaced*: the share whose place among those that arrived is not the place of its number, 1 - RD[0] of the reorder
 density of RFC 5236, 3.2 (lost packets have no place, copies are left out); *early* is the part of it with D < 0,
 which overtakes.
@@ -71,11 +72,11 @@ class ProbeRow:
     corrupted: Flags
     delay: Floats
     floor: float = 0.0  # seconds: a delay below it is that of a packet that skipped the delay
-    ceiling: float = float("inf")  # seconds: a delay above it is none that the link's profile makes
+    ceiling: float = float("inf")  # seconds: the link's profile makes no delay above it
 
 
 def statistics(row: ProbeRow) -> dict[str, float]:
-    """Every property of a row, in its unit; NaN where there is nothing to tell it from."""
+    """Every property of a row, in its unit; NaN where it cannot be computed."""
     arrived = ~np.isnan(row.delay)
     delay = 1e3 * row.delay[arrived]
     found = dict.fromkeys((each.name for each in PROPERTIES), float("nan"))

@@ -101,7 +101,7 @@ Place = tuple[str, str, str, str]
 def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
     """The parts of profiles that no look at their links and no count has tested, with the last reason; nothing if all are shown.
 
-    Looks of earlier versions know no parts: there it is what is stated on lines that none could judge.
+    Looks of earlier versions have no parts: there each line that is judged or states something is one.
     """
     tested: set[Place] = set()
     reasons: dict[Place, str] = {}
@@ -134,6 +134,6 @@ def _old(proof: LinkProof) -> Iterator[LinkPart]:
 
 
 def shown(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
-    """How many parts of profiles looks at their links, or counts, have shown, each way by itself."""
+    """How many parts of profiles were shown by looks at their links or by counts; each way counts by itself."""
     told = [(proof.profile, proof.topology, part) for proof in proofs for part in proof.parts]
     return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

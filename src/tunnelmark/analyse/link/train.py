@@ -29,7 +29,7 @@ NETEM_LIMIT = 1000
 """netem's bound on delayed packets where a profile states none (tc-netem(8))."""
 
 _SLOTS = 10  # parts of a train
-_FEW = 20  # packets: with fewer there is no rate to tell
+_FEW = 20  # packets: with fewer no rate can be measured
 _BEHIND = 0.01  # seconds that the emulator must be behind a sender; the look at it is exact to some milliseconds
 _PAUSE = 1e-3  # seconds beyond its plan after which a sender is said to have paused
 _UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
@@ -58,7 +58,7 @@ def judge(
         return
     found = wire * (len(arrived) - 1) / float(arrived[-1] - arrived[0])
     span = float(arrived[-1] - arrived[0])
-    if direction.jitter is not None:  # the first and the last packet have each their own
+    if direction.jitter is not None:  # the first and the last packet each have their own
         room += rate * min(6 * direction.jitter.size / span, 0.5)
     ok, note = abs(found - rate) <= room, ""
     why = _not_the_rate(profile, direction, flow, records[skipped:], reports) if found < rate - room else None
@@ -135,8 +135,8 @@ def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -
 def _full(records: npt.NDArray[Any]) -> float:
     """Seconds that a packet of the train takes when the queue is full: the median over slots of their 98th percentiles.
 
-    A high percentile, because a sender that pauses lets the queue shrink. One for each slot, because a machine that stands
-    still for a millisecond makes everybody in the queue that much later: some 3 % of a train, which are all in one slot or two.
+    A high percentile, because a sender that pauses lets the queue shrink. One for each slot, because a machine that pauses
+    for a millisecond makes all packets in the queue that much later: some 3 % of a train, which are all in one slot or two.
     """
     delays = (records["received"] - records["sent"])[np.argsort(records["sent"])] / 1e9
     filled = delays[len(delays) // 5 :]

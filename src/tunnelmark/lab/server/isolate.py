@@ -1,9 +1,9 @@
 """Turns a forked process into the first process of a node: namespaces, private folders, host name.
 
-What a node has of its own: network, mounts, host name, IPC, process numbers; `/run` and `/tmp` are
-empty but for the places where the lab's programs stand (see `shared_files`), which are there read-only under the names that
-they have on the host; `/etc` and `/var/lib` look like the host's but keep their changes to themselves, and `/proc`
-and `/sys` show the node only.
+A node has its own network, mounts, host name, IPC and process numbers. `/run` and `/tmp` are empty, except
+for the folders with the lab's programs (see `shared_files`), which are there read-only under their names on
+the host. `/etc` and `/var/lib` look like the host's but keep their changes to themselves. `/proc` and `/sys`
+show the node only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def forget(keep: Collection[str]) -> None:
 
 
 def _remove(paths: Iterable[str], device: int) -> None:
-    """Remove files and folders of one file system: whatever is mounted among them is somebody else's."""
+    """Remove files and folders of one file system, but not what is mounted among them: that belongs to others."""
     for path in paths:
         if (found := os.lstat(path)).st_dev != device:
             continue

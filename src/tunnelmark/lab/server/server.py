@@ -234,7 +234,7 @@ def _keep_awake(name: str, counts: int | None) -> dict[str, Any]:
     try:
         cores = os.sched_getaffinity(0)
         keep_awake.begin(keep_awake.LoopGroups(cgroups.find(), name, cores), cores, counts)
-    except OSError as error:  # a lab stands without it, and says so
+    except OSError as error:  # a lab works without it, and says so
         return {"awake": False, "awake_not": str(error)}
     finally:
         os.close(counts)

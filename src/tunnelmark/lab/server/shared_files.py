@@ -1,7 +1,7 @@
-"""Finds what must be seen on every node although it stands below a folder of which each node has its own.
+"""Finds what must be seen on every node although it is below a folder of which each node has its own.
 
 A node's `/tmp` and `/run` are empty (see `isolate`). A checkout, a virtual environment, installed VPNs, a cache, or a folder
-that TUNNELMARK_PATH or PATH names may stand there on the machine, and their programs run on nodes.
+that TUNNELMARK_PATH or PATH names may be there on the machine, and their programs run on nodes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def needed() -> tuple[str, ...]:
 
 
 def below(wanted: Iterable[str], hidden: Sequence[str]) -> tuple[str, ...]:
-    """Those of the paths that are there and stand below a hidden folder, under their own names and their real ones.
+    """Those of the paths that exist below a hidden folder, under their own names and their real ones.
 
-    What stands below another of them is left out; a hidden folder itself is never among them.
+    A path below another of them is left out. A hidden folder itself is never among them.
     """
     named = {name for path in wanted for name in (path, os.path.realpath(path)) if _under(name, hidden)}
     kept: list[str] = []

@@ -59,7 +59,7 @@ class Shaper:
     rate: int
     queue: int
     mtu: int = 1500
-    overhead: int = 0  # bytes that each frame takes on the wire beside those in memory
+    overhead: int = 0  # bytes that each frame takes on the wire in addition to those in memory
     splits: bool = False  # super-packets become wire packets before the queue
 
     @property
@@ -84,9 +84,10 @@ class LinkSpec:
     """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
 
     `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
-    `ipv6`: each node has an IPv6 address beside the other. `super_packets`: the nodes hand over what they have, else wire packets. `card`: wire packets they are on the link all the same,
-    and the nodes merge what arrives. `netem` are tc's words, for the
-    node's port on the middle node or, with `netem_on_sender`, for the node's own interface.
+    `ipv6`: each node has an IPv6 address in addition to the IPv4 one. `super_packets`: the nodes hand over super-packets if
+    they have them, else wire packets. `card`: the link splits super-packets into wire packets, and the nodes merge what
+    arrives. `netem` are tc's words, for the node's port on the middle node or, with `netem_on_sender`, for the node's own
+    interface.
     """
 
     name: str
@@ -111,7 +112,7 @@ class LinkSpec:
         return cls(**{**plain, "shapers": shapers})
 
     def netem_here(self, node: str) -> bool:
-        """Whether netem stands on the middle node's port to a node."""
+        """Whether netem is on the middle node's port to a node."""
         return node in self.netem and not self.netem_on_sender
 
     def ports(self, number: int) -> dict[str, str]:
@@ -119,7 +120,7 @@ class LinkSpec:
         return {name: f"{name[:12]}.{number}" for name in self.addresses}
 
     def doors(self, number: int) -> dict[str, str]:
-        """Where the emulator takes and gives the packets of each node: its port, or what stands before its shaper."""
+        """Where the emulator takes and gives the packets of each node: its port, or the interface in front of its shaper."""
         if not self.shapers:
             return self.ports(number)
         return {name: f"{name[:9]}.{number}e" for name in self.addresses}
@@ -170,7 +171,7 @@ def build(middle: LinkEnd, hosts: Sequence[LinkEnd], wires: Sequence[LinkSpec]) 
 def _shape_behind(route: IPRoute, wire: LinkSpec, number: int) -> None:
     """Have what the emulator gives out pass the shapers of the ports: it sends past queue disciplines.
 
-    A veth pair stands between each port and the emulator, and packets are copied from one to the other.
+    There is a veth pair between each port and the emulator. Packets are copied between the pair and the port.
     """
     for name, port in wire.ports(number).items():
         door, inner = wire.doors(number)[name], f"{name[:9]}.{number}m"
@@ -209,7 +210,7 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
     if wire.netem_on_sender and host.name in wire.netem:
         _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *wire.netem[host.name]])])
     if wire.emulated or wire.netem:
-        # A lost ARP request costs a second, which no path of routers has: the link stands for the whole path.
+        # A lost ARP request costs a second. No path of routers has that, and the link represents the whole path.
         for name, mac in wire.macs(joint.number).items():
             if name != host.name:
                 address = IPv4Address(wire.addresses[name].partition("/")[0])
@@ -218,7 +219,7 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
 
 
 def six(address: IPv4Address) -> IPv6Address:
-    """The IPv6 underlay address beside an IPv4 one: 10.50.L.H has fd50:0:0:L::H (a unique local address, RFC 4193)."""
+    """The IPv6 underlay address that goes with an IPv4 one: 10.50.L.H has fd50:0:0:L::H (a unique local address, RFC 4193)."""
     return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")
 
 

@@ -21,8 +21,8 @@ from tunnelmark.host.keep_awake import STANDING, Spent
 
 _NOPS = 18
 _LOOP = b"\x48\xff\x07" + _NOPS * b"\x90" + bytes((0xEB, 256 - (3 + _NOPS + 2)))
-"""inc qword [rdi], nops, jmp to the first, which software emulation runs through about as fast as it takes the processor that
-they stand for, so that a guest's idle second takes about a second. The count says how many instructions were the loop's own."""
+"""inc qword [rdi], nops, jmp to the first. Software emulation runs them about as fast as the processor that they represent,
+so a guest's idle second takes about a second. The count says how many instructions were the loop's own."""
 
 _INSTRUCTIONS = 2 + _NOPS
 

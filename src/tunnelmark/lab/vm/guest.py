@@ -28,19 +28,19 @@ BUSYBOX = ("busybox-static",)
 
 _PATIENCE = 3.0  # seconds between asking a guest to end and ending it
 _TAIL = 15  # lines of the console in an error
-_HASTE = 0.5  # seconds for the same when somebody has stopped us
+_HASTE = 0.5  # seconds for the same when the task is cancelled
 _LOOK = 0.2  # seconds between two looks at what a command prints
 
 
 class Guest:
     """A guest with a stock kernel, the host's files (read-only, under changes in memory) and one folder to write.
 
-    `async with Machine(share=folder) as machine: done = await machine.run(["tc", "-V"], timeout=10)`
+    `async with Guest(share=folder) as machine: done = await machine.run(["tc", "-V"], timeout=10)`
 
     `share` has the same path in the guest and on the host; left out, a temporary folder. `release` names the kernel
-    (`6.1.0-40-amd64`), empty: the distribution's current one. `modules` are loaded at boot, beside those that the
-    kernel finds by itself. The console goes to `console.log` in `logs`, a folder in the share, which itself it is if left
-    out. `accelerator` is `kvm` or `tcg` once it runs; left out, what is found to work.
+    (`6.1.0-40-amd64`), empty: the distribution's current one. `modules` are loaded at boot, in addition to those that the
+    kernel finds by itself. The console goes to `console.log` in `logs`, a folder in the share; left out, the share itself.
+    `accelerator` is `kvm` or `tcg` once it runs; left out, what is found to work.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class Guest:
         """Run a command as the guest's root and wait for its end; `timeout` in seconds of the host's clock.
 
         Several may run at once. LabError when it takes longer (the guest is then ended, whatever it does) or when
-        the guest ends before the command does. An exit code other than 0 is no error. `follow` gets what the command
-        prints on its standard output soon after it is printed.
+        the guest ends before the command does. An exit code other than 0 is not an error. `follow` gets what the command
+        prints on its standard output shortly after it is printed.
         """
         if self._process is None or self._process.stdin is None:
-            raise LabError("the virtual machine is not running", hint="use it as `async with Machine() as machine`")
+            raise LabError("the virtual machine is not running", hint="use it as `async with Guest() as machine`")
         number, self._next = self._next, self._next + 1
         folder = self._commands / str(number)
         folder.mkdir(parents=True)
@@ -169,7 +169,7 @@ class Guest:
             ) from None
 
     async def _listen(self) -> None:
-        """Take what the guest's agent says until QEMU ends; then whoever still waits learns of it."""
+        """Take what the guest's agent says until QEMU ends; then report the end to all callers that still wait."""
         assert self._process is not None and self._process.stdout is not None and self._ready is not None
         while line := await self._process.stdout.readline():
             word, *rest = line.decode(errors="replace").split() or [""]

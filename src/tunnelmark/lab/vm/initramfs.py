@@ -26,7 +26,7 @@ class Entry:
 
 
 def archive(entries: Sequence[Entry]) -> bytes:
-    """The entries as a newc archive; a folder must stand before what is in it."""
+    """The entries as a newc archive; a folder must come before what is in it."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, 1)]
     return b"".join([*parts, _record(0, Entry("TRAILER!!!", mode=0))])
 
@@ -113,7 +113,7 @@ ln -s busybox /new{folder}/modprobe
 exec switch_root /new {folder}/busybox sh {folder}/agent
 """
 
-# One line a command in, one line a command out; what a command prints goes to files beside it. Each runs in a session
+# One line a command in, one line a command out; what a command prints goes to files next to it. Each runs in a session
 # of its own and in the background, so that a server may run while a client does. The commands get the host's shell:
 # busybox's would run its own applets in place of ip, tc and ping.
 _SECOND = """\

@@ -87,7 +87,7 @@ def _release(depends: str) -> str:
 
 
 async def _fetch(release: str, cache: Path, folder: Path) -> None:
-    """Download, unpack and index, in a folder beside the final one that is renamed when all is well."""
+    """Download, unpack and index, in a folder next to the final one; it is renamed when all is well."""
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache))
     try:
         # Root's cache is not open to apt's own user, which it would otherwise complain about.

@@ -1,4 +1,4 @@
-"""The figure of a metric's effects: a row an arm, a dot with its interval, a small ring for each block."""
+"""The figure of a metric's effects: one row per arm, a dot with its interval, a small ring for each block."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _shown(cell: MetricCell) -> list[float]:
     if found is None:
         return []
     ends = [found.interval.low, found.interval.high] if found.interval else []
-    # A ratio of zero, or to zero, has no place on a logarithmic axis; the words beside it tell of it.
+    # A ratio of zero, or to zero, has no place on a logarithmic axis; the words next to it say it.
     ratio = cell.metric.compare == "ratio"
     return [value for value in (*found.effects, *ends) if isfinite(value) and not (ratio and value <= 0)]
 

@@ -31,7 +31,7 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 
 
 def order(analysis: Analysis) -> Markup:
-    """When each trial ran: a row an arm, a mark a trial from left to right, failures crossed out."""
+    """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out."""
     plan, trials = analysis.results.plan, analysis.results.trials
     if not trials:
         return Markup("")

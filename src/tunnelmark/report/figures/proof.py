@@ -1,4 +1,4 @@
-"""The figure of a proved link: the delay and the loss that probes met over time, beside what was asked, each way."""
+"""The figure of a proved link: the delay and the loss that probes met over time, and what was asked, each way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT, _TOP, _GAP = 56.0, 26.0, 62.0
 
 
 def link(proofs: Sequence[LinkProof]) -> Markup:
-    """All looks at one link that have probes: a column a way, delay above and loss below; empty without any."""
+    """All looks at one link that have probes: one column per way, delay above and loss below; empty without any."""
     looks = [proof for proof in proofs if any(proof.series.values())]
     if not looks:
         return Markup("")

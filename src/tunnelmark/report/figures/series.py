@@ -22,7 +22,7 @@ def is_spread(metric: MetricInfo) -> bool:
 
 
 def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """A panel an arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero."""
+    """One panel per arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero."""
     found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
     if not any(values):
@@ -63,7 +63,7 @@ def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Mark
 
 
 def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """A row an arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
+    """One row per arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
     found = {
         arm: [
             queries.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES

@@ -10,7 +10,7 @@ Ends = tuple[str, str]
 """A stream by its two ends."""
 
 _NOTHING = 0.01
-"""Of the largest rate between two looks: what comes to less before all others or after them is no traffic yet, or none any more."""
+"""A share of the largest rate between two looks: less than that, at the beginning or at the end, does not count as traffic."""
 
 
 def running(rates: Sequence[float]) -> slice:

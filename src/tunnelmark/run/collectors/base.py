@@ -42,7 +42,7 @@ class CollectorContext:
 
     @property
     def ends(self) -> dict[str, str]:
-        """The nodes whose cost is told, by the word that ends a metric's name: `source` and `target`."""
+        """The nodes whose cost is reported, by the word that ends a metric's name: `source` and `target`."""
         return {"source": self.source, "target": self.target}
 
     @cached_property
@@ -84,8 +84,8 @@ class Collected:
     """What a collector saw in one trial.
 
     A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
-    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by whoever calls it. `limits`
-    say what held the traffic back (`limits`), which no arm is compared by.
+    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by its caller. `limits` say
+    what held the traffic back (see the module `limits`); arms are not compared by them.
     """
 
     samples: tuple[Sample, ...] = ()

@@ -3,7 +3,7 @@
 Everything that runs on a node counts: the VPN, the workload's own programs, and the kernel's work for both, which on real
 hosts would be paid for too. The accounts are the nodes' control groups (`cpu.stat`, exact to the microsecond), and of the
 cores that are one node's own `ksoftirqd`, the workers bound to them, and the softirq work that ran while they had no task. The
-links, which are no part of a host, have an account of their own, kept in the same way.
+links, which are not part of a host, have an account of their own, kept in the same way.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ METRICS = (
 EVERY = 0.5
 
 LEAST, FEW = 1_000_000, 1000
-"""Bytes through the overlay, and packets on the underlay, from which on their cost is told: below, what the nodes do
+"""Bytes through the overlay, and packets on the underlay, from which on their cost is reported: below, what the nodes do
 anyway is most of it."""
 
 TOO_LITTLE = "less than 1 MB passed the overlay"
@@ -79,7 +79,7 @@ _EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """CPU seconds of the kernel on some cores, in nobody's control group."""
+    """CPU seconds of the kernel on some cores that belong to no control group."""
 
     softirq: float = 0.0  # of ksoftirqd
     workers: float = 0.0

@@ -1,7 +1,7 @@
 """What held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited for.
 
-It has no metrics: what it sees is not compared between arms but says of each trial what bound it (`analyse.bottleneck`), and
-stands as `limits` in the attempt. Names end in `source` or `target`, the node that they are told of:
+It has no metrics. What it sees is not compared between arms but says of each trial what bound it (`analyse.bottleneck`). It
+is recorded as `limits` in the attempt. Names end in `source` or `target`, the node that they are about:
 
     core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1);
                   or, if that is more, the share of the quota's periods in which it was used up
@@ -81,7 +81,7 @@ class _Limits:
         self._looks = [await self._look(())]
 
     async def sample(self) -> None:
-        # `ss` costs some milliseconds of somebody's core, and counts by itself: a look a second is enough once there is a stream, and
+        # `ss` costs some milliseconds of a core, and counts by itself: a look a second is enough once there is a stream, and
         # at the end that sends.
         due = len(self._looks) % 2 == 0 or not any(self._streams.values())
         self._looks.append(await self._look(self._senders() if due else ()))
@@ -126,7 +126,7 @@ class _Limits:
         shares = []
         for core in self._context.lab.cores[self._context.ends[end]]:
             if core not in after.rested:
-                continue  # nobody can say whether it rested, and `used_` alone is evidence
+                continue  # it is not known whether it rested, and `used_` alone is evidence
             had = _took(before, after) - (after.stolen.get(core, 0.0) - before.stolen.get(core, 0.0))
             rested = after.rested[core] - before.rested.get(core, 0.0)
             shares.append(1 - min(max(rested / max(had, 1e-9), 0.0), 1.0))
@@ -148,7 +148,7 @@ class _Limits:
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
         """What the streams that a node sent from `begun` on waited for; nothing where those that were seen are not most of what it sent.
 
-        So it is where connections are many and short: of those that ended between two looks nobody knows.
+        That is the case where connections are many and short: those that ended between two looks are not seen.
         """
         streams = tuple(self._streams[end].values())
         seen = [look for look in self._looks if look.streams.get(end)]

@@ -36,13 +36,13 @@ PACKAGES = ("linux-perf",)
 _PREFIX, _DATA, _LOG, _HOW = "watch.stacks", "watch.stacks.data", "watch.stacks.err", "watch.stacks.json"
 _BEGIN = 10.0  # seconds for perf to look at all processes and say that it records
 _END = 30.0  # seconds for perf to write what it has, and again for its data to be folded
-_BUFFER = "4M"  # of a processor: a second of stacks, should perf have to wait while everybody else is busy
+_BUFFER = "4M"  # of a processor: a second of stacks, in case perf has to wait while other processes are busy
 _FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
 _REFUSED = "perf needs CONFIG_CGROUP_PERF, and its control groups in the v2 hierarchy; see docs/stacks.md"
 
 UNWINDING = {"fp": "fp", "dwarf": "dwarf,8192"}
-"""How callers are found, as perf is told: by frame pointers, which Go programs have, or by tables that others have, from a
-copy of 8 KiB of the stack. Debian's C libraries and programs, and Rust's, have no frame pointers; static Go programs no tables."""
+"""How callers are found, as an option of perf: by frame pointers, which Go programs have, or by tables that others have, from
+a copy of 8 KiB of the stack. Debian's C libraries and programs, and Rust's, have no frame pointers; static Go programs no tables."""
 
 _GO = b"\xff Go buildinf:"
 """What every Go program since Go 1.13 contains (Go's debug/buildinfo)."""
@@ -52,7 +52,7 @@ _ALIVE = '[ "$PPID" = "$0" ] && exec "$@"'
 
 
 def require() -> None:
-    """MissingPart for the program that is not there, so that it is told before a run and not in each trial."""
+    """MissingPart for the program that is not there, so that it is reported before a run and not in each trial."""
     find("perf", PACKAGES)
     find("setpriv", ("util-linux",))
     find("tunnelmark-flame")
@@ -75,13 +75,13 @@ class Stacks:
     async def begin(self) -> None:
         """Start perf and wait until it records; LabError with what it said if it does not."""
         names = [f"cpu-clock/name={side}/" for side in self._context.ends]
-        names += ["cpu-clock/name=core/k"] if self._own else []  # of what everybody does, the kernel's part
+        names += ["cpu-clock/name=core/k"] if self._own else []  # the kernel's part of what all tasks do
         groups = [*self._groups, *([""] if self._own else [])]  # an event without a group sees every task
         ours, its = os.pipe(), os.pipe()
         argv = [str(find("perf", PACKAGES)), "record", "-a", "-F", str(FREQUENCY), "-e", ",".join(names)]
         argv += ["-G", ",".join(groups), "--no-buildid", "--no-buildid-cache", "-o", str(self._context.raw / _DATA)]
         argv += ["--call-graph", UNWINDING[self._how], "-m", _BUFFER]
-        argv += ["-D", "-1", f"--control=fd:{ours[0]},{its[1]}"]  # begins when it is told to, and says so
+        argv += ["-D", "-1", f"--control=fd:{ours[0]},{its[1]}"]  # begins on command, and says so
         with (self._context.raw / _LOG).open("wb") as log:
             self._perf = subprocess.Popen(
                 bound_to_us(argv),

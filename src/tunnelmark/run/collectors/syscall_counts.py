@@ -34,7 +34,7 @@ _PATIENCE = 10.0  # seconds for perf to open its counters
 
 @dataclass(slots=True)
 class _Counter:
-    """A `perf stat` on the daemons of one end, with the pipes by which it is told to begin and to stop."""
+    """A `perf stat` on the daemons of one end, with the pipes for the commands to begin and to stop."""
 
     process: subprocess.Popen[str]
     control: int
@@ -61,7 +61,7 @@ class _Counter:
         return cls(process, control, answers)
 
     def tell(self, word: str) -> bool:
-        """Whether perf has done what it was told (`enable`, `disable`)."""
+        """Whether perf has carried out the command (`enable`, `disable`)."""
         try:
             os.write(self.control, f"{word}\n".encode())
         except BrokenPipeError:

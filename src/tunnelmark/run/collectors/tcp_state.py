@@ -1,7 +1,7 @@
 """TCP as the sender's kernel sees it, twice a second: congestion window, round-trip time, retransmissions, reordering.
 
 `ss -tin` shows the connections of the workload, which have the node's inner address, and those of a VPN that itself uses
-TCP, which have an underlay address. Of several connections the one that has sent most stands for all. `ss` runs in the
+TCP, which have an underlay address. Of several connections the one that has sent most represents all. `ss` runs in the
 node's network, but outside its control group, so that the node is not charged for it.
 """
 

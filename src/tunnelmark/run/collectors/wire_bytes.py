@@ -1,7 +1,7 @@
-"""What stands on the wire for what is inside: bytes, packets, fragments, and the sizes of the packets that leave.
+"""What is on the wire for what is inside: bytes, packets, fragments, and the sizes of the packets that leave.
 
 Bytes are those of IP packets, headers included, Ethernet headers not: direct has 1 outside for 1 inside by construction.
-Where an interface takes super-packets (a VPN's, or a card with offloads), the packets that each stands for are counted, and the
+Where an interface takes super-packets (a VPN's, or a card with offloads), the packets that each represents are counted, and the
 headers that they repeat, as `linux.packet_sizes` sees them.
 """
 
@@ -39,7 +39,7 @@ METRICS = (
 FILE = "watch.wire.json"
 TOO_LITTLE = "less than 10 packets a second passed the overlay"
 FEW = 10
-"""Packets a second inside from which on their overhead is told: below, a VPN's own packets are most of what there is."""
+"""Packets a second inside from which on their overhead is reported: below, a VPN's own packets are most of what there is."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
 """Seconds between two looks at how many packets leave; from `MANY` a second on, their sizes are counted for one look of

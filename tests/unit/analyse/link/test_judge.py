@@ -146,7 +146,7 @@ class TestAStudy:
         assert {row.outcome for row in voided(healed).trials} == {"ok"}
         gate = gates(judge(healed))[-1]
         assert gate.passed
-        assert "1 of the links only when looked at again (at first: rate a>b: 1)" in gate.explanation
+        assert "1 of the links passed only when looked at again (at first: rate a>b: 1)" in gate.explanation
         twice = replace(outside, proofs=(*outside.proofs, replace(outside.proofs[0], reason="rate a>b: 2")))
         assert {row.outcome for row in voided(twice).trials} == {"void"}
 
