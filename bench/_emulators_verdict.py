@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from _emulators_work import Measured
 
-VETH, WIRE, RATTAN, MAHIMAHI = "veth alone", "wire", "rattan link", "Mahimahi mm-delay"
+VETH, EMULATOR, RATTAN, MAHIMAHI = "veth alone", "emulator", "rattan link", "Mahimahi mm-delay"
 DELAYS_MS = (0.0, 5.0)
 
 SUPER_GBIT_S = 8.0  # one TCP stream where the nodes hand over super-packets
@@ -68,7 +68,7 @@ def verdicts(results: Results, *, foreign: float) -> list[Verdict]:
 
     AF_PACKET stands in where a machine refuses AF_XDP: its figures are in the table, and judged where they are all there is.
     """
-    ours = [name for name, delay in results if name.startswith(WIRE) and delay == 0]
+    ours = [name for name, delay in results if name.startswith(EMULATOR) and delay == 0]
     if any(name.endswith("--xdp") for name in ours):
         ours = [name for name in ours if not name.endswith("--port")]
     judged = [verdict for name in ours for verdict in _alone(results, name)]
@@ -118,7 +118,7 @@ def _beside(results: Results, name: str, other: str, delay: float, *, foreign: f
     text = ", ".join(f"{who} {mine:.3f} and {theirs:.3f}" for who, (mine, theirs) in pairs.items())
     if not all(mine <= theirs for mine, theirs in pairs.values()):
         return Verdict(what, text, False)
-    # The slower a way, the more of what others use during a Gbit is taken for its own: that must not make wire pass.
+    # The slower a way, the more of what others use during a Gbit is taken for its own: that must not make the emulator pass.
     others = foreign / median(results, (other, delay), "TCP Gbit/s")
     mine, theirs = pairs["machine"]
     if mine <= theirs - others:

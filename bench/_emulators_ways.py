@@ -1,4 +1,4 @@
-"""Puts up a way from one node to another: over a bare veth, or through `tunnelmark-wire`. Mahimahi and rattan stand beside.
+"""Puts up a way from one node to another: over a bare veth, or through `tunnelmark-emulator`. Mahimahi and rattan stand beside.
 
 The caller is in network, mount and PID namespaces of its own, so nothing here reaches the host's network, and everything
 ends with the caller.
@@ -138,8 +138,8 @@ def veth(delay_ms: float) -> Iterator[Way]:
         yield Way(a, b, "eth0", "eth0", "10.9.0.1", "10.9.0.2")
 
 
-def wire(datapath: str) -> Callable[[float], contextlib.AbstractContextManager[Way]]:
-    """tunnelmark-wire on one of its datapaths: `tap` takes super-packets, `port` and `xdp` are frame by frame."""
+def emulator(datapath: str) -> Callable[[float], contextlib.AbstractContextManager[Way]]:
+    """tunnelmark-emulator on one of its datapaths: `tap` takes super-packets, `port` and `xdp` are frame by frame."""
 
     @contextlib.contextmanager
     def up(delay_ms: float) -> Iterator[Way]:
@@ -177,7 +177,7 @@ def wire(datapath: str) -> Callable[[float], contextlib.AbstractContextManager[W
                 return dict(lines()[-1]["report"])
 
             print(json.dumps({"directions": directions}), file=commands, flush=True)
-            until("tunnelmark-wire is ready", lines, process)
+            until("tunnelmark-emulator is ready", lines, process)
 
             _addressed(a, b)
             yield Way(a, b, "eth0", "eth0", "10.9.0.1", "10.9.0.2", (process.pid,), report)

@@ -48,8 +48,8 @@ class Measured:
     stream: Stream
     round_trip_us: float
     flood: Flood | None
-    decided_bytes: float  # mean of what wire says it decided on, 0 of others
-    unplanned: int  # packets that wire says were lost without being asked to, before the flood
+    decided_bytes: float  # mean of what the emulator says it decided on, 0 of others
+    unplanned: int  # packets that the emulator says were lost without being asked to, before the flood
     conditions: str
 
     def brief(self) -> str:

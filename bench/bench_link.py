@@ -47,10 +47,10 @@ def test_direct_fills_the_shaped_rate(rate: str) -> None:
     profile = shaped(rate, {"10 Mbit/s": "64 KiB", "100 Mbit/s": "256 KiB"}.get(rate, "512 KiB"))
     assert profile.rate is not None
     rounds = [in_lab(_tcp, profile=profile) for _ in range(3 if rate != "1 Gbit/s" else ROUNDS)]
-    goodput, wire = (statistics.median(values) / profile.rate for values in zip(*rounds, strict=True))
-    print(f"\n{rate}: goodput {100 * goodput:.2f} %, on the wire {100 * wire:.2f} % of the shaped rate (medians)")
+    goodput, on_wire = (statistics.median(values) / profile.rate for values in zip(*rounds, strict=True))
+    print(f"\n{rate}: goodput {100 * goodput:.2f} %, on the wire {100 * on_wire:.2f} % of the shaped rate (medians)")
     assert goodput >= SHARE
-    assert 0.99 <= wire <= 1.005
+    assert 0.99 <= on_wire <= 1.005
 
 
 @pytest.mark.root

@@ -1,10 +1,10 @@
-"""tunnelmark-wire beside the emulators that exist, rattan and Mahimahi: same work, same run. Run it by name, as root:
+"""tunnelmark-emulator beside the emulators that exist, rattan and Mahimahi: same work, same run. Run it by name, as root:
 
     .venv/bin/python bench/emulators.py [--rounds 7] [--seconds 3] [--only PART OF A NAME]...
 
-Every way from node a to node b (a bare veth, wire on each datapath, the others) is put up afresh for every measurement, in
+Every way from node a to node b (a bare veth, the emulator on each datapath, the others) is put up afresh for every measurement, in
 random order within each round. It prints medians with ranges and judges the bars below them. Exit status: 1 if one is not
-met, 2 if one could not be judged, as a program is not here or other work took the machine's CPU. docs/wire.md says how to
+met, 2 if one could not be judged, as a program is not here or other work took the machine's CPU. docs/emulator.md says how to
 get rattan and Mahimahi.
 
 Nothing touches the host's network: all of it runs in namespaces of its own, which end with it. Like the lab it runs at a
@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 import _emulators_others as others
-from _emulators_verdict import DELAYS_MS, MAHIMAHI, RATTAN, VETH, WIRE, Results, table, verdicts
-from _emulators_ways import Contender, veth, wire
+from _emulators_verdict import DELAYS_MS, MAHIMAHI, RATTAN, VETH, Results, table, verdicts
+from _emulators_ways import Contender, emulator, veth
 from _emulators_work import machine_s, measure
 
 from tunnelmark.lab.emulator import program
@@ -43,9 +43,9 @@ def contenders() -> Iterator[Contender]:
     for datapath in ("tap", "port", "xdp"):
         if f"--{datapath} " in usage.stdout + usage.stderr:
             frames = "super-packets" if datapath == "tap" else "frame by frame"
-            yield Contender(f"{WIRE} --{datapath}", frames, wire(datapath), DELAYS_MS)
+            yield Contender(f"{EMULATOR} --{datapath}", frames, emulator(datapath), DELAYS_MS)
         else:
-            print(f"not here: this {WIRE} has no --{datapath}")
+            print(f"not here: this {EMULATOR} has no --{datapath}")
     if (found := others.named(others.RATTAN, "rattan")) is not None:
         print(f"{found}: {others.rattan_version(found)}")
         yield Contender(RATTAN, "frame by frame", partial(others.rattan, found), DELAYS_MS)

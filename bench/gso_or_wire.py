@@ -58,7 +58,7 @@ def estimate(values: Mapping[int, float], scale: float, form: str) -> str:
 
 def forward(results: Path, trial: TrialRow) -> dict[str, Any]:
     """What the emulator said at its end of the way of the data: its last report of the direction to the second node."""
-    lines = (results / RAW / trial.folder / "wire.middle.out").read_text().splitlines()
+    lines = (results / RAW / trial.folder / "emulator.middle.out").read_text().splitlines()
     reports = [json.loads(line)["report"] for line in lines if line.startswith('{"report"')]
     way: dict[str, Any] = next(way for way in reports[-1]["directions"] if way["name"] == "a to b")
     return way

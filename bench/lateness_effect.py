@@ -67,7 +67,7 @@ def emulator_of(lab: Lab) -> int:
     """The process that carries the lab's only link, in this machine's numbering."""
     first = lab.middle.pid
     for child in Path(f"/proc/{first}/task/{first}/children").read_text().split():
-        if "tunnelmark-wire" in Path(f"/proc/{child}/cmdline").read_text():
+        if "tunnelmark-emulator" in Path(f"/proc/{child}/cmdline").read_text():
             return int(child)
     raise SystemExit("no emulator carries this link: name a profile with a delay")
 

@@ -40,7 +40,7 @@ def test_the_link_is_proved_before_and_after(results: Path):
         names = {line["name"] for line in proof["lines"]}
         struck = any(line["name"] == "loss" and line["achieved"] for line in proof["lines"])
         assert {"delay_mean", "loss", "distribution", "rate", "late"} | ({"burst"} if struck else set()) <= names
-        assert {Path(file).name for file in proof["raw"]} >= {"probe.a.out", "probe.b.out", "wire.middle.out"}
+        assert {Path(file).name for file in proof["raw"]} >= {"probe.a.out", "probe.b.out", "emulator.middle.out"}
         assert all((results / file).is_file() for file in proof["raw"])
 
 
@@ -48,7 +48,7 @@ def test_trials_meet_the_link_and_keep_what_its_emulator_says(results: Path):
     for trial in journal(results):
         if trial["reason"] == "trial-void":  # the machine was too busy for the link
             continue
-        assert any(file.endswith("wire.middle.out") for file in trial["raw"])
+        assert any(file.endswith("emulator.middle.out") for file in trial["raw"])
         if trial["outcome"] == "ok":
             (rtt,) = (s["value"] for s in trial["samples"] if s["metric"] == "rtt_median" and s["time"] is None)
             assert 2 * 5.1 < rtt < 40  # the least of a pareto jitter of 4 ms is 2.9 ms below the delay of 8 ms
@@ -56,7 +56,7 @@ def test_trials_meet_the_link_and_keep_what_its_emulator_says(results: Path):
 
 def test_environment_and_report_say_what_carried_it(results: Path):
     lab = json.loads((results / "environment.json").read_text())["lab"]
-    assert lab["shaper"]["wifi-bad+gigabit"].startswith("tunnelmark-wire, model stated")
+    assert lab["shaper"]["wifi-bad+gigabit"].startswith("tunnelmark-emulator, model stated")
     assert len(lab["emulator"]["sha256"]) == 64
     assert "The link as it was: wifi-bad+gigabit, pair" in (results / "report.html").read_text()
     assert {file.name for file in (results / "inputs" / "profiles").iterdir()} == {"wifi-bad.toml", "gigabit.toml"}

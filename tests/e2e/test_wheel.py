@@ -15,7 +15,7 @@ from unit.builders import TCP, Study
 from unit.stored import write
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {f"tunnelmark-{name}" for name in ("anchor", "cores", "flame", "probe", "quic", "wire")}
+PROGRAMS = {f"tunnelmark-{name}" for name in ("anchor", "cores", "emulator", "flame", "probe", "quic")}
 
 
 def do(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -62,9 +62,9 @@ def test_what_a_wheel_installs_finds_its_programs_and_reads_results(wheel: Path,
     subprocess.run([*pip, "--target", installed, wheel], check=True)
     others = os.pathsep.join(place for place in sys.path if "site-packages" in place)
     env = {"PYTHONPATH": f"{installed}{os.pathsep}{others}"}
-    where = "from tunnelmark.host.programs import find; print(find('tunnelmark-wire'))"
+    where = "from tunnelmark.host.programs import find; print(find('tunnelmark-emulator'))"
     assert do(sys.executable, "-c", where, PATH="", **env).stdout.strip() == str(
-        installed / "tunnelmark/bin/tunnelmark-wire"
+        installed / "tunnelmark/bin/tunnelmark-emulator"
     )
     reads_results(Path(sys.executable), tmp_path, **env)
 

@@ -2,7 +2,7 @@
 
 What every change must pass is what a machine that stands still for a moment does not change: no packet is early, one of ten
 is on time, and what the emulator decided is what the probes met. What it decides is tested in virtual time
-(crates/wire-core). How well probes as a whole meet a profile is for the proof.
+(crates/emulator-core). How well probes as a whole meet a profile is for the proof.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_each_direction_has_its_own_delay_and_loss(tmp_path: Path):
     assert achieved(proof, "b>a", "delay_p50") == pytest.approx(5, abs=0.3)
     assert achieved(proof, "a>b", "loss") == 0
     assert 2 < achieved(proof, "b>a", "loss") < 9
-    assert (tmp_path / "attempt-0" / "wire.middle.out").read_text().startswith('{"ready"')
+    assert (tmp_path / "attempt-0" / "emulator.middle.out").read_text().startswith('{"ready"')
 
 
 @AS_STATED
@@ -231,7 +231,7 @@ def test_frames_cross_by_xdp_and_super_packets_by_packet_sockets(unit, datapath,
     shown, done = asyncio.run(run())
     assert f"tx-checksumming: {offload}" in shown
     assert "receiver" in done
-    ready = json.loads((tmp_path / "wire.middle.out").read_text().partition("\n")[0])["ready"]
+    ready = json.loads((tmp_path / "emulator.middle.out").read_text().partition("\n")[0])["ready"]
     if any("bpf(2)" in way for way in ready["datapaths"]):
         pytest.skip(f"BPF is refused here: {ready['datapaths']}")
     assert ready["datapaths"] == [datapath] * 2

@@ -195,7 +195,7 @@ def _parts(setting: Setting, sent: Floats) -> tuple[Flags, Flags]:
 
 def ready_line(folder: Path) -> Mapping[str, Any]:
     """What the emulator said when it began to carry packets."""
-    first: dict[str, Any] = json.loads((folder / "wire.middle.out").read_text().split("\n", 1)[0])
+    first: dict[str, Any] = json.loads((folder / "emulator.middle.out").read_text().split("\n", 1)[0])
     found: dict[str, Any] = first["ready"]
     return found
 

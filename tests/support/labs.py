@@ -11,7 +11,7 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Rate, Size
 
-PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 TRIO = Topology("trio", "three nodes", ("a", "b", "c"), (Link("switch", ("a", "b", "c")),))
 UNSHAPED = Profile("unshaped", "no shaper", "test")
 

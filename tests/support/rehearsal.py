@@ -1,4 +1,4 @@
-"""Sends packets through shipped profiles in virtual time, by the emulator's own decisions (`tunnelmark-wire --rehearse`)."""
+"""Sends packets through shipped profiles in virtual time, by the emulator's own decisions (`tunnelmark-emulator --rehearse`)."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def knows(file: Path, word: str) -> bool:
 def test_an_impairment_is_in_the_files_that_the_page_names() -> None:
     ours = [
         file
-        for folder in ("src", "crates/wire-core/src", "crates/wire/src")
+        for folder in ("src", "crates/emulator-core/src", "crates/emulator/src")
         for file in (ROOT / folder).rglob("*.*")
         if file.suffix in (".py", ".rs") and "tests" not in file.stem
     ]

@@ -205,15 +205,15 @@ def _shield_policy() -> None:
     POLICY.unlink(missing_ok=True)
 
 
-MANIFEST = '[package]\nname = "wire"\n\n[[bin]]\nname = "tunnelmark-wire"\n\n[lib]\nname = "none"\n'
+MANIFEST = '[package]\nname = "emulator"\n\n[[bin]]\nname = "tunnelmark-emulator"\n\n[lib]\nname = "none"\n'
 
 
 def with_crates(
-    checkout: Checkout, cargo: str = 'mkdir -p target/release && cp "$0" target/release/tunnelmark-wire'
+    checkout: Checkout, cargo: str = 'mkdir -p target/release && cp "$0" target/release/tunnelmark-emulator'
 ) -> None:
     """The checkout has the source of a program, and a cargo that does this when it builds."""
-    (checkout.folder / "crates" / "wire").mkdir(parents=True)
-    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text(MANIFEST)
+    (checkout.folder / "crates" / "emulator").mkdir(parents=True)
+    (checkout.folder / "crates" / "emulator" / "Cargo.toml").write_text(MANIFEST)
     (checkout.folder / "Cargo.toml").write_text('rust-version = "1.95"\n')
     (checkout.folder / "Cargo.lock").write_text('name = "one"\nname = "two"\n')
     checkout.program(
@@ -224,11 +224,11 @@ def with_crates(
 def test_programs_are_built_once_and_again_when_their_source_changes(checkout: Checkout) -> None:
     with_crates(checkout)
     done = checkout.run()
-    assert "own programs       built in target/release: tunnelmark-wire (" in done.stdout, done.stderr
+    assert "own programs       built in target/release: tunnelmark-emulator (" in done.stdout, done.stderr
     assert "own programs       in place" in checkout.run().stdout
     calls = checkout.folder / "cargo-called"
     assert calls.read_text() == "build --release --locked --workspace --bins --target-dir target\n"
-    (checkout.folder / "crates" / "wire" / "Cargo.toml").write_text(MANIFEST + "edition = 2024\n")
+    (checkout.folder / "crates" / "emulator" / "Cargo.toml").write_text(MANIFEST + "edition = 2024\n")
     assert checkout.run().returncode == 0
     assert len(calls.read_text().splitlines()) == 2
 
@@ -236,7 +236,7 @@ def test_programs_are_built_once_and_again_when_their_source_changes(checkout: C
 def test_a_program_that_is_gone_is_built_again(checkout: Checkout) -> None:
     with_crates(checkout)
     checkout.run()
-    (checkout.folder / "target" / "release" / "tunnelmark-wire").unlink()
+    (checkout.folder / "target" / "release" / "tunnelmark-emulator").unlink()
     assert "own programs       built in" in checkout.run().stdout
 
 

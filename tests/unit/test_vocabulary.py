@@ -19,7 +19,7 @@ CONVENTIONAL = {"__init__", "__main__", "base", "model", "easytier"}
 BANNED = {"crew", "kit", "eye", "eyes", "desk", "scene", "watchers", "WATCHER", "prove_link", "peers_home"}
 """Names that were private words: what they are called now stands in docs/glossary.md."""
 
-PHRASES = ("tunnelmark peers", "prove-link", "make peers")
+PHRASES = ("tunnelmark peers", "prove-link", "make peers", "tunnelmark-wire")
 """Former names, which only the notes on them may say."""
 
 

@@ -1,4 +1,4 @@
-"""Runs the emulator's netem model in virtual time on given arrivals, by the example `decide` of wire-core."""
+"""Runs the emulator's netem model in virtual time on given arrivals, by the example `decide` of emulator-core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vm.compare import Probes
 from vm.settings import Setting
 
 ROOT = Path(__file__).parents[2]
-BUILD = ("cargo", "build", "--quiet", "--release", "-j1", "-p", "wire-core", "--example", "decide")
+BUILD = ("cargo", "build", "--quiet", "--release", "-j1", "-p", "emulator-core", "--example", "decide")
 
 
 def build() -> Path:

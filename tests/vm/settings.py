@@ -11,7 +11,7 @@ MORE = 40_000  # where losses alone tell a model that is slightly wrong, so that
 
 @dataclass(frozen=True)
 class Setting:
-    """netem's options as `tc` takes them, and the same as stages of docs/wire.md.
+    """netem's options as `tc` takes them, and the same as stages of docs/emulator.md.
 
     `interval_us` and `bytes`: of the probes, Ethernet header included. `ks`: delays are independent of each other, so
     that a Kolmogorov-Smirnov test may be asked. `slack`: packets that a microsecond here or there may decide, where a

@@ -43,7 +43,7 @@ _INTERVAL = 0.001  # seconds between two probes
 def require(profiles: Iterable[Profile]) -> None:
     """MissingPart if a profile needs the emulator, or the kernel's netem, and it is not there."""
     needed = {backend_of(profile) for profile in profiles}
-    if "wire" in needed:
+    if "emulator" in needed:
         emulator.program()
     if "netem" in needed and (why := kernel_features.found()["netem"]):
         raise MissingPart(
@@ -61,7 +61,7 @@ def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None
     free = [
         one.name
         for one in profiles
-        if backend_of(one) == "wire" and one.auto is None and not any(map(_bounded, (one.forward, one.back)))
+        if backend_of(one) == "emulator" and one.auto is None and not any(map(_bounded, (one.forward, one.back)))
     ]
     if free and searching:
         raise UsageError(
@@ -79,7 +79,7 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
     """How each link is made, and by which emulator, for the environment."""
     profiles = tuple(profiles)
     found: dict[str, Any] = {"shaper": {profile.name: describe(profile) for profile in profiles}}
-    if any(backend_of(profile) == "wire" for profile in profiles):
+    if any(backend_of(profile) == "emulator" for profile in profiles):
         program = emulator.program()
         found["emulator"] = {"path": str(program), "sha256": sha256(program)}
     return found

@@ -15,7 +15,7 @@ from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 
-_CARRIERS = {"shaper": "the kernel", "wire": "tunnelmark-wire", "netem": "the kernel's netem"}
+_CARRIERS = {"shaper": "the kernel", "emulator": "tunnelmark-emulator", "netem": "the kernel's netem"}
 _JSON = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import tunnelmark
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import paths, utilisation
-from tunnelmark.lab import emulator as wire
+from tunnelmark.lab import emulator
 from tunnelmark.linux import cgroups
 
 HOURS = 4.0
@@ -69,10 +69,10 @@ class MeasurementCache:
 def key() -> str:
     """What must be the same for a measurement to count: the machine, its kernel, cores, the lab's own programs and quota."""
     try:
-        program = wire.program().stat()
-        emulator = f"{program.st_size} {program.st_mtime_ns}"
+        program = emulator.program().stat()
+        built = f"{program.st_size} {program.st_mtime_ns}"
     except (MissingPart, OSError):
-        emulator = "none"
+        built = "none"
     found = cgroups.find()
     said = [
         utilisation.cpu(),
@@ -81,7 +81,7 @@ def key() -> str:
         utilisation.memory()[0],
         utilisation.virtualisation(),
     ]
-    said += [_boot(), tunnelmark.__version__, emulator, str(found.cpu), _quota(found.cpu)]
+    said += [_boot(), tunnelmark.__version__, built, str(found.cpu), _quota(found.cpu)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 

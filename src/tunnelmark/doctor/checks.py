@@ -16,7 +16,7 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.host import kernel_features
 from tunnelmark.host import utilisation as machine
 from tunnelmark.host.programs import TOOLS, Requirement, part_version
-from tunnelmark.lab import emulator as wire
+from tunnelmark.lab import emulator
 from tunnelmark.lab.vm import host_support
 from tunnelmark.linux import cgroups
 
@@ -247,7 +247,7 @@ def _parts(found: Findings) -> list[Check]:
         state: State = "missing" if part.essential else "absent" if wish else "warn"
         checks.append(Check(group, part.name, state, version.message, version.hint))
     value = "not built" if found.emulator else "usable"
-    return [_advice("tools", wire.PROGRAM, not found.emulator, value, found.emulator), *checks]
+    return [_advice("tools", emulator.PROGRAM, not found.emulator, value, found.emulator), *checks]
 
 
 def _check(group: Group, name: str, works: bool, value: str, hint: str) -> Check:
@@ -264,7 +264,7 @@ def _wish(group: Group, name: str, there: bool, value: str, hint: str) -> Check:
 
 def _emulator() -> str:
     try:
-        wire.program()
+        emulator.program()
     except MissingPart as missing:
         return missing.hint
     return ""

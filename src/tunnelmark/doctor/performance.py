@@ -21,7 +21,7 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Size
 
-PAIR = Topology("pair", "Two nodes on one link", ("a", "b"), (Link("wire", ("a", "b")),))
+PAIR = Topology("pair", "Two nodes on one link", ("a", "b"), (Link("link", ("a", "b")),))
 _GIGABIT = Direction(rate=Rate(10**9), queue=Size(512 * 1024), overhead=24)
 GIGABIT = Profile("gigabit", "1 Gbit/s", "no figures", _GIGABIT, _GIGABIT)
 _BUSY = Direction(delay=Duration(0.002), rate=Rate(10**8), queue=Size(128 * 1024), overhead=24)

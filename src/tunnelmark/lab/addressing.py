@@ -13,17 +13,17 @@ UNDERLAY = IPv4Network("10.50.0.0/16")
 """Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
 
 
-def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> list[LinkSpec]:
+def specs_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> list[LinkSpec]:
     """Each link as the middle node builds it; `ipv6` gives the nodes IPv6 addresses as well."""
     backend = backends.backend_of(profile)
     on_sender, card = profile.place == "sender", profile.card == "offloads"
-    wires = []
+    specs = []
     for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
         ways = backends.by_target(profile, link.nodes)
         shapers = {node: backends.shaper_of(profile, way) for node, way in ways.items()}
         if on_sender:  # what leaves the first node is forward
             ways = {node: profile.back if place else profile.forward for place, node in enumerate(link.nodes)}
-        wires.append(
+        specs.append(
             LinkSpec(
                 f"link{number}",
                 {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes},
@@ -34,11 +34,11 @@ def wires_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> lis
                 },
                 {node: netem.arguments(way) for node, way in ways.items()} if backend == "netem" else {},
                 netem_on_sender=on_sender,
-                emulated=backend == "wire",
+                emulated=backend == "emulator",
                 super_packets=profile.unit == "gso" or card,
                 card=card,
                 ipv6=ipv6,
                 mtu=link.mtu,
             )
         )
-    return wires
+    return specs

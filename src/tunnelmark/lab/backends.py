@@ -10,14 +10,14 @@ from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, Gi
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Rate, Size
 
-Backend = Literal["shaper", "wire", "netem"]
+Backend = Literal["shaper", "emulator", "netem"]
 
 
 def backend_of(profile: Profile) -> Backend:
     """What carries the links of this profile: a kernel shaper where that is enough, else the emulator."""
     if profile.backend != "auto":
         return profile.backend
-    return "shaper" if profile.only_shaped else "wire"
+    return "shaper" if profile.only_shaped else "emulator"
 
 
 def by_target(profile: Profile, nodes: Sequence[str]) -> Mapping[str, Direction]:
@@ -42,7 +42,7 @@ def describe(profile: Profile) -> str:
     """How a profile's link is made, in words for the record."""
     carrier = {
         "shaper": "",
-        "wire": f"tunnelmark-wire, model {profile.model}, unit {profile.unit}: ",
+        "emulator": f"tunnelmark-emulator, model {profile.model}, unit {profile.unit}: ",
         "netem": f"netem on the {profile.place}, unit {profile.unit}: ",
     }[backend_of(profile)]
     if profile.card == "offloads":
@@ -59,8 +59,8 @@ def _way(profile: Profile, way: Direction) -> str:
     parts = []
     stages = way.stages()
     if (shaper := shaper_of(profile, way)) is not None:
-        wire = f", overhead {shaper.overhead} B" if shaper.overhead else ""
-        parts.append(f"tbf rate {Rate(shaper.rate)}, burst {shaper.burst} B, limit {Size(shaper.queue)}{wire}")
+        overhead = f", overhead {shaper.overhead} B" if shaper.overhead else ""
+        parts.append(f"tbf rate {Rate(shaper.rate)}, burst {shaper.burst} B, limit {Size(shaper.queue)}{overhead}")
         stages = {name: value for name, value in stages.items() if name not in ("rate", "queue", "overhead")}
     return ", ".join(
         [*parts, *(f"{name.replace('_', ' ')} {_figure(value)}".strip() for name, value in stages.items())]

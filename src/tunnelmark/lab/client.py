@@ -23,7 +23,7 @@ from tunnelmark.host import fair_nice, pauses, privileges, softirq
 from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
 from tunnelmark.lab import channel, rpc
-from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.emulator import Emulator, carry
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.server import veth
@@ -40,7 +40,7 @@ HOST_SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
 }
 MIDDLE_SYSCTLS = {
-    "net.ipv6.conf.all.disable_ipv6": "1",  # a wire does not speak
+    "net.ipv6.conf.all.disable_ipv6": "1",  # a link does not speak
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
 _GONE = "its last output is above; `tunnelmark doctor` shows what this machine lacks"
@@ -167,7 +167,7 @@ class LabClient:
         names = (*topology.nodes, MIDDLE)
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
-        wires = wires_of(topology, profile, ipv6=ipv6)
+        links = specs_of(topology, profile, ipv6=ipv6)
         placement = placed(topology, self.node_cores)
         carriers = list(placement.links)
         if placement.links_apart:
@@ -191,10 +191,10 @@ class LabClient:
                         "receive": carriers if placement.links_apart else [],
                     }
                 ],
-                wires=[wire.plain() for wire in wires],
+                links=[spec.plain() for spec in links],
             )
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            emulators = await carry(nodes[MIDDLE], wires, profile, seed, raw)
+            emulators = await carry(nodes[MIDDLE], links, profile, seed, raw)
         except BaseException:
             for node in nodes.values():
                 node.close()
@@ -203,7 +203,7 @@ class LabClient:
             for _, theirs in pairs:
                 theirs.close()
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, placement, wires, emulators, timings, answer["refused"])
+        return Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no."""
@@ -241,13 +241,13 @@ class Lab:
         profile: Profile,
         nodes: dict[str, Node],
         placement: Placement,
-        wires: Sequence[veth.LinkSpec],
+        links: Sequence[veth.LinkSpec],
         emulators: Sequence[Emulator],
         timings: Timings,
         refused: dict[str, list[str]],
     ) -> None:
         self._client = client
-        self._wires = wires
+        self._links = links
         self._emulators = emulators
         self.name = name
         self.topology = topology
@@ -261,8 +261,8 @@ class Lab:
 
     def address(self, node: str) -> IPv4Address:
         """The node's first underlay address."""
-        wire = next(wire for wire in self._wires if node in wire.addresses)
-        return IPv4Address(wire.addresses[node].partition("/")[0])
+        spec = next(spec for spec in self._links if node in spec.addresses)
+        return IPv4Address(spec.addresses[node].partition("/")[0])
 
     def address6(self, node: str) -> IPv6Address:
         """The node's IPv6 underlay address, which goes with `address`."""

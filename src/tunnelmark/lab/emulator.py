@@ -1,6 +1,6 @@
-"""Runs the emulator `tunnelmark-wire` on the middle node: finds it, starts it, sends it commands, reads what it reports.
+"""Runs the emulator `tunnelmark-emulator` on the middle node: finds it, starts it, sends it commands, reads what it reports.
 
-One process carries one link. It prints JSON lines (docs/wire.md), which are kept as raw output; it ends with its
+One process carries one link. It prints JSON lines (docs/emulator.md), which are kept as raw output; it ends with its
 standard input, which the command holds open, or with its node.
 """
 
@@ -25,9 +25,10 @@ from tunnelmark.lab.node import Node, Process
 from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.plan.model import Profile
 
-PROGRAM = "tunnelmark-wire"
-VARIABLE = "TUNNELMARK_WIRE"
-_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory next to its headroom (crates/wire/src/xsk.rs)
+PROGRAM = "tunnelmark-emulator"
+VARIABLE = "TUNNELMARK_EMULATOR"
+_FORMER_VARIABLE = "TUNNELMARK_WIRE"  # heeded for one release
+_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory next to its headroom (crates/emulator/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _KEPT = "its output is in {name}.middle.out and {name}.middle.err next to the trial's raw output"
@@ -35,8 +36,8 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
-    """The emulator: what TUNNELMARK_WIRE names, else what set-up has built, else PATH; MissingPart if there is none."""
-    named = os.environ.get(VARIABLE)
+    """The emulator: what TUNNELMARK_EMULATOR names, else what set-up has built, else PATH; MissingPart if there is none."""
+    named = os.environ.get(VARIABLE) or os.environ.get(_FORMER_VARIABLE)
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return Path(named)
@@ -64,19 +65,19 @@ class Emulator:
 
     @classmethod
     async def start(
-        cls, middle: Node, wire: LinkSpec, number: int, profile: Profile, *, seed: int, raw: Path | None
+        cls, middle: Node, spec: LinkSpec, number: int, profile: Profile, *, seed: int, raw: Path | None
     ) -> Emulator:
         """Have the link carried from now on; what is printed goes to the folder `raw` (None: is not kept).
 
         LabError if it refuses its configuration or is not ready in time.
         """
-        name = "wire" if number == 0 else f"wire{number}"
+        name = "emulator" if number == 0 else f"emulator{number}"
         output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
-        ports = wire.doors(number)
+        ports = spec.doors(number)
         argv = [str(program()), "--config", "-"]
         # AF_XDP costs a third less than a packet socket, carries no super-packets, and gives way where BPF is refused.
-        kind = "--port" if wire.super_packets or wire.mtu > _XDP_MTU else "--xdp"
-        for node, mac in wire.macs(number).items():
+        kind = "--port" if spec.super_packets or spec.mtu > _XDP_MTU else "--xdp"
+        for node, mac in spec.macs(number).items():
             argv += [kind, ports[node], "--mac", f"{ports[node]}={mac}"]
         theirs, ours = os.pipe2(os.O_CLOEXEC)
         with open(theirs, "rb", buffering=0) as commands:
@@ -95,7 +96,7 @@ class Emulator:
         await self._say("zero")
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
-        """What the emulator has done up to now, as it says (docs/wire.md, reports); and its `scheduler`.
+        """What the emulator has done up to now, as it says (docs/emulator.md, reports); and its `scheduler`.
 
         `seen` are the pauses of the machine up to now: what they made late is then not in its own lateness.
         """
@@ -156,14 +157,14 @@ def _content(file: IO[bytes]) -> bytes:
 
 
 async def carry(
-    middle: Node, wires: Sequence[LinkSpec], profile: Profile, seed: int, raw: Path | None
+    middle: Node, links: Sequence[LinkSpec], profile: Profile, seed: int, raw: Path | None
 ) -> list[Emulator]:
     """Have every emulated link carried; none is, where the kernel carries them."""
     emulators: list[Emulator] = []
     try:
-        for number, wire in enumerate(wires):
-            if wire.emulated:
-                emulators.append(await Emulator.start(middle, wire, number, profile, seed=seed, raw=raw))
+        for number, spec in enumerate(links):
+            if spec.emulated:
+                emulators.append(await Emulator.start(middle, spec, number, profile, seed=seed, raw=raw))
     except BaseException:
         for emulator in emulators:
             emulator.close()

@@ -1,4 +1,4 @@
-"""Translates a profile into the configuration of the emulator `tunnelmark-wire` (docs/wire.md is the contract). Pure."""
+"""Translates a profile into the configuration of the emulator `tunnelmark-emulator` (docs/emulator.md is the contract). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one direction of a link does to packets, as frozen data; the shapes are those of the emulator (docs/wire.md).
+"""What one direction of a link does to packets, as frozen data; the shapes are those of the emulator (docs/emulator.md).
 
 Times are in seconds, shares, probabilities and correlations from 0 to 1, sizes in bytes, rates in bit/s.
 Everything here is checked when it is made from a file (see `profiles`), so later stages trust it.

@@ -1,4 +1,4 @@
-"""Refuses what no link can deliver, naming the key and what would be right; the emulator's own rules (docs/wire.md)."""
+"""Refuses what no link can deliver, naming the key and what would be right; the emulator's own rules (docs/emulator.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ The delay then falls by less than the time that passes, nearly always, so that n
 packet rate the mean is at most 0.004 sizes above the stated one (pareto, the worst; `bench/links_in_time.py --least`).
 """
 
-_SHORTEST = Duration(100e-6)  # what the emulator bears (docs/wire.md)
+_SHORTEST = Duration(100e-6)  # what the emulator bears (docs/emulator.md)
 
 _RATE_KEYS = ("rate", "rate_trace", "queue", "queue_packets", "codel", "overhead")
 

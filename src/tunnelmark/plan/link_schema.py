@@ -6,6 +6,7 @@ fields is checked in `link_checks`. A stage with one figure may be written as th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Annotated, Literal
 
@@ -26,6 +27,14 @@ _LONGER = "a table with `{}`, or that alone as text"
 def _alone(key: str) -> Callable[[object], object]:
     """Reads a text as the table that has it under `key`."""
     return lambda value: {key: value} if isinstance(value, str) else value
+
+
+def _named_now(value: object) -> object:
+    """The backend that a former name is now, with a warning (for one release)."""
+    if value != "wire":
+        return value
+    logging.getLogger("tunnelmark").warning("the backend 'wire' is called 'emulator' now")
+    return "emulator"
 
 
 class ChanceTable(TomlTable):
@@ -163,8 +172,8 @@ class ProfileTable(DirectionTable):
     )
     model: Literal["stated", "netem"] | None = Field(default=None, description="'stated' or 'netem'")
     unit: Literal["wire", "gso"] | None = Field(default=None, description="'wire' or 'gso'")
-    backend: Literal["auto", "wire", "shaper", "netem"] | None = Field(
-        default=None, description="'auto', 'wire', 'shaper' or 'netem'"
+    backend: Annotated[Literal["auto", "emulator", "shaper", "netem"] | None, BeforeValidator(_named_now)] = Field(
+        default=None, description="'auto', 'emulator', 'shaper' or 'netem'"
     )
     place: Literal["middle", "sender"] | None = Field(default=None, description="'middle' or 'sender'")
     card: Literal["offloads", "none"] | None = Field(default=None, description="'offloads' or 'none'")

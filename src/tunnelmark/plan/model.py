@@ -35,7 +35,7 @@ class Profile:
     back: Direction = NOTHING
     model: Literal["stated", "netem"] = "stated"
     unit: Literal["wire", "gso"] = "wire"
-    backend: Literal["auto", "wire", "shaper", "netem"] = "auto"
+    backend: Literal["auto", "emulator", "shaper", "netem"] = "auto"
     place: Literal["middle", "sender"] = "middle"
     card: Literal["offloads", "none"] = CARD
     auto: Rate | None = None
@@ -66,7 +66,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A segment of the underlay: two nodes joined by a wire, or more joined by a switch; `mtu` in bytes of IP packet."""
+    """A segment of the underlay: two nodes joined directly, or more joined by a switch; `mtu` in bytes of IP packet."""
 
     name: str
     nodes: tuple[str, ...]

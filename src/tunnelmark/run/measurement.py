@@ -30,7 +30,7 @@ from tunnelmark.vpns.base import Driver, Options
 from tunnelmark.workloads.base import Endpoints, Reading, Workload
 
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"
-_LATE = "keep the machine quiet, or ask for a lower rate; the emulator's reports are in wire.middle.out"
+_LATE = "keep the machine quiet, or ask for a lower rate; the emulator's reports are in emulator.middle.out"
 _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.MULTILINE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.lab.netem import arguments
 from tunnelmark.lab.server.veth import LinkSpec, Shaper
@@ -14,7 +14,7 @@ from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Share, Size
 
-PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 FILES = Files.standard()
 
 
@@ -36,11 +36,11 @@ RATE = Direction(rate=Rate(10**8), queue=Size(65536))
         (both(Direction()), "shaper"),
         (both(RATE), "shaper"),
         (Profile("p", "T", "S", RATE, Direction()), "shaper"),
-        (both(Direction(delay=Duration(0.001))), "wire"),
-        (both(Direction(rate=Rate(10**8), queue=Size(65536), codel=Codel())), "wire"),
-        (both(Direction(rate=Rate(10**8)), model="netem"), "wire"),
-        (both(RATE, unit="gso"), "wire"),
-        (both(RATE, backend="wire"), "wire"),
+        (both(Direction(delay=Duration(0.001))), "emulator"),
+        (both(Direction(rate=Rate(10**8), queue=Size(65536), codel=Codel())), "emulator"),
+        (both(Direction(rate=Rate(10**8)), model="netem"), "emulator"),
+        (both(RATE, unit="gso"), "emulator"),
+        (both(RATE, backend="emulator"), "emulator"),
         (both(Direction(), model="netem", backend="netem"), "netem"),
     ],
 )
@@ -49,7 +49,7 @@ def test_what_carries_a_link(profile, backend):
 
 
 def test_shapers_stand_before_the_node_they_shape_for():
-    (link,) = wires_of(PAIR, Profile("p", "T", "S", RATE, Direction()))
+    (link,) = specs_of(PAIR, Profile("p", "T", "S", RATE, Direction()))
     assert link.shapers == {"b": Shaper(10**8, 65536)}
     assert not link.emulated
     assert LinkSpec.read(link.plain()) == link
@@ -66,7 +66,7 @@ def test_netem_stands_on_the_middle_node_or_on_the_sender(place, expected):
     way = Direction(delay=Duration(0.01))
     back = Direction(delay=Duration(0.02))
     profile = Profile("p", "T", "S", way, back, model="netem", backend="netem", place=place, unit="gso")
-    (link,) = wires_of(PAIR, profile)
+    (link,) = specs_of(PAIR, profile)
     assert link.netem == expected
     assert link.netem_on_sender == (place == "sender")
     assert link.super_packets
@@ -125,5 +125,5 @@ def test_the_record_says_how_a_link_is_made():
         == "tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B, each direction"
     )
     dsl = describe(load_profile("home-dsl", FILES))
-    assert dsl.startswith("tunnelmark-wire, model stated, unit wire: forward delay 8 ms")
+    assert dsl.startswith("tunnelmark-emulator, model stated, unit wire: forward delay 8 ms")
     assert "back" in dsl

@@ -34,9 +34,9 @@ def nowhere(tmp_path, monkeypatch):
 
 
 def test_what_the_variable_names_comes_first_then_the_build_then_path(nowhere, monkeypatch):
-    on_path = program(nowhere, "bin/tunnelmark-wire")
+    on_path = program(nowhere, "bin/tunnelmark-emulator")
     assert emulator.program() == on_path
-    built = program(nowhere, "target/tunnelmark-wire")
+    built = program(nowhere, "target/tunnelmark-emulator")
     assert emulator.program() == built
     named = program(nowhere, "mine")
     monkeypatch.setenv(emulator.VARIABLE, str(named))
@@ -51,7 +51,7 @@ def test_without_one_the_hint_says_how_to_build_it(nowhere):
 
 
 def test_a_variable_that_names_no_program_is_told(nowhere, monkeypatch):
-    program(nowhere, "bin/tunnelmark-wire")
+    program(nowhere, "bin/tunnelmark-emulator")
     monkeypatch.setenv(emulator.VARIABLE, str(nowhere / "gone"))
     with pytest.raises(MissingPart) as caught:
         emulator.program()

@@ -9,7 +9,7 @@ import pytest
 
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import emulator
-from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.backends import backend_of
 from tunnelmark.lab.emulator_config import configuration
 from tunnelmark.plan.files import Files
@@ -32,7 +32,7 @@ from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Duration, Rate, Share, Size
 
 PORTS = {"a": "a.0", "b": "b.0"}
-PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 
 
 def made(forward: Direction, back: Direction = Direction(), ports: dict[str, str] = PORTS, **more) -> dict:  # noqa: B008
@@ -147,7 +147,7 @@ class TestNetemsModel:
     def test_leaves_a_rate_with_a_queue_to_a_shaper_behind_it(self):
         way = Direction(delay=Duration(0.002), rate=Rate(10**8), queue=Size(65536))
         assert "rate" not in stages(way, model="netem")
-        (link,) = wires_of(PAIR, Profile("p", "T", "S", way, way, model="netem"))
+        (link,) = specs_of(PAIR, Profile("p", "T", "S", way, way, model="netem"))
         assert link.emulated
         assert {node: (shaper.rate, shaper.queue) for node, shaper in link.shapers.items()} == dict.fromkeys(
             ("a", "b"), (10**8, 65536)

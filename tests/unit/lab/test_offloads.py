@@ -2,7 +2,7 @@
 
 import pytest
 
-from tunnelmark.lab.addressing import wires_of
+from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.server.veth import CHECKSUMS, LinkSpec, Shaper, offloads
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
@@ -13,9 +13,9 @@ PAIR = Topology("pair", "T", ("a", "b"), (Link("ab", ("a", "b")),))
 UDP, TCP = "tx-udp-segmentation", "tx-tcp-segmentation"
 
 
-def wire(*, emulated: bool, super_packets: bool = False) -> LinkSpec:
+def spec(*, emulated: bool, super_packets: bool = False) -> LinkSpec:
     addresses = {"a": "10.50.0.1/24", "b": "10.50.0.2/24"}
-    return LinkSpec("wire", addresses, emulated=emulated, super_packets=super_packets)
+    return LinkSpec("link", addresses, emulated=emulated, super_packets=super_packets)
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,14 @@ def wire(*, emulated: bool, super_packets: bool = False) -> LinkSpec:
 def test_super_packets_of_udp_are_split_where_the_emulator_could_not_receive_them(
     release: str, emulated: bool, udp: bool
 ):
-    found = offloads(wire(super_packets=True, emulated=emulated), release)
+    found = offloads(spec(super_packets=True, emulated=emulated), release)
     assert (found[UDP], found[TCP]) == (udp, True)
     assert all(found[name] for name in CHECKSUMS)
 
 
 @pytest.mark.parametrize("release", ["6.1.0", "6.18.44"])
 def test_else_nothing_is_left_to_the_interface(release: str):
-    found = offloads(wire(emulated=True), release)
+    found = offloads(spec(emulated=True), release)
     assert not any((found[UDP], found[TCP], *(found[name] for name in CHECKSUMS)))
     assert found["rx-gro"]
 
@@ -51,10 +51,10 @@ def test_a_token_bucket_behind_a_card_queues_wire_packets():
 
 def test_with_cards_nodes_hand_over_super_packets_and_the_link_has_wire_packets():
     profile = load_profile("gigabit+offloads", FILES)
-    (link,) = wires_of(PAIR, profile)
+    (link,) = specs_of(PAIR, profile)
     assert (link.card, link.super_packets, link.emulated) == (True, True, False)
     assert all(shaper.splits for shaper in link.shapers.values())
-    (link,) = wires_of(PAIR, load_profile("wifi-good+gigabit+offloads", FILES))
+    (link,) = specs_of(PAIR, load_profile("wifi-good+gigabit+offloads", FILES))
     assert (link.card, link.super_packets, link.emulated) == (True, True, True)
-    (link,) = wires_of(PAIR, load_profile("gigabit+no-offloads", FILES))
+    (link,) = specs_of(PAIR, load_profile("gigabit+no-offloads", FILES))
     assert (link.card, link.super_packets) == (False, False)

@@ -41,6 +41,10 @@ def refused(folder: Path, text: str) -> PlanError:
 
 
 class TestAProfileStates:
+    def test_a_backend_by_its_former_name_with_a_warning(self, tmp_path, caplog):
+        assert profile(tmp_path, 'delay = "1 ms"\nbackend = "wire"\n').backend == "emulator"
+        assert "the backend 'wire' is called 'emulator' now" in caplog.text
+
     def test_each_impairment_for_both_directions(self, tmp_path):
         found = profile(
             tmp_path,

@@ -21,7 +21,7 @@ from tunnelmark.run import runner
 from tunnelmark.run.runner import RunContext, carry_out
 from tunnelmark.units import Duration
 
-PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("wire", ("a", "b")),))
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 PROFILE = Profile("unshaped", "no shaper", "test")
 
 

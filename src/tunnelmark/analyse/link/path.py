@@ -1,6 +1,6 @@
 """The very path of processes in time: how a jitter wanders and when bursts and cuts are, from seed, link and place alone. Pure.
 
-What the emulator does at each moment follows from these and from nothing else (docs/wire.md, "Random numbers"), so a look need
+What the emulator does at each moment follows from these and from nothing else (docs/emulator.md, "Random numbers"), so a look need
 not allow for what chance might have done. Written from that definition, it shares no code with the emulator.
 """
 

@@ -1,7 +1,7 @@
 """What processes in time mean for a row of packets: jitter that wanders, bursts of loss, cuts; by run. Pure.
 
 What a packet meets depends on when it comes, not on how many came before it. Like `simulation` it shares nothing with
-the emulator but the definition (docs/wire.md).
+the emulator but the definition (docs/emulator.md).
 """
 
 from __future__ import annotations

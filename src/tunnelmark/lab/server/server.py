@@ -5,7 +5,7 @@ the name of its control group; AWAKE is the open file in which loops count that 
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls, cores, receive}], middle, wires; files: one channel end a node, the middle last;
+    up      lab, nodes [{name, sysctls, cores, receive}], middle, links; files: one channel end a node, the middle last;
             a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core)
     down    lab
     check                                      -> nothing
@@ -95,8 +95,8 @@ class LabServer:
         lab = _Lab({}, request["middle"], set())
         self._labs[request["lab"]] = lab
         births = []
-        wires = [veth.LinkSpec.read(wire) for wire in request["wires"]]
-        emulated = any(wire.emulated for wire in wires)
+        links = [veth.LinkSpec.read(spec) for spec in request["links"]]
+        emulated = any(spec.emulated for spec in links)
         for node, fd in zip(nodes, fds, strict=True):
             realtime = emulated and node["name"] == lab.middle
             self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=realtime)
@@ -114,7 +114,7 @@ class LabServer:
         born = time.monotonic()
         ends = {n["name"]: veth.LinkEnd(n["name"], lab.agents[n["name"]], tuple(n["receive"])) for n in nodes}
         middle = ends.pop(lab.middle)
-        veth.build(middle, list(ends.values()), wires)
+        veth.build(middle, list(ends.values()), links)
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

@@ -15,7 +15,7 @@ import tunnelmark
 from tunnelmark.host import paths, programs
 
 _LISTS = ("TUNNELMARK_PATH", programs.NAMED_VARIABLE)  # environment variables that hold folders, separated by colons
-_PROGRAM = "TUNNELMARK_WIRE"  # see `emulator.VARIABLE`, which this module cannot import
+_PROGRAM = "TUNNELMARK_EMULATOR"  # see `emulator.VARIABLE`, which this module cannot import
 _LONGEST_CHAIN = 40  # links that the kernel follows in one path (path_resolution(7))
 
 

@@ -139,28 +139,28 @@ class LinkEnd:
     cores: tuple[int, ...]
 
 
-def build(middle: LinkEnd, hosts: Sequence[LinkEnd], wires: Sequence[LinkSpec]) -> None:
-    """Join end hosts by wires that run through the middle node."""
+def build(middle: LinkEnd, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
+    """Join end hosts by links that run through the middle node."""
     joined: dict[str, list[_Joint]] = {host.name: [] for host in hosts}
     pids = {host.name: host.pid for host in hosts}
     with _inside(middle.pid) as route:
-        for number, wire in enumerate(wires):
-            ports, macs = wire.ports(number), wire.macs(number)
-            for name in wire.addresses:
+        for number, spec in enumerate(links):
+            ports, macs = spec.ports(number), spec.macs(number)
+            for name in spec.addresses:
                 interface = f"eth{len(joined[name])}"
-                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": wire.mtu}
-                route.link("add", ifname=ports[name], kind="veth", mtu=wire.mtu, peer=peer)
+                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": spec.mtu}
+                route.link("add", ifname=ports[name], kind="veth", mtu=spec.mtu, peer=peer)
                 _receive_on(ports[name], middle)
-                if wire.card:
+                if spec.card:
                     _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
-                joined[name].append(_Joint(interface, wire, number))
-            _tc([line for name in ports for line in _queues(name, ports[name], wire)])
+                joined[name].append(_Joint(interface, spec, number))
+            _tc([line for name in ports for line in _queues(name, ports[name], spec)])
             for name in ports:
                 route.link("set", index=_index(route, ports[name]), state="up")
-            if not wire.emulated:
+            if not spec.emulated:
                 _tc([line for name in ports for line in _copying(name, ports, macs)])
-            elif wire.shapers:
-                _shape_behind(route, wire, number)
+            elif spec.shapers:
+                _shape_behind(route, spec, number)
     for host in hosts:
         with _inside(host.pid) as route:
             route.link("set", index=_index(route, "lo"), state="up")
@@ -168,14 +168,14 @@ def build(middle: LinkEnd, hosts: Sequence[LinkEnd], wires: Sequence[LinkSpec]) 
                 _connect(route, host, joint)
 
 
-def _shape_behind(route: IPRoute, wire: LinkSpec, number: int) -> None:
+def _shape_behind(route: IPRoute, spec: LinkSpec, number: int) -> None:
     """Have what the emulator gives out pass the shapers of the ports: it sends past queue disciplines.
 
     There is a veth pair between each port and the emulator. Packets are copied between the pair and the port.
     """
-    for name, port in wire.ports(number).items():
-        door, inner = wire.doors(number)[name], f"{name[:9]}.{number}m"
-        route.link("add", ifname=door, kind="veth", mtu=wire.mtu, peer={"ifname": inner, "mtu": wire.mtu})
+    for name, port in spec.ports(number).items():
+        door, inner = spec.doors(number)[name], f"{name[:9]}.{number}m"
+        route.link("add", ifname=door, kind="veth", mtu=spec.mtu, peer={"ifname": inner, "mtu": spec.mtu})
         for interface in (door, inner):
             route.link("set", index=_index(route, interface), state="up")
         _tc(
@@ -192,29 +192,29 @@ class _Joint:
     """An end host's interface on a link."""
 
     interface: str
-    wire: LinkSpec
+    spec: LinkSpec
     number: int
 
 
 def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
     """Give an end host's interface its settings and its address, inside the host's network."""
-    wire = joint.wire
-    _set_offloads(joint.interface, offloads(wire, platform.release()))
+    spec = joint.spec
+    _set_offloads(joint.interface, offloads(spec, platform.release()))
     _receive_on(joint.interface, host)
     index = _index(route, joint.interface)
-    ip, _, prefix = wire.addresses[host.name].partition("/")
+    ip, _, prefix = spec.addresses[host.name].partition("/")
     route.addr("add", index=index, address=ip, prefixlen=int(prefix))
     route.link("set", index=index, state="up")
-    if wire.ipv6:
+    if spec.ipv6:
         route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64)
-    if wire.netem_on_sender and host.name in wire.netem:
-        _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *wire.netem[host.name]])])
-    if wire.emulated or wire.netem:
+    if spec.netem_on_sender and host.name in spec.netem:
+        _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *spec.netem[host.name]])])
+    if spec.emulated or spec.netem:
         # A lost ARP request costs a second. No path of routers has that, and the link represents the whole path.
-        for name, mac in wire.macs(joint.number).items():
+        for name, mac in spec.macs(joint.number).items():
             if name != host.name:
-                address = IPv4Address(wire.addresses[name].partition("/")[0])
-                for known in (address, six(address)) if wire.ipv6 else (address,):
+                address = IPv4Address(spec.addresses[name].partition("/")[0])
+                for known in (address, six(address)) if spec.ipv6 else (address,):
                     route.neigh("add", dst=str(known), lladdr=mac, ifindex=index, state="permanent")
 
 
@@ -223,14 +223,14 @@ def six(address: IPv4Address) -> IPv6Address:
     return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")
 
 
-def _queues(name: str, port: str, wire: LinkSpec) -> list[str]:
+def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node, or the shaper alone.
 
     pyroute2 knows no overhead of a token bucket.
     """
-    shaper, place, lines = wire.shapers.get(name), "root handle 1:", []
-    if wire.netem_here(name):
-        lines.append(" ".join(["qdisc add dev", port, "root handle 1: netem", *wire.netem[name]]))
+    shaper, place, lines = spec.shapers.get(name), "root handle 1:", []
+    if spec.netem_here(name):
+        lines.append(" ".join(["qdisc add dev", port, "root handle 1: netem", *spec.netem[name]]))
         place = "parent 1:1 handle 10:"
     if shaper is not None:
         lines.append(f"qdisc add dev {port} {place} {shaper.words}")
@@ -303,12 +303,12 @@ def _receive_on(interface: str, host: LinkEnd) -> None:
             file.write(",".join(reversed(words)))
 
 
-def offloads(wire: LinkSpec, release: str) -> dict[str, bool]:
+def offloads(spec: LinkSpec, release: str) -> dict[str, bool]:
     """The offload features of the end hosts' interfaces on a link, under a kernel of this release."""
-    wanted = {name: on or wire.super_packets for name, on in OFFLOADS.items()}
-    if wire.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
+    wanted = {name: on or spec.super_packets for name, on in OFFLOADS.items()}
+    if spec.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
         wanted["tx-udp-segmentation"] = False
-    return wanted | dict.fromkeys(CHECKSUMS, wire.super_packets or not wire.emulated)
+    return wanted | dict.fromkeys(CHECKSUMS, spec.super_packets or not spec.emulated)
 
 
 def _set_offloads(interface: str, wanted: Mapping[str, bool]) -> None:

@@ -39,7 +39,7 @@ def test_a_place_behind_a_link_is_named_as_it_is_called_and_as_it_is(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_WIRE", "PATH", "TUNNELMARK_PACKAGES"]
+    "variable", ["TUNNELMARK_PATH", "TUNNELMARK_BIN", "TUNNELMARK_EMULATOR", "PATH", "TUNNELMARK_PACKAGES"]
 )
 def test_what_the_environment_names_is_needed(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "with a space"))

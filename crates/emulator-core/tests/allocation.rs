@@ -1,0 +1,57 @@
+//! In the steady state no packet allocates.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use emulator_core::Link;
+use emulator_core::config::Config;
+
+struct Counting;
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// One test only: the count is of the whole process.
+#[test]
+fn the_steady_state_does_not_allocate() {
+    let delay = r#""delay_us": 4000, "jitter": {"jitter_us": 2000, "keep_order": false, "correlation": 0.25},
+        "loss": {"kind": "independent", "probability": 0.01, "correlation": 0.25},
+        "duplication": {"probability": 0.01}, "reordering": {"probability": 0.01, "gap": 3}"#;
+    let rate = r#""rate": {"rate_bps": 1000000000, "queue_packets": 300, "codel": {}}"#;
+    for direction in [
+        format!(r#"{{"name": "d", "stages": {{{delay}, {rate}}}}}"#),
+        format!(
+            r#"{{"name": "d", "model": "netem", "stages": {{{}}}}}"#,
+            delay.replace(r#""keep_order": false, "#, "")
+        ),
+    ] {
+        let config: Config = serde_json::from_str(&format!(r#"{{"directions": [{direction}]}}"#)).unwrap();
+        let mut link = Link::new(&config, 0).unwrap();
+        let mut packets = |from: u64, to: u64| {
+            for n in from..to {
+                link.offer(n * 12_000, 1514, 1, n);
+                while link.take(n * 12_000).is_some() {}
+            }
+        };
+        packets(0, 100_000);
+        let before = COUNT.load(Ordering::Relaxed);
+        packets(100_000, 1_100_000);
+        assert_eq!(COUNT.load(Ordering::Relaxed), before);
+    }
+}

@@ -1,0 +1,182 @@
+//! Makes network namespaces for tests, with the program between them.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// How nodes are joined to the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TAP devices.
+    Tap,
+    /// veth pairs without segmentation offload, as in the lab.
+    Veth,
+    /// veth pairs with it.
+    Super,
+    /// veth pairs with XDP on the link's end, and nodes that leave their checksums to hardware.
+    Xdp,
+    /// The same with two receive queues, which XDP is not for.
+    Queues,
+}
+
+/// Whether namespaces can be made.
+pub fn root() -> bool {
+    // SAFETY: takes and returns numbers only.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("skipped: not root");
+    }
+    root
+}
+
+/// A process that does nothing in a network namespace of its own.
+struct Node(Child);
+
+impl Node {
+    fn new() -> Self {
+        let child = Command::new("unshare").args(["-n", "sleep", "100"]).spawn().unwrap();
+        let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
+        let place = format!("/proc/{}/ns/net", child.id());
+        while std::fs::read_link(&place).unwrap() == ours {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        Self(child)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.pid().to_string(), "-n"]).args(line.split_whitespace());
+        command
+    }
+
+    fn run(&self, line: &str) -> String {
+        let output = self.command(line).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Does something in the network namespace of a process; for a thread that ends with it.
+pub fn inside<T>(pid: u32, what: impl FnOnce() -> T) -> T {
+    let namespace = File::open(format!("/proc/{pid}/ns/net")).unwrap();
+    // SAFETY: takes numbers only.
+    assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+    what()
+}
+
+/// What ping says.
+#[derive(Debug)]
+pub struct Ping {
+    pub received: u32,
+    pub min_ms: f64,
+}
+
+/// Nodes, and the link between them.
+pub struct Lab {
+    nodes: Vec<Node>,
+    _middle: Node,
+    emulator: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// How packets cross, as the program says.
+    pub datapaths: Vec<String>,
+}
+
+impl Lab {
+    pub fn new(kind: Kind, names: &[&str], config: &str) -> Self {
+        let middle = Node::new();
+        let nodes: Vec<Node> = names.iter().map(|_| Node::new()).collect();
+        let mut line = format!("{} --config -", env!("CARGO_BIN_EXE_tunnelmark-emulator"));
+        for (name, node) in names.iter().zip(&nodes) {
+            let pid = node.pid();
+            if kind == Kind::Tap {
+                line += &format!(" --tap {name}.0={pid}:eth0");
+                continue;
+            }
+            let more = if kind == Kind::Queues { "numrxqueues 2" } else { "" };
+            middle.run(&format!("ip link add {name}.0 {more} type veth peer name eth0 netns {pid}"));
+            if kind == Kind::Queues {
+                middle.run(&format!("ethtool -L {name}.0 rx 2"));
+            }
+            middle.run(&format!("ip link set {name}.0 up"));
+            if kind == Kind::Veth {
+                node.run("ethtool -K eth0 tso off tx-udp-segmentation off");
+            }
+            node.run("ip link set eth0 up");
+            let xdp = matches!(kind, Kind::Xdp | Kind::Queues);
+            line += &format!(" --{} {name}.0", if xdp { "xdp" } else { "port" });
+        }
+        let mut emulator = middle.command(&line).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = emulator.stdin.take().unwrap();
+        writeln!(input, "{}", config.replace('\n', " ")).unwrap();
+        let mut output = BufReader::new(emulator.stdout.take().unwrap());
+        let mut ready = String::new();
+        output.read_line(&mut ready).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&ready).unwrap();
+        let datapaths = serde_json::from_value(said["ready"]["datapaths"].clone()).unwrap();
+        for (place, node) in nodes.iter().enumerate() {
+            node.run(&format!("ip addr add 10.77.0.{}/24 dev eth0", place + 1));
+        }
+        Self { nodes, _middle: middle, emulator, input: Some(input), output, datapaths }
+    }
+
+    pub fn node(&self, place: usize) -> u32 {
+        self.nodes[place].pid()
+    }
+
+    /// Pings without warm-up; the first may wait for neighbour discovery, which the minimum leaves out.
+    pub fn ping(&self, from: usize, to: usize, count: u32, interval: f64) -> Ping {
+        let line = format!("ping -n -q -W 1 -c {count} -i {interval} 10.77.0.{}", to + 1);
+        let output = self.nodes[from].command(&line).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let received = text.split(", ").find_map(|part| part.strip_suffix(" received")).unwrap_or("0").parse().unwrap();
+        let min = text.split(" = ").nth(1).and_then(|times| times.split('/').next()).unwrap_or("0");
+        Ping { received, min_ms: min.parse().unwrap() }
+    }
+
+    /// Mbit/s of one TCP stream.
+    pub fn iperf(&self, from: usize, to: usize, seconds: u32) -> f64 {
+        let mut server = self.nodes[to].command("iperf3 -s -1").stdout(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let text = self.nodes[from].run(&format!("iperf3 -J -t {seconds} -c 10.77.0.{}", to + 1));
+        let _ = server.wait();
+        let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+        result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
+    }
+
+    pub fn command(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Stops the program, or lets it go on.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child is ours and not yet waited for.
+        unsafe { libc::kill(self.emulator.id() as i32, signal) };
+    }
+
+    pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+
+    /// Ends the link, and returns its last report.
+    pub fn finish(mut self) -> serde_json::Value {
+        drop(self.input.take());
+        let last = (&mut self.output).lines().map_while(Result::ok).last().unwrap();
+        assert!(self.emulator.wait().unwrap().success());
+        let line: serde_json::Value = serde_json::from_str(&last).unwrap();
+        line["report"].clone()
+    }
+}
