@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 import _emulators_others as others
-from _emulators_verdict import DELAYS_MS, MAHIMAHI, RATTAN, VETH, Results, table, verdicts
+from _emulators_verdict import DELAYS_MS, EMULATOR, MAHIMAHI, RATTAN, VETH, Results, table, verdicts
 from _emulators_ways import Contender, emulator, veth
 from _emulators_work import machine_s, measure
 
