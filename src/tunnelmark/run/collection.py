@@ -52,7 +52,7 @@ class Collection:
             await self._call(post, lambda sampler: sampler.begin())
             post.due = time.monotonic() + (post.collector.every or 0.0)
         if any(post.collector.every for post in self._posts):
-            self._looking = asyncio.ensure_future(self._look())
+            self._looking = asyncio.create_task(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
         """The traffic is over: what was seen; the times of series count from `begin`."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from tunnelmark.errors import NotReady, SetupFailed
 from tunnelmark.lab.client import Lab
+from tunnelmark.run.background import background
 from tunnelmark.vpns.base import Daemon, Deployment, Interface, interface_fault
 
 _LOOK_EVERY = 0.5  # seconds: a VPN that is up by the second look answers to the name that it has then
@@ -39,18 +40,14 @@ class Interfaces:
         for node in self._expected:
             self._before.setdefault(node, await self._names(node))
 
-    async def unless_misnamed(self, work: Awaitable[_Result]) -> _Result:
+    async def unless_misnamed(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """The result of some work, or NotReady as soon as a VPN is up on an interface other than the expected one."""
-        task, watch = asyncio.ensure_future(work), asyncio.ensure_future(self._watch())
-        try:
+        async with background(work, self._watch()) as (task, watch):
             await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not task.done():
                 watch.result()
-            return await task
-        finally:
-            for future in (task, watch):
-                future.cancel()
-            await asyncio.gather(task, watch, return_exceptions=True)
+            result: _Result = await task
+        return result
 
     async def missing(self) -> str:
         """Which nodes lack their interface, and what they have, in words; empty if all are there."""

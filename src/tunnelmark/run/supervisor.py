@@ -6,7 +6,8 @@ import asyncio
 import re
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
 from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Exit, Process
+from tunnelmark.run.background import background
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Condition, Daemon
 
@@ -84,14 +86,16 @@ class DaemonSupervisor:
         """Where a daemon's output goes, of all its lives."""
         return self._logs / f"daemon.{node}.{name}.log"
 
-    async def unless_dead(self, work: Awaitable[_Result]) -> _Result:
+    async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """The result of some work, or DaemonDied as soon as a daemon ends that is meant to run."""
-        task = asyncio.ensure_future(work)
-        deaths: dict[asyncio.Future[Exit], _Running] = {}
-        try:
+        async with AsyncExitStack() as ending:
+            (task,) = await ending.enter_async_context(background(work))
+            deaths: dict[asyncio.Task[Exit], _Running] = {}
             while not task.done():
                 known = set(deaths.values())
-                deaths |= {asyncio.ensure_future(one.process.wait()): one for one in self._running if one not in known}
+                for one in [one for one in self._running if one not in known]:
+                    (death,) = await ending.enter_async_context(background(one.process.wait()))
+                    deaths[death] = one
                 watched: set[asyncio.Future[Any]] = {task, self._change_to_come(), *deaths}
                 await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
                 for death in [death for death in deaths if death.done()]:
@@ -99,12 +103,8 @@ class DaemonSupervisor:
                     end = death.result()
                     if running in self._running and not task.done():
                         raise _died(running.daemon, end)
-            return await task
-        finally:
-            ending: list[asyncio.Future[Any]] = [task, *deaths]
-            for future in ending:
-                future.cancel()
-            await asyncio.gather(*ending, return_exceptions=True)
+            result: _Result = await task
+        return result
 
     def _change_to_come(self) -> asyncio.Future[None]:
         if self._changed is None or self._changed.done():
@@ -146,14 +146,3 @@ def plain(condition: Condition) -> Mapping[str, Any]:
             return {"kind": "unix-socket", "path": str(path)}
         case base.LogMatch(pattern):
             raise LabError(f"no node can wait for {pattern!r}", hint="only a VPN's daemon can be ready by what it says")
-
-
-async def together(work: Iterator[Any]) -> None:
-    """All of some work at once; the first failure cancels the rest and is raised as itself."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -64,7 +64,7 @@ class PreparedTrial:
         with self._clock.phase("ready"):
             await tunnel.answer(spec.ready_timeout)
             self._evidence.first_packet = dict(tunnel.first_packet)
-        self._converging = asyncio.ensure_future(tunnel.wait_converged(spec.ready_timeout))
+        self._converging = asyncio.create_task(tunnel.wait_converged(spec.ready_timeout))
         self._converging.add_done_callback(_seen)  # a run that is stopped asks for it no more
 
     async def measure(self) -> Attempt:

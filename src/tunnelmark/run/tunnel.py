@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.run import overlay_interfaces
+from tunnelmark.run.background import together
 from tunnelmark.run.overlay_interfaces import Interfaces
-from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor, together
+from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Command, CommandSucceeds, Converged, CopyFile, Daemon, Deployment, Step
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
@@ -82,7 +83,7 @@ class RunningDeployment:
             await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
         await asyncio.gather(*(self._place(file) for file in self._deployment.files))
         for phase in self._deployment.phases:
-            await together(self._step(step, _STEP_TIMEOUT) for step in phase)
+            await together(*(self._step(step, _STEP_TIMEOUT) for step in phase))
 
     async def answer(self, timeout: float) -> None:
         """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds.
@@ -109,7 +110,7 @@ class RunningDeployment:
                 self.first_packet[f"{source}>{target}"] = answered - begun
 
         try:
-            await asyncio.wait_for(self.unless_dead(together(both_ways(*pair) for pair in pairs)), timeout)
+            await asyncio.wait_for(self.unless_dead(together(*(both_ways(*pair) for pair in pairs))), timeout)
         except TimeoutError:
             directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
             silent = ", ".join(one for one in directions if one not in self.first_packet)
@@ -121,17 +122,17 @@ class RunningDeployment:
         finally:
             for task in asking.values():
                 task.cancel()
-        await together(self._ask(node, *before.result()) for node, before in asking.items() if before.result())
+        await together(*(self._ask(node, *before.result()) for node, before in asking.items() if before.result()))
         if self._normalised:
             await self._normalise(nodes)
 
     async def wait_converged(self, timeout: float) -> None:
         """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
         await self.unless_dead(
-            together(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged)
+            together(*(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged))
         )
 
-    async def unless_dead(self, work: Awaitable[_Result]) -> _Result:
+    async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """The result of some work, or DaemonDied as soon as a daemon ends by itself: not by a `restart` meanwhile."""
         return await self._supervisor.unless_dead(work)
 
@@ -147,7 +148,7 @@ class RunningDeployment:
         self._supervisor.begun = None
         self.first_packet.clear()
         for phase in self._deployment.phases:
-            await together(self._step(step, patience) for step in phase if step.node == node)
+            await together(*(self._step(step, patience) for step in phase if step.node == node))
         if self._normalised:
             await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
             await self._normalise([node])
@@ -158,7 +159,7 @@ class RunningDeployment:
         await self._supervisor.kill(lambda daemon: daemon.control)
         for phase in self._deployment.phases:
             services = [step for step in phase if isinstance(step, Daemon) and step.control]
-            await together(self._supervisor.start(service, patience) for service in services)
+            await together(*(self._supervisor.start(service, patience) for service in services))
 
     def require_control(self) -> None:
         """WorkloadFailed unless the VPN has a control service of its own."""
@@ -176,7 +177,10 @@ class RunningDeployment:
         """Give overlay interfaces the MTU and the queue that all normalised arms have."""
         wanted = [str(word) for pair in NORMAL.items() for word in pair]
         await together(
-            self._command(Command(node, ("ip", "link", "set", "dev", self.interface[node], *wanted))) for node in nodes
+            *(
+                self._command(Command(node, ("ip", "link", "set", "dev", self.interface[node], *wanted)))
+                for node in nodes
+            )
         )
 
     async def _settled(self, one: Converged | CommandSucceeds, deadline: float) -> None:

@@ -13,6 +13,7 @@ from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process
+from tunnelmark.run.background import background
 from tunnelmark.run.deploy import RunningDeployment, plain
 from tunnelmark.run.events import happen
 from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, LogMatch
@@ -64,19 +65,15 @@ class WorkloadRunner:
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
         self._client = process
         self._servers += [_Started(*pair) for pair in zip(extra, others, strict=True)]
-        events = asyncio.ensure_future(happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS))
-        left = asyncio.ensure_future(self._end_when_left(process))
-        try:
-            await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
-        except TimeoutError:
-            raise WorkloadFailed(
-                f"the program {client.name} did not end within {self._traffic.timeout:g} s",
-                hint="the path may have stopped carrying packets in the middle of the trial",
-            ) from None
-        finally:
-            events.cancel()
-            left.cancel()
-            await asyncio.gather(events, left, return_exceptions=True)
+        events_of = happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS)
+        async with background(events_of, self._end_when_left(process)) as (events, _):
+            try:
+                await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
+            except TimeoutError:
+                raise WorkloadFailed(
+                    f"the program {client.name} did not end within {self._traffic.timeout:g} s",
+                    hint="the path may have stopped carrying packets in the middle of the trial",
+                ) from None
 
     async def _end_when_left(self, client: Process) -> None:
         ending = [one.process.wait() for one in self._servers if not one.program.long_running]
@@ -149,24 +146,25 @@ class WorkloadRunner:
     async def _ready(self, server: Program, process: Process) -> None:
         if server.ready is None:
             return
-        wait = asyncio.ensure_future(self._holds(server, server.ready))
-        death = asyncio.ensure_future(process.wait())
-        try:
-            await asyncio.wait({wait, death}, timeout=server.ready_timeout, return_when=asyncio.FIRST_COMPLETED)
-            if wait.done():
-                await wait
-                return
-            why = f"it ended with code {death.result().code}" if death.done() else f"within {server.ready_timeout:g} s"
-            said = self._file(server, "err").read_text(errors="replace").strip()[-500:]
-            raise WorkloadFailed(
-                f"the server {server.name} never became ready: {why}{': ' + said if said else ''}", hint=_LATE
-            )
-        except LabError as error:
-            raise WorkloadFailed(f"the server {server.name} never became ready: {error.message}", hint=_LATE) from error
-        finally:
-            wait.cancel()
-            death.cancel()
-            await asyncio.gather(wait, death, return_exceptions=True)
+        async with background(self._holds(server, server.ready), process.wait()) as (wait, death):
+            try:
+                await asyncio.wait({wait, death}, timeout=server.ready_timeout, return_when=asyncio.FIRST_COMPLETED)
+                if wait.done():
+                    await wait
+                    return
+                why = (
+                    f"it ended with code {death.result().code}"
+                    if death.done()
+                    else f"within {server.ready_timeout:g} s"
+                )
+            except LabError as error:
+                raise WorkloadFailed(
+                    f"the server {server.name} never became ready: {error.message}", hint=_LATE
+                ) from error
+        said = self._file(server, "err").read_text(errors="replace").strip()[-500:]
+        raise WorkloadFailed(
+            f"the server {server.name} never became ready: {why}{': ' + said if said else ''}", hint=_LATE
+        )
 
     async def _holds(self, server: Program, condition: Condition | CommandSucceeds) -> None:
         match condition:
@@ -186,12 +184,9 @@ class WorkloadRunner:
 
 async def _ended(client: Process, events: asyncio.Future[None]) -> None:
     """Wait for the client's end; what an event raises meanwhile is raised, one that takes longer is not waited for."""
-    end = asyncio.ensure_future(client.wait())
-    both: set[asyncio.Future[Any]] = {end, events}
-    try:
+    async with background(client.wait()) as (end,):
+        both: set[asyncio.Future[Any]] = {end, events}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if events.done():
             events.result()
         await end
-    finally:
-        end.cancel()

@@ -6,7 +6,7 @@ The lab, its nodes and the tunnel are stand-ins that do as a test says; everythi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -151,7 +151,7 @@ class Tunnel:
     async def wait_converged(self, timeout: float) -> None:
         pass
 
-    async def unless_dead(self, work: Awaitable[Any]) -> Any:
+    async def unless_dead(self, work: Coroutine[Any, Any, Any]) -> Any:
         return await self._supervisor.unless_dead(work)
 
 
