@@ -36,10 +36,14 @@ def test_what_has_not_ended_is_cancelled_and_waited_for() -> None:
 def test_an_error_of_the_block_ends_the_work_too() -> None:
     async def run() -> list[str]:
         said: list[str] = []
-        with pytest.raises(ValueError, match="mine"):
+
+        async def block() -> None:
             async with background(notes(said)):
                 await asyncio.sleep(0)
                 await fails()
+
+        with pytest.raises(ValueError, match="mine"):
+            await block()
         return said
 
     assert asyncio.run(run()) == ["cancelled"]
