@@ -37,9 +37,10 @@ WINDOW = 0.5
 STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
 
-IDLE = 0.1
-"""Below this share losses bind nothing: TCP has something to send as long as one of its segments waits to be sent again or answered.
-So a TCP that its window holds back has something to send all the time, except when its program did not get the processor."""
+BUSY = 0.5
+"""Losses bind only a TCP that had something to send for at least this share of the time. TCP has something to send as long as one of its segments waits
+to be sent again or answered, so one that losses hold back is busy nearly all the time, except when its program did not get the processor. Less busy than
+this, it waited for its program for most of the time, and what was lost meanwhile only made it send again."""
 
 LOST, FEW = 1e-4, 5
 """A place lost packets if it lost at least this share of those sent, and at least this many packets. At that share CUBIC's window
@@ -75,7 +76,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
         return Bottleneck("window", why=f"TCP waited for {words} in {100 * max(window, buffer):.0f} % of the time")
     busy = limits.get(f"tcp_busy_{sender}", 1.0)
     lost = _lost(limits, sender, receiver)
-    if lost is not None and busy >= IDLE:
+    if lost is not None and busy >= BUSY:
         return lost
     if busy < STARVED:
         return Bottleneck("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")

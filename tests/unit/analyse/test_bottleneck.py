@@ -87,6 +87,7 @@ def test_each_bottleneck_is_named(limits: dict[str, float], expected: str) -> No
         ({"core_target": 0.99, "tcp_window_source": 0.9}, "the receiver's core"),
         ({"tcp_window_source": 0.9, "drop_link_source": 500.0}, "the window"),
         ({"tcp_busy_source": 0.01, "drop_rcvbuf_target": 500.0}, "the generator"),
+        ({"tcp_busy_source": 0.3, "drop_rcvbuf_target": 500.0}, "the generator"),  # and some time-outs
         (  # its program did not get all of its turns
             {"tcp_busy_source": 0.5, "drop_rcvbuf_target": 500.0},
             "loss: the receive buffer of the VPN's socket, receiver",
