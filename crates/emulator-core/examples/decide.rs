@@ -7,8 +7,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use serde::{Deserialize, Serialize};
 use emulator_core::{Departure, Fate, Link, config::Config};
+use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

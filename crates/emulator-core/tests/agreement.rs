@@ -3,13 +3,13 @@
 
 mod reference;
 
-use proptest::prelude::*;
-use reference::{Left, Netem, Offered};
 use emulator_core::config::{
     Chance, Config, Corruption, Direction, Distribution, Jitter, Loss, Model, Rate, Reordering, Stages,
 };
 use emulator_core::philox::Source;
 use emulator_core::{Fate, Link};
+use proptest::prelude::*;
+use reference::{Left, Netem, Offered};
 
 #[path = "reference/stated.rs"]
 mod stated;

@@ -1,12 +1,12 @@
 //! Whatever a configuration says: it is refused, or it runs. No time, length or order of calls makes it panic,
 //! and every packet that was accepted comes out.
 
-use proptest::prelude::*;
 use emulator_core::Link;
 use emulator_core::config::{
     Blackout, Chance, Codel, Config, Corruption, Direction, Distribution, Jitter, Loss, Model, Rate, Reordering,
     Schedule, Stages, Step, Trace,
 };
+use proptest::prelude::*;
 
 fn some<T: std::fmt::Debug + Clone + 'static>(
     strategy: impl Strategy<Value = T> + 'static,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use emulator_core::config::{Config, Invalid};
 use emulator_core::{Link, stats::Stats};
+use serde::Serialize;
 
 /// Packets at equal distances: every `interval` one of `bytes`, handed over in `pieces`, `count` times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

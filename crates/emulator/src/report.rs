@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{JoinHandle, spawn};
 
-use serde::Serialize;
 use emulator_core::stats::{Dropped as ByStage, Stats};
+use serde::Serialize;
 
 use crate::hist::Quantiles;
 use crate::port::Faults;
