@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from contract.trio import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
+from contract.lab_of_three import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
 from tunnelmark.cli import other_work
 from tunnelmark.cli.measurement_lock import NO_WAIT, quiet
 from tunnelmark.errors import TrialError

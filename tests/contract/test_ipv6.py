@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from contract import wire
-from contract.trio import NODES, Together, installed
+from contract.lab_of_three import NODES, Together, installed
 from tunnelmark import registry
 from tunnelmark.lab.client import Lab
 from tunnelmark.run.deploy import RunningDeployment

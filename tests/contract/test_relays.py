@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from contract import wire
-from contract.trio import READY, NamedArm, Together, installed
+from contract.lab_of_three import READY, NamedArm, Together, installed
 from tunnelmark import registry
 from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process

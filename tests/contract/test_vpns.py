@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from contract import wire
-from contract.trio import CONTRACT, NODES, READY, NamedArm, Together, installed, switch
+from contract.lab_of_three import CONTRACT, NODES, READY, NamedArm, Together, installed, switch
 from tunnelmark import registry
 from tunnelmark.errors import NotReady
 from tunnelmark.host import programs

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from contract.looks import Look, Seen, all_looks
-from contract.trio import READY, TRIO, installed
-from support.stillness import unless_starved
+from contract.crosschecks import Crosscheck, Seen, all_crosschecks
+from contract.lab_of_three import READY, TRIO, installed
+from support.machine_stall import unless_starved
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
 from tunnelmark.lab.client import Lab, LabClient
@@ -102,9 +102,14 @@ def mesh(
         run(standing.end())
 
 
-@pytest.mark.parametrize("look", all_looks(), ids=lambda look: str(look.id))
+@pytest.mark.parametrize("look", all_crosschecks(), ids=lambda look: str(look.id))
 def test_what_a_workload_says_is_true(
-    mesh: Standing, look: Look, run: Run, tmp_path: Path, report: Callable[[str], None], request: pytest.FixtureRequest
+    mesh: Standing,
+    look: Crosscheck,
+    run: Run,
+    tmp_path: Path,
+    report: Callable[[str], None],
+    request: pytest.FixtureRequest,
 ) -> None:
     quiet = request.node.get_closest_marker("proof") is not None
     workload = registry.workload(look.workload)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from support.labs import PAIR, TRIO, in_lab
-from support.stillness import while_still
+from support.machine_stall import while_still
 from tunnelmark.analyse.link.judge import judge, row_of
 from tunnelmark.analyse.link.statistics import ProbeRow
 from tunnelmark.errors import LabError, MissingPart

@@ -1,6 +1,6 @@
 """What the workload `video` knows of the RIST tools: their statistics, and what packets those count.
 
-Facts about librist 0.2.7 that decide this, each seen in captures together with its log (`tests/contract/looks/video.py`):
+Facts about librist 0.2.7 that decide this, each seen in captures together with its log (`tests/contract/crosschecks/video.py`):
 the statistics are a line of JSON an interval, each counting that interval only; what does not fill an interval at the
 end is never printed; the first packet of a stream is not counted; `received` counts the packets that were recovered,
 too, and `missing` each packet once that was not there when its successor was; the sender's `sent` counts its reports;

@@ -20,7 +20,7 @@ from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
 from tunnelmark.record.results import LinkLine, LinkProof, Session
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
-from unit.looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation, profile, report
+from unit.made_looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation, profile, report
 
 
 @pytest.mark.parametrize("seed", range(3))

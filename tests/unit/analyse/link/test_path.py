@@ -23,7 +23,7 @@ from tunnelmark.plan.impairments import Blackout, Bursts, Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration, Share
-from unit.looks import ZERO, flow, observation, profile
+from unit.made_looks import ZERO, flow, observation, profile
 
 EVERY, COUNT = 200e-6, 100_000
 TIMES: Floats = EVERY * np.arange(COUNT, dtype=np.float64)

@@ -16,7 +16,7 @@ from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
 from tunnelmark.plan.load import load_profile
 from tunnelmark.record.results import LinkPart
 from tunnelmark.units import Duration, Rate, Share, Size
-from unit.looks import WAY, flow, observation, profile
+from unit.made_looks import WAY, flow, observation, profile
 
 ALL = frozenset(["delay_mean", "delay_p50", "delay_p05", "delay_sd", "delay_p99", "ipdv_1", "ipdv_20", "loss", "burst"])
 

@@ -13,7 +13,7 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.results import LinkLine
 from tunnelmark.units import Duration, Rate, Size
-from unit.looks import lines, observation, profile, report, train
+from unit.made_looks import lines, observation, profile, report, train
 
 SHAPED = profile(Direction(rate=Rate(10**8), queue=Size(100_000)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _TIMESTAMPS = 12  # bytes of option in every segment
 _HEADERS = 20 + 20  # IPv4, TCP
@@ -27,4 +27,4 @@ def agrees(seen: Seen) -> None:
     assert abs(said - counted) <= AGREE * counted + (100_000 if seen.lossy else 2 * _UNREAD), (said, counted)
 
 
-LOOKS = [Look("mtu", agrees, {"sizes": [576], "duration": "1 s"}, alone=True)]
+CROSSCHECKS = [Crosscheck("mtu", agrees, {"sizes": [576], "duration": "1 s"}, alone=True)]

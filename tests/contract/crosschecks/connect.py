@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _OUTAGE = 0.5
 _LATE = 0.15  # seconds that a VPN's own timers, and a busy machine, may add to what the link alone makes
@@ -36,4 +36,4 @@ def agrees(seen: Seen) -> None:
     assert seen.value("lost") <= (gap + 0.05) * rate + (0.05 * sent if seen.lossy else 0)
 
 
-LOOKS = [Look("connect", agrees, {"event": "link-flap", "outage": f"{_OUTAGE} s", "duration": "1.5 s"})]
+CROSSCHECKS = [Crosscheck("connect", agrees, {"event": "link-flap", "outage": f"{_OUTAGE} s", "duration": "1.5 s"})]

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 from tunnelmark import registry
 from tunnelmark.run.assets import folder_of
 
@@ -98,7 +98,7 @@ def _run(words: list[str], env: dict[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-LOOKS = [
-    Look("nix", refuses_what_is_not_signed, _OPTIONS),
-    Look("nix", agrees_with_tls, _OPTIONS | {"tls": True}, name="tls"),
+CROSSCHECKS = [
+    Crosscheck("nix", refuses_what_is_not_signed, _OPTIONS),
+    Crosscheck("nix", agrees_with_tls, _OPTIONS | {"tls": True}, name="tls"),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _SIZE = 1000
 _HEADERS = 8 + 20  # ICMP and IPv4
@@ -16,4 +16,4 @@ def agrees(seen: Seen) -> None:
         assert seen.value("loss") == 0
 
 
-LOOKS = [Look("ping", agrees, {"sizes": [_SIZE], "duration": "2 s"})]
+CROSSCHECKS = [Crosscheck("ping", agrees, {"sizes": [_SIZE], "duration": "2 s"})]

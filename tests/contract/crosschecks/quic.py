@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _HEADERS = 20 + 8  # IPv4, UDP
 
@@ -36,9 +36,9 @@ def agrees(seen: Seen) -> None:
     assert abs(seen.value("goodput") * seen.reading.window / 8 - read) <= AGREE * read
 
 
-LOOKS = [
-    Look("quic", agrees, {"duration": "1 s", "warmup": "1 ms", "handshakes": 2}),
-    Look(
+CROSSCHECKS = [
+    Crosscheck("quic", agrees, {"duration": "1 s", "warmup": "1 ms", "handshakes": 2}),
+    Crosscheck(
         "quic",
         agrees,
         {"duration": "1 s", "warmup": "1 ms", "handshakes": 2, "connections": 3, "gso": False},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 from tunnelmark.workloads._vegeta import LATE_MS
 
 _HEADERS = 20 + 20 + 12  # IPv4, TCP, its timestamps
@@ -40,4 +40,4 @@ _OPTIONS = {"rate": _RATE, "duration": "3 s", "warmup": "500 ms", "short": "1 kB
 
 _CONNECTS = {"rate": 50, "duration": "1 s", "warmup": "0 s", "share": "0 %", "keepalive": False, "tls": True}
 
-LOOKS = [Look("http", agrees, _OPTIONS), Look("http", connects, _CONNECTS, "tls")]
+CROSSCHECKS = [Crosscheck("http", agrees, _OPTIONS), Crosscheck("http", connects, _CONNECTS, "tls")]

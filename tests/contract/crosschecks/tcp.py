@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _HEADERS = 20 + 20 + 12  # IPv4, TCP, its timestamps
 
@@ -37,10 +37,10 @@ def used_bbr(seen: Seen) -> None:
     assert seen.value("goodput") > 0
 
 
-LOOKS = [
-    Look("tcp", agrees, {"duration": "3 s"}),
+CROSSCHECKS = [
+    Crosscheck("tcp", agrees, {"duration": "3 s"}),
     # Longer, because what six streams have on their way when their receivers stop counting was 1.1 % of 2 s once.
-    Look("tcp", agrees, {"duration": "4 s", "flows": "ring"}, name="ring"),
-    Look("tcp", agrees, {"duration": "2 s", "streams": 4}, name="streams"),
-    Look("tcp", used_bbr, {"duration": "1 s", "congestion_control": "bbr"}, name="bbr"),
+    Crosscheck("tcp", agrees, {"duration": "4 s", "flows": "ring"}, name="ring"),
+    Crosscheck("tcp", agrees, {"duration": "2 s", "streams": 4}, name="streams"),
+    Crosscheck("tcp", used_bbr, {"duration": "1 s", "congestion_control": "bbr"}, name="bbr"),
 ]

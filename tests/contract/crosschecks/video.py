@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 from tunnelmark.workloads import _rist
 from tunnelmark.workloads.video import DATAGRAM
 
@@ -49,4 +49,4 @@ def _datagrams(seen: Seen, node: str, way: str) -> float:
     return (size - _REPORT * packets) / (each - fragments * _REPORT)
 
 
-LOOKS = [Look("video", agrees, {"duration": "3 s", "buffer": "500 ms"})]
+CROSSCHECKS = [Crosscheck("video", agrees, {"duration": "3 s", "buffer": "500 ms"})]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _SIZES = (400, 1000)
 _HEADERS = 20 + 8  # IPv4, UDP
@@ -40,4 +40,6 @@ def _probes(said: list[dict[str, object]]) -> int:
     return total
 
 
-LOOKS = [Look("latency", agrees, {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"}, alone=True)]
+CROSSCHECKS = [
+    Crosscheck("latency", agrees, {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"}, alone=True)
+]

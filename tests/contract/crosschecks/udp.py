@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _LENGTH = 1000
 _HEADERS = 20 + 8  # IPv4, UDP
@@ -24,4 +24,4 @@ def agrees(seen: Seen) -> None:
     assert abs(seen.value("lost") - missing) <= 1 + 100 * unread / sent, (seen.value("lost"), missing, unread)
 
 
-LOOKS = [Look("udp", agrees, {"rate": "20 Mbit/s", "length": "1000 B", "duration": "2 s"})]
+CROSSCHECKS = [Crosscheck("udp", agrees, {"rate": "20 Mbit/s", "length": "1000 B", "duration": "2 s"})]

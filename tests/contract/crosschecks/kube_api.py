@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 from tunnelmark.workloads._vegeta import LATE_MS
 
 _HEADERS = 20 + 20 + 12  # IPv4, TCP, its timestamps
@@ -29,4 +29,4 @@ def agrees(seen: Seen) -> None:
     assert -AGREE * answered <= counted - answered <= AGREE * answered + again
 
 
-LOOKS = [Look("kube-api", agrees, {"requests": _REQUESTS, "rate": _RATE, "warmup": "500 ms"})]
+CROSSCHECKS = [Crosscheck("kube-api", agrees, {"requests": _REQUESTS, "rate": _RATE, "warmup": "500 ms"})]

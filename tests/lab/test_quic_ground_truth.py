@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, in_lab, shaped
-from support.stillness import while_still
+from support.machine_stall import while_still
 from tunnelmark.errors import MissingPart, WorkloadFailed
 from tunnelmark.host import programs
 from tunnelmark.lab import emulator

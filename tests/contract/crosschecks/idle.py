@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _SECONDS = 3.0
 _ETHERNET = 14
@@ -21,4 +21,4 @@ def agrees(seen: Seen) -> None:
     assert all(counted["tx_packets"] < 100 for counted in seen.counted.values()), "the overlay was not idle"
 
 
-LOOKS = [Look("idle", agrees, {"duration": f"{_SECONDS:g} s"})]
+CROSSCHECKS = [Crosscheck("idle", agrees, {"duration": f"{_SECONDS:g} s"})]

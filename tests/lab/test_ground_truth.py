@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import PAIR, shaped
-from support.stillness import unless_starved, while_still
+from support.machine_stall import unless_starved, while_still
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs

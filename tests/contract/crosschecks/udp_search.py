@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from contract.looks import AGREE, Look, Seen
+from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _SIZE = 512
 _HEADERS = 20 + 8  # IPv4, UDP
@@ -32,6 +32,8 @@ def agrees(seen: Seen) -> None:
 
 
 # 2 %: on the lossy link a search for less ends near zero, which says nothing about the path.
-LOOKS = [
-    Look("udp-search", agrees, {"sizes": [_SIZE], "loss": ["2 %"], "trial": "200 ms", "confirm": "500 ms"}, alone=True),
+CROSSCHECKS = [
+    Crosscheck(
+        "udp-search", agrees, {"sizes": [_SIZE], "loss": ["2 %"], "trial": "200 ms", "confirm": "500 ms"}, alone=True
+    ),
 ]

@@ -1,4 +1,4 @@
-"""An independent look at each workload's traffic: one file a workload, with its `LOOKS`.
+"""An independent look at each workload's traffic: one file a workload, with its `CROSSCHECKS`.
 
 A look says which options to run the workload with, and whether what it reported agrees with what the nodes' interfaces
 counted meanwhile (or with a capture, or a server's own log), which know nothing of the workload.
@@ -54,7 +54,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Look:
+class Crosscheck:
     """A workload with options that make a short run, and the check (by assertions) that its figures are true.
 
     `alone`: it must have a mesh of its own, as in a study. What one workload leaves behind disturbs it: on a lossy link every
@@ -73,7 +73,7 @@ class Look:
         return f"{self.workload}-{self.name}" if self.name else self.workload
 
 
-def all_looks() -> list[Look]:
+def all_crosschecks() -> list[Crosscheck]:
     """The looks of every file in this folder."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return [look for name in names for look in importlib.import_module(f"{__name__}.{name}").LOOKS]
+    return [look for name in names for look in importlib.import_module(f"{__name__}.{name}").CROSSCHECKS]
