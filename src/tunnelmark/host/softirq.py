@@ -132,7 +132,7 @@ def _by_scheduler() -> dict[int, float] | None:
 
 
 def lacking() -> str | None:
-    """Why softirq work that interrupts no task is in no figure on this machine, as `unbilled` would have it; None: it is."""
+    """Why this machine cannot count softirq work that interrupts no task (`unbilled`); None if it can."""
     if not unbilled():
         return "the kernel does not count the tasks of a core here (cpuacct of cgroup v1, or CONFIG_SCHEDSTATS)"
     if _cpuacct() is None and keep_awake.interrupted() and _interrupts_apart():

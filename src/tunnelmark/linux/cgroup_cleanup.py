@@ -44,7 +44,7 @@ def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
 
 
 def hurry(group: str) -> None:
-    """Let what has been killed in a group end now: in one of idle class its death, too, waits for all other work.
+    """Let the processes that were killed in a group end now: in a group of idle class even their end waits for all other work.
 
     On cores that others kept busy it took up to seconds, and the lab server's end waits for it.
     """

@@ -32,7 +32,7 @@ class RecipeStatus:
 
 
 def standing(recipe: Recipe) -> RecipeStatus:
-    """Look at a recipe's folder, at PATH, and at what `--bin` named."""
+    """Whether a recipe's programs are installed: in its folder, on PATH, or where `--bin` named them."""
     folder = programs.recipe_folder(recipe.name)
     if recipe.built and not (differs := installed.changed(recipe, folder)):
         return RecipeStatus("ready", recipe.about.version)

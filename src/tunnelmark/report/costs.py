@@ -41,7 +41,7 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """The costs of each setting in which something was watched that has a heading in `SHOWN`."""
+    """The costs of each setting, of those metrics that have a heading in `SHOWN`."""
     found = []
     for setting in analysis.settings():
         metrics = {metric.name: metric for metric in watched(analysis, setting)}

@@ -120,7 +120,7 @@ class LinkSpec:
         return {name: f"{name[:12]}.{number}" for name in self.addresses}
 
     def doors(self, number: int) -> dict[str, str]:
-        """Where the emulator takes and gives the packets of each node: its port, or the interface in front of its shaper."""
+        """The interface at which the emulator takes and gives each node's packets: its port, or the interface in front of its shaper."""
         if not self.shapers:
             return self.ports(number)
         return {name: f"{name[:9]}.{number}e" for name in self.addresses}
