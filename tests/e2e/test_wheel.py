@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from unit.builders import TCP, Study
-from unit.stored import write
-
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {f"tunnelmark-{name}" for name in ("anchor", "cores", "emulator", "flame", "probe", "quic")}
+RESULTS = ROOT / "docs" / "demo" / "results"
+PROGRAMS = {f"tunnelmark-{name}" for name in ("anchor", "cores", "flame", "probe", "quic", "emulator")}
 
 
 def do(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -37,8 +36,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reads_results(python: Path, folder: Path, **env: str) -> None:
-    """`tunnelmark report` prints the table and writes the reports of results that were made elsewhere."""
-    copy = write(Study(workloads=(TCP,)).results(), folder / "results")
+    """`tunnelmark report` prints the published table and writes its reports."""
+    copy = folder / "results"
+    shutil.copytree(RESULTS, copy)
     command: list[str | Path] = [python, "-c", "from tunnelmark.cli import main; raise SystemExit(main())"]
     shown = do(*command, "report", copy, PATH="/nonexistent", HOME=str(folder), COLUMNS="112", **env)
     assert "against direct" in shown.stdout
@@ -56,7 +56,7 @@ def test_a_wheel_has_data_and_programs(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("tests/")]
 
 
-def test_what_a_wheel_installs_finds_its_programs_and_reads_results(wheel: Path, tmp_path: Path) -> None:
+def test_what_a_wheel_installs_finds_its_programs_and_reads_published_results(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", installed, wheel], check=True)
@@ -69,7 +69,7 @@ def test_what_a_wheel_installs_finds_its_programs_and_reads_results(wheel: Path,
     reads_results(Path(sys.executable), tmp_path, **env)
 
 
-@pytest.mark.proof("a wheel, installed in an empty environment, reads results without a compiler")
+@pytest.mark.proof("a wheel, installed in an empty environment, reads published results without a compiler")
 def test_a_wheel_installs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"

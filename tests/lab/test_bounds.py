@@ -133,7 +133,7 @@ def test_a_queue_of_the_link_that_is_too_short(tmp_path: Path) -> None:
 
 def test_a_receive_buffer_of_the_vpn_that_is_too_small(tmp_path: Path) -> None:
     found = bound(tmp_path, "anchor", options={"receive_buffer": 1}, profile=shaped("1 Gbit/s"))
-    assert (found.what, found.place) == ("loss", "the receive buffer of the VPN's socket, receiver")
+    assert (found.what, found.place) == ("loss", "the VPN's receive buffer")
 
 
 def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path) -> None:

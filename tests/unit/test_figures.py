@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +53,35 @@ def test_the_changelog_counts_what_there_is() -> None:
     said = figures("CHANGELOG.md", r"(\d+) VPNs, direct and the anchor, with (\d+) arms in all")
     assert said == [len(vpns), len(registry.arms())]
     assert figures("CHANGELOG.md", r"([A-Z][a-z]+(?:-[a-z]+)?) profiles, joined by") == [len(OURS.names("profile"))]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of README.md and docs/demo, written anew from the published results."""
+    root = tmp_path_factory.mktemp("printed")
+    shutil.copy2(ROOT / "README.md", root)
+    shutil.copytree(DEMO, root / "docs" / "demo")
+    results = root / "results"
+    shutil.copytree(DEMO / "results", results)
+    command = root / "command"
+    command.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "from tunnelmark.cli import main; raise SystemExit(main())" "$@"\n'
+    )
+    command.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts" / "readme", results],
+        env=os.environ | {"TUNNELMARK_ROOT": str(root), "TUNNELMARK_DEMO": str(command)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/demo/terminal.txt", "docs/demo/report.md"])
+def test_the_demo_is_what_the_published_results_print(printed: Path, name: str) -> None:
+    assert (printed / name).read_text() == (ROOT / name).read_text(), f"scripts/readme docs/demo/results writes {name}"
 
 
 def options(name: str) -> list[tuple[str, str]]:

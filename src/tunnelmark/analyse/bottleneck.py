@@ -128,8 +128,8 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
         "the link, as its profile says": limits.get(f"drop_lossy_{sender}", 0.0),
         "the receiver's network interface": limits.get(f"drop_card_{receiver}", 0.0),
         "the receive queue of the receiver's core": limits.get(f"drop_softnet_{receiver}", 0.0),
-        "the receive buffer of the VPN's socket, receiver": limits.get(f"drop_rcvbuf_{receiver}", 0.0),
-        "the receive buffer of the workload's socket": limits.get(f"drop_rcvbuf_app_{receiver}", 0.0),
+        "the VPN's receive buffer": limits.get(f"drop_rcvbuf_{receiver}", 0.0),
+        "the workload's receive buffer": limits.get(f"drop_rcvbuf_app_{receiver}", 0.0),
     }
     place, count = max(named.items(), key=lambda found: found[1])
     if count >= max(LOST * out, FEW):

@@ -68,8 +68,8 @@ def said(**limits: float) -> str:
         ({"drop_link_source": 500.0}, "loss: the link's queue"),
         ({"drop_lossy_source": 500.0}, "loss: the link, as its profile says"),
         ({"drop_softnet_target": 500.0}, "loss: the receive queue of the receiver's core"),
-        ({"drop_rcvbuf_target": 500.0}, "loss: the receive buffer of the VPN's socket, receiver"),
-        ({"drop_rcvbuf_app_target": 500.0}, "loss: the receive buffer of the workload's socket"),
+        ({"drop_rcvbuf_target": 500.0}, "loss: the VPN's receive buffer"),
+        ({"drop_rcvbuf_app_target": 500.0}, "loss: the workload's receive buffer"),
         ({"got_target": 99_000.0}, "loss: inside the VPN"),
         ({"drop_rcvbuf_target": 4.0}, "unknown"),  # fewer than anybody would call a loss
         ({"drop_rcvbuf_source": 500.0}, "unknown"),  # on the way back: acknowledgements
@@ -90,12 +90,12 @@ def test_each_bottleneck_is_named(limits: dict[str, float], expected: str) -> No
         ({"tcp_busy_source": 0.3, "drop_rcvbuf_target": 500.0}, "the generator"),  # and some time-outs
         (  # its program did not get all of its turns
             {"tcp_busy_source": 0.5, "drop_rcvbuf_target": 500.0},
-            "loss: the receive buffer of the VPN's socket, receiver",
+            "loss: the VPN's receive buffer",
         ),
         ({"wire_source": 0.99e9, "core_source": 0.99, "drop_link_source": 900.0}, "the link"),
         (
             {"drop_tun_source": 50.0, "drop_rcvbuf_target": 500.0},
-            "loss: the receive buffer of the VPN's socket, receiver",
+            "loss: the VPN's receive buffer",
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_two_sides_are_apart_only_if_both_are_known_and_differ() -> None:
 
 
 def test_a_buffer_that_its_program_came_to_too_late_is_the_processor_s_and_a_link_s_loss_is_not() -> None:
-    assert Bottleneck("loss", "the receive buffer of the VPN's socket, receiver").processor
+    assert Bottleneck("loss", "the VPN's receive buffer").processor
     assert not Bottleneck("loss", "the link's queue").processor
     assert not Bottleneck("window").processor
 
