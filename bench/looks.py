@@ -15,7 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tunnelmark.analyse.link.counts import TOGETHER, Count, Wander
+from scipy.stats import poisson
+
+from tunnelmark.analyse.link.counts import TOGETHER, Count, Draws, Wander
 from tunnelmark.analyse.link.expected import expect, serial_of, simulated
 from tunnelmark.analyse.link.path import LinkPath, telling_seed
 from tunnelmark.analyse.link.power import FOUND, WrongLink, looks_at, moments, wrongs
@@ -26,7 +28,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
-from tunnelmark.plan.struck import shares, wandering
+from tunnelmark.plan.struck import drawn, shares, wandering
 
 REFUSED = 0.01  # the share of looks at a true link that may be outside
 BLOCKS, SECONDS = 8, 2.0  # of a run: the default, and what a trial lasts at least
@@ -72,6 +74,7 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
         if way.rate_trace is not None:
             continue
         links = [WrongLink("", "true", way), *wrongs(way, profile.model)]
+        alone = drawn(way, profile.model, profile.unit) is not None
         for wrong, seen in zip(links, outcomes(profile, way, links, pace, looks), strict=True):
             share = shares(way, profile.model).get(wrong.part)
             told = share is not None and wrong.words.startswith(("no ", "twice"))
@@ -80,7 +83,7 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
                 name,
                 wrong.words,
                 sum(map(bool, seen)) / looks,
-                _packets(wrong.part, float(share or 0)) if told else None,
+                _packets(wrong.part, float(share or 0), alone and wrong.part == "loss") if told else None,
                 _runs(profile, way, wrong, looks) if wrong.part in ("", "jitter") else None,
             )
 
@@ -123,9 +126,16 @@ def _runs(profile: Profile, way: Direction, wrong: WrongLink, looks: int) -> flo
     return sum(not one.inside for one in met) / looks
 
 
-def _packets(part: str, share: float) -> int:
-    """From how many packets on a count tells this share from none and from twice as much."""
+def _packets(part: str, share: float, alone: bool) -> int:
+    """From how many packets on a count tells this share from none and from twice as much.
+
+    Where a packet's seed and number decide (`alone`) it is known which are lost: enough of them must be, in 95 of 100 runs.
+    """
     offered, spread = 1000, TOGETHER if part == "skips" else 1.0
+    while alone and poisson.ppf(1 - FOUND, offered * share) <= Draws.room:
+        offered = round(1.1 * offered)
+    if alone:
+        return offered
     while not Count("", offered, 0, share, spread).tells:
         offered = round(1.1 * offered)
     return offered

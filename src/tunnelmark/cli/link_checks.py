@@ -22,11 +22,11 @@ from tunnelmark.lab.client import LabClient
 from tunnelmark.model.probe_plan import enough, pace_of
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Plan, Profile, Topology, Trial
+from tunnelmark.plan.order import link_seed
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import RAW, LinkProof, When
 from tunnelmark.run.link_observation import observe
-from tunnelmark.run.runner import link_seed
 
 LOOKS = 3
 """Looks at a link, before or after the trials, until one finds it inside of its tolerance."""

@@ -45,3 +45,8 @@ def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
     """
     cell = "/".join((trial.arm.name, trial.profile.name, trial.topology.name, trial.use.name))
     return hashlib.sha256(f"{seed}/{trial.block}/{cell}{more and '/' + more}".encode()).digest()
+
+
+def link_seed(seed: int, block: int) -> int:
+    """The seed of emulated links in a block: all arms of a block meet the same link, and each block meets another."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

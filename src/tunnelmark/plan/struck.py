@@ -44,6 +44,17 @@ def shares(way: Direction, model: Model) -> Mapping[str, float]:
     return found
 
 
+def drawn(way: Direction, model: Model, unit: str) -> float | None:
+    """The share of packets that are lost, where seed and number of a packet alone decide whether it is: an independent loss that never changes.
+
+    None for every other direction. Which packets it loses can be computed, so there is nothing to allow for chance.
+    """
+    steady = model == "stated" and unit == "wire" and way.schedule is None and not way.blackouts
+    if steady and isinstance(way.loss, Chance) and not way.loss.correlation:
+        return float(way.loss.probability)
+    return None
+
+
 def skipping(reordering: Reordering, model: Model) -> float | None:
     """The share of packets that skip the delay in the long run; None where a correlation meets a gap or is above `CORRELATED`.
 

@@ -10,7 +10,7 @@ from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.metrics import Metric
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.model import Plan
-from tunnelmark.plan.struck import shares, wandering
+from tunnelmark.plan.struck import drawn, shares, wandering
 from tunnelmark.record import results
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import PlanInfo, SampleRow, TrialRow
@@ -128,6 +128,7 @@ def describe(
                 strikes=(dict(shares(p.forward, p.model)), dict(shares(p.back, p.model))),
                 carried=None if p.carried is None else int(p.carried),
                 wanders=(wandering(p.forward), wandering(p.back)),
+                drawn=(drawn(p.forward, p.model, p.unit), drawn(p.back, p.model, p.unit)),
             )
             for p in study.profiles
         ),

@@ -87,6 +87,7 @@ class ProfileInfo:
 
     `impaired`: the link does more than shape, so one stream is not expected to fill it. `strikes` are the shares of
     packets that are lost, copied, corrupted, reordered in the long run (`plan.struck`), forward and back; old results have none.
+    `drawn`: the share of lost packets where seed and number decide which are lost (`plan.struck.drawn`), forward and back.
     `wanders`: the mean delay and its deviation in seconds where a jitter is a process in time, forward and back.
     `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
     """
@@ -100,6 +101,7 @@ class ProfileInfo:
     strikes: tuple[Mapping[str, float], Mapping[str, float]] = field(default_factory=lambda: ({}, {}))
     carried: int | None = None
     wanders: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
+    drawn: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)

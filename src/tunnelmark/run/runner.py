@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from tunnelmark.model.attempt import UNPROVED, Attempt, folder_of
 from tunnelmark.model.retries import Retries, RetryLedger
 from tunnelmark.packages import status
 from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
-from tunnelmark.plan.order import again
+from tunnelmark.plan.order import again, link_seed
 from tunnelmark.run.collectors import base as watch
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.measurement import TrialSpec
@@ -251,8 +250,3 @@ class _Run:
             return missing
         reason = self._links.trouble(trial)
         return None if reason is None else TrialVoid(reason, hint=UNPROVED)
-
-
-def link_seed(seed: int, block: int) -> int:
-    """The seed of emulated links in a block: all arms of a block meet the same link, and each block meets another."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

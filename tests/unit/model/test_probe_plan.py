@@ -7,7 +7,7 @@ import pytest
 from tunnelmark.model.probe_plan import HEADERS, SIZE, pace_of, patience, train_of
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
-from tunnelmark.run.runner import link_seed
+from tunnelmark.plan.order import link_seed
 from tunnelmark.units import Duration, Rate, Size
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from scipy.stats import t
 
 from tunnelmark.analyse.link.expected import GRAIN, SPREADS
+from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.model.attempt import LinkCounts
+from tunnelmark.plan.order import link_seed
 from tunnelmark.plan.struck import CORRELATED
 from tunnelmark.record.results import LinkPart, PartVerdict, Results
 
@@ -67,6 +69,37 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Draws:
+    """Losses among packets of which seed and number decide which are lost: `expected` follows, and `twice` from twice the share."""
+
+    offered: int
+    struck: int
+    expected: int
+    twice: int
+
+    room = GRAIN
+    """Packets by which the count may be off: chance has no part in it."""
+
+    @classmethod
+    def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
+        """That of blocks, each with the path of its link."""
+        expected, twice = (
+            sum(path.lost(min(times * share, 1.0), one.offered) for one, path in ones) for times in (1, 2)
+        )
+        return cls(sum(one.offered for one, _ in ones), sum(one.lost for one, _ in ones), expected, twice)
+
+    @property
+    def inside(self) -> bool:
+        """Whether as many packets were lost as follows from the profile."""
+        return abs(self.struck - self.expected) <= self.room
+
+    @property
+    def tells(self) -> bool:
+        """Whether neither a link that loses nothing nor one that loses twice as often would pass."""
+        return self.expected > self.room and self.twice - self.expected > self.room
+
+
+@dataclass(frozen=True, slots=True)
 class Wander:
     """How far from the profile's mean delays were, block by block: the mean of their squares, as a multiple of the profile's variance."""
 
@@ -107,18 +140,25 @@ class Wander:
 def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
     """What the counts of all trials show of each profile on each topology: both names, and the part."""
     largest: dict[tuple[str, str, str, int], tuple[LinkCounts, bool]] = {}
+    nodes = {topology.name: next(iter(topology.links.values())) for topology in results.plan.topologies}
     for row in results.trials:
         for one in row.counted:
             key = row.profile, row.topology, one.way, row.block
             if key not in largest or one.offered > largest[key][0].offered:
                 largest[key] = one, row.link.partition(">")[0] == one.way.partition(">")[0]
     profiles = {profile.name: profile for profile in results.plan.profiles}
-    summed: dict[tuple[str, str, str, bool], list[LinkCounts]] = {}
-    for (profile, topology, way, _), (one, forward) in largest.items():
-        summed.setdefault((profile, topology, way, forward), []).append(one)
-    for (profile, topology, way, forward), ones in summed.items():
-        place = 0 if forward else 1
+    summed: dict[tuple[str, str, str, bool], list[tuple[LinkCounts, LinkPath]]] = {}
+    for (profile, topology, way, block), (one, forward) in largest.items():
+        place = nodes[topology].index(way.partition(">")[2])
+        path = LinkPath(link_seed(results.plan.seed, block), 0, place)
+        summed.setdefault((profile, topology, way, forward), []).append((one, path))
+    for (profile, topology, way, forward), each in summed.items():
+        place, ones = 0 if forward else 1, [one for one, _ in each]
+        share = profiles[profile].drawn[place]
         for count in counts(profiles[profile].strikes[place], ones):
+            if count.part == "loss" and share is not None:
+                yield profile, topology, _losses(way, Draws.of(share, each))
+                continue
             follows = f"{count.offered * count.share:,.0f} +- {count.room:,.0f} follow from the profile"
             said = f"the emulator counted {count.struck:,} of {count.offered:,} packets of the trials, {follows}"
             verdict: PartVerdict = "outside" if not count.inside else "shown" if count.tells else "not tested"
@@ -126,6 +166,12 @@ def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
         known = profiles[profile].wanders[place]
         if known is not None and len(delayed := [one for one in ones if one.delayed]) >= _LEAST:
             yield profile, topology, _jitter(way, Wander.of(delayed, *known), known[1])
+
+
+def _losses(way: str, draws: Draws) -> LinkPart:
+    verdict: PartVerdict = "outside" if not draws.inside else "shown" if draws.tells else "not tested"
+    said = f"the emulator lost {draws.struck:,} of {draws.offered:,} packets of the trials, {draws.expected:,} follow from profile and seed"
+    return LinkPart(way, "loss", verdict, said)
 
 
 def _jitter(way: str, wander: Wander, deviation: float) -> LinkPart:

@@ -1,4 +1,4 @@
-"""The very path of processes in time: how a jitter wanders and when bursts and cuts are, from seed, link and place alone. Pure.
+"""The very path of a link, from seed, link and place alone: how a jitter wanders, when bursts and cuts are, which packets are lost. Pure.
 
 What the emulator does at each moment follows from these and from nothing else (docs/emulator.md, "Random numbers"), so a look need
 not allow for what chance might have done. Written from that definition, it shares no code with the emulator.
@@ -23,8 +23,10 @@ Words = npt.NDArray[np.uint64]
 _START = 2**64 - 1
 """A number that no packet and no stretch has: the start of a process is drawn from it."""
 
-_WANDER, _BURST = 6, 7
+_LOSS, _WANDER, _BURST = 1, 6, 7
 """What a number is for."""
+
+_AT_ONCE = 1 << 17  # packets whose numbers are drawn at a time
 
 _MET, _TRIED = 12, 3000
 """Probes that bursts, and cuts, must strike in a look, and seeds that are tried for that."""
@@ -70,6 +72,14 @@ class LinkPath:
             if each.every is not None:
                 since = np.where((since >= 0) | (each.start is None), since % each.every, since)
             found |= (since >= 0) & (since < each.length)
+        return found
+
+    def lost(self, share: float, packets: int) -> int:
+        """How many of the first so many packets an independent loss of that share takes (`plan.struck.drawn`)."""
+        below, found = np.uint64(round(share * 2**32)), 0
+        for first in range(0, packets, _AT_ONCE):
+            numbers = np.arange(first, min(first + _AT_ONCE, packets), dtype=np.uint64)
+            found += int((self._draw(_LOSS, numbers)[0] < below).sum())
         return found
 
     def _share(self, purpose: int) -> float:

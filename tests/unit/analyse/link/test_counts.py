@@ -9,22 +9,31 @@ import numpy as np
 import pytest
 
 from tunnelmark.analyse import gates, judge
+from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.analyse.model import Gate
 from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.impairments import Blackout, Chance, Direction, GilbertElliott, Jitter, Reordering
-from tunnelmark.plan.struck import shares, skipping, wandering
+from tunnelmark.plan.order import link_seed
+from tunnelmark.plan.struck import drawn, shares, skipping, wandering
 from tunnelmark.record.results import LinkPart, LinkProof
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 
 
 def gate(
-    part: str, blocks: Sequence[LinkCounts], strikes: Mapping[str, float], wanders: tuple[float, float] | None = None
+    part: str,
+    blocks: Sequence[LinkCounts],
+    strikes: Mapping[str, float],
+    wanders: tuple[float, float] | None = None,
+    share: float | None = None,
 ) -> Gate:
     """What the gate on links says where no look tested the part, and the emulator counted this in each block."""
     results = Study(blocks=len(blocks)).results()
-    profiles = tuple(replace(one, strikes=(strikes, {}), wanders=(wanders, None)) for one in results.plan.profiles)
+    profiles = tuple(
+        replace(one, strikes=(strikes, {}), wanders=(wanders, None), drawn=(share, None))
+        for one in results.plan.profiles
+    )
     rows = tuple(
         replace(row, counted=(part_of(blocks[row.block - 1], 1 + place % 2),))
         for place, row in enumerate(results.trials)
@@ -69,6 +78,44 @@ class TestLosses:
         gate = self.gate(0, 0, packets=2000)
         assert gate.passed is None
         assert "not tested: loss a>b" in gate.explanation
+
+
+class TestLossesThatSeedAndNumberDecide:
+    """Eight blocks of 40,000 packets, of which a loss of 1 in 10,000 takes 32 or so."""
+
+    def gate(self, times: float, packets: int = 40_000) -> Gate:
+        """What the gate says where the link loses so many times the share that its profile has."""
+        seed = Study(blocks=8).results().plan.seed
+        lost = [LinkPath(link_seed(seed, block), 0, 1).lost(times * 1e-4, packets) for block in range(1, 9)]
+        blocks = [LinkCounts("a>b", packets, each, each, 0, 0) for each in lost]
+        return gate("loss", blocks, {"loss": 1e-4}, share=1e-4)
+
+    def test_are_shown_where_they_are_the_very_ones(self):
+        found = self.gate(1.0)
+        assert found.passed, found.explanation
+
+    @pytest.mark.parametrize("times", [0.0, 0.7, 2.0])
+    def test_are_wrong_where_some_are_missing_or_too_many(self, times):
+        found = self.gate(times)
+        assert found.passed is False
+        assert "follow from profile and seed" in found.explanation
+
+    def test_show_nothing_where_hardly_any_follows(self):
+        assert self.gate(1.0, packets=500).passed is None
+
+    @pytest.mark.parametrize(
+        "way",
+        [
+            Direction(loss=Chance(Share(0.1), Share(0.5))),
+            Direction(loss=GilbertElliott(Share(0.006), Share(0.3))),
+            Direction(loss=Chance(Share(0.1)), blackouts=(Blackout(Duration(1), Duration(1)),)),
+            Direction(),
+        ],
+    )
+    def test_are_independent_and_steady(self, way):
+        assert drawn(way, "stated", "wire") is None
+        assert drawn(Direction(loss=Chance(Share(0.1))), "netem", "wire") is None
+        assert drawn(Direction(loss=Chance(Share(0.1))), "stated", "gso") is None
 
 
 class TestSkips:

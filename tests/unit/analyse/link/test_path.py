@@ -19,9 +19,10 @@ from tunnelmark.lab import emulator
 from tunnelmark.lab.emulator_config import configuration
 from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.impairments import Blackout, Bursts, Direction, Jitter
+from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, Jitter
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Profile
+from tunnelmark.plan.struck import drawn
 from tunnelmark.units import Duration, Share
 from unit.made_looks import ZERO, flow, observation, profile
 
@@ -94,6 +95,17 @@ def test_the_emulator_takes_the_same_bursts_and_cuts(seed: int, place: int):
     lost, black = path.in_burst(BURSTS, TIMES), path.black((cut,), TIMES)
     # At the edge of a burst a nanosecond decides.
     assert found["loss"] + found["blackout"] == pytest.approx((lost | black).sum(), abs=3)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**33 + 5])
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_emulator_loses_the_same_packets(seed: int, place: int):
+    """Of a loss that strikes each packet alone nothing is left to chance: not one packet more or fewer."""
+    way = Direction(loss=Chance(Share(0.003)), delay=Duration(0.01))
+    assert drawn(way, "stated", "wire") == 0.003
+    found = rehearsed(Profile("p", "T", "S", way, way), seed, place)
+    assert found["offered"] == COUNT
+    assert found["dropped"]["loss"] == LinkPath(seed, 0, place).lost(0.003, COUNT) > 0
 
 
 @pytest.mark.parametrize("name", ["wifi-bad", "wifi-good", "leo-satellite", "train"])
