@@ -66,13 +66,13 @@ SETTINGS = (
     Setting(
         "loss-gilbert-elliott",
         "loss gemodel 1% 10% 70% 0.1%",
-        {"loss": {"kind": "gilbert_elliott", "p": 0.01, "r": 0.1, "h": 0.3, "k": 0.999}},
+        {"loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.1, "h": 0.3, "k": 0.999}},
         count=MORE,
     ),
     Setting(
         "loss-four-state",
         "loss state 2% 20% 40% 10% 0.5%",
-        {"loss": {"kind": "four_state", "p13": 0.02, "p31": 0.2, "p32": 0.4, "p23": 0.1, "p14": 0.005}},
+        {"loss": {"kind": "four-state", "p13": 0.02, "p31": 0.2, "p32": 0.4, "p23": 0.1, "p14": 0.005}},
     ),
     Setting("duplicate", "duplicate 3%", {"duplication": _chance(0.03)}),
     # tc (iproute2 6.1 and the versions around it) sends the correlation of `duplicate` only if another option has a

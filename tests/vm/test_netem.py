@@ -59,7 +59,7 @@ WRONG = [
     ("delay", {"delay_us": 10_030}),
     ("loss", {"loss": {"kind": "independent", "probability": 0.03}}),
     ("loss-correlated-25", {"loss": {"kind": "independent", "probability": 0.1, "correlation": 0.2}}),
-    ("loss-gilbert-elliott", {"loss": {"kind": "gilbert_elliott", "p": 0.01, "r": 0.22, "h": 0.3, "k": 0.999}}),
+    ("loss-gilbert-elliott", {"loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.22, "h": 0.3, "k": 0.999}}),
     ("duplicate-correlated", {"duplication": {"probability": 0.3, "correlation": 0.3}}),
     ("reorder-gap", {"reordering": {"probability": 0.5, "gap": 4}}),
     ("uniform", {"jitter": {"jitter_us": 3200}}),

@@ -4,7 +4,7 @@ use emulator_core::Link;
 use emulator_core::config::Config;
 
 const STAGES: &str = r#"{"delay_us": 4000, "jitter": {"jitter_us": 2000, "correlation": 0.25},
-    "loss": {"kind": "gilbert_elliott", "p": 0.01, "r": 0.2}, "duplication": {"probability": 0.001},
+    "loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.2}, "duplication": {"probability": 0.001},
     "corruption": {"probability": 0.001}, "reordering": {"probability": 0.005, "correlation": 0.25},
     "rate": {"rate_bps": 1000000000, "queue_packets": 30}}"#;
 

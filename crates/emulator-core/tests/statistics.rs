@@ -87,7 +87,7 @@ fn skips_among_all_other_impairments_are_unbiased_over_seeds() {
     const SEEDS: u64 = 40;
     let (p, c) = (0.025, 0.5);
     let stages = format!(
-        r#"{{"loss": {{"kind": "gilbert_elliott", "p": 0.003, "r": 0.3}}, "duplication": {{"probability": 0.005}},
+        r#"{{"loss": {{"kind": "gilbert-elliott", "p": 0.003, "r": 0.3}}, "duplication": {{"probability": 0.005}},
             "corruption": {{"probability": 0.002}}, "delay_us": 10000,
             "jitter": {{"jitter_us": 4000, "distribution": "uniform", "correlation": 0.25}},
             "reordering": {{"probability": {p}, "correlation": {c}}}}}"#
@@ -176,7 +176,7 @@ fn paretonormal_and_tables_too() {
 #[test]
 fn gilbert_elliott_has_its_mean_and_burst_length() {
     let (p, r, h, k) = (0.01, 0.2, 0.1, 0.999);
-    let stages = format!(r#"{{"loss": {{"kind": "gilbert_elliott", "p": {p}, "r": {r}, "h": {h}, "k": {k}}}}}"#);
+    let stages = format!(r#"{{"loss": {{"kind": "gilbert-elliott", "p": {p}, "r": {r}, "h": {h}, "k": {k}}}}}"#);
     for model in ["stated", "netem"] {
         let mut link = link(model, &stages);
         send(&mut link, 1000);
@@ -185,7 +185,7 @@ fn gilbert_elliott_has_its_mean_and_burst_length() {
         let dropped = link.stats().dropped.loss as f64 / N as f64;
         assert_near(model, dropped, expected, interval(expected, 1.0 - p - r));
     }
-    let mut link = link("stated", r#"{"loss": {"kind": "gilbert_elliott", "p": 0.01, "r": 0.25}}"#);
+    let mut link = link("stated", r#"{"loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.25}}"#);
     send(&mut link, 1000);
     let stats = link.stats();
     assert_near("burst length", stats.dropped.loss as f64 / stats.loss_runs as f64, 4.0, 0.15);

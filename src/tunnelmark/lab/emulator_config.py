@@ -83,13 +83,13 @@ def _loss(loss: Loss) -> dict[str, Any]:
         case Chance():
             return {"kind": "independent", **_chance(loss)}
         case GilbertElliott(p, r, h, k):
-            return {"kind": "gilbert_elliott", "p": float(p), "r": float(r), "h": float(h), "k": float(k)}
+            return {"kind": "gilbert-elliott", "p": float(p), "r": float(r), "h": float(h), "k": float(k)}
         case Bursts(burst, every, probability, outside):
             times = {"burst_us": us(burst), "every_us": us(every)}
             return {"kind": "bursts", **times, "probability": float(probability), "outside": float(outside)}
         case FourState():
             names = ("p13", "p31", "p32", "p23", "p14")
-            return {"kind": "four_state", **{name: float(getattr(loss, name)) for name in names}}
+            return {"kind": "four-state", **{name: float(getattr(loss, name)) for name in names}}
         case Pattern(pattern, repeat):
             return {"kind": "pattern", "pattern": pattern, "repeat": repeat}
 

@@ -213,7 +213,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "independent": (("probability",), ("correlation",)),
     "bursts": (("burst", "every"), ("probability", "outside")),
     "gilbert-elliott": (("p",), ("r", "h", "k")),
-    "state4": (("p13",), ("p31", "p32", "p23", "p14")),
+    "four-state": (("p13",), ("p31", "p32", "p23", "p14")),
     "pattern": (("pattern",), ("repeat",)),
 }
 """The keys of a kind of loss: those that it needs, and those that it may have."""
@@ -231,7 +231,7 @@ def loss_of(kind: str, given: dict[str, Any], where: Where, problems: Problems) 
         if key not in given:
             problems.add(where("loss", key), "is missing", f"kind = {kind!r} needs it")
             return None
-    kinds = {"bursts": Bursts, "gilbert-elliott": GilbertElliott, "state4": FourState, "pattern": Pattern}
+    kinds = {"bursts": Bursts, "gilbert-elliott": GilbertElliott, "four-state": FourState, "pattern": Pattern}
     made: Any = kinds.get(kind, Chance)
     # netem's defaults: what is left of leaving the state the other way.
     for wanted, known in (("r", "p"), ("p31", "p13")):

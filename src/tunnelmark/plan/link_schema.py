@@ -29,12 +29,16 @@ def _alone(key: str) -> Callable[[object], object]:
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
+_FORMER = {"wire": "emulator", "state4": "four-state"}
+"""What a backend and a kind of loss were called; heeded for one release."""
+
+
 def _named_now(value: object) -> object:
-    """The backend that a former name is now, with a warning (for one release)."""
-    if value != "wire":
+    """What a former name is now, with a warning; every other value as it is."""
+    if not isinstance(value, str) or value not in _FORMER:
         return value
-    logging.getLogger("tunnelmark").warning("the backend 'wire' is called 'emulator' now")
-    return "emulator"
+    logging.getLogger("tunnelmark").warning("%r is called %r now", value, _FORMER[value])
+    return _FORMER[value]
 
 
 class ChanceTable(TomlTable):
@@ -64,8 +68,10 @@ class JitterTable(TomlTable):
 class LossTable(TomlTable):
     """`loss`: which keys belong to which kind is checked in `link_checks`."""
 
-    kind: Literal["independent", "bursts", "gilbert-elliott", "state4", "pattern"] = Field(
-        default="independent", description="'independent', 'bursts', 'gilbert-elliott', 'state4' or 'pattern'"
+    kind: Annotated[
+        Literal["independent", "bursts", "gilbert-elliott", "four-state", "pattern"], BeforeValidator(_named_now)
+    ] = Field(
+        default="independent", description="'independent', 'bursts', 'gilbert-elliott', 'four-state' or 'pattern'"
     )
     probability: ShareText | None = Field(default=None, description=_SHARE)
     correlation: ShareText | None = Field(default=None, description=_SHARE)

@@ -71,11 +71,11 @@ def test_times_are_round_microseconds():
         (Chance(Share(0.01), Share(0.25)), {"kind": "independent", "probability": 0.01, "correlation": 0.25}),
         (
             GilbertElliott(Share(0.01), Share(0.3), Share(0.1), Share(0.99)),
-            {"kind": "gilbert_elliott", "p": 0.01, "r": 0.3, "h": 0.1, "k": 0.99},
+            {"kind": "gilbert-elliott", "p": 0.01, "r": 0.3, "h": 0.1, "k": 0.99},
         ),
         (
             FourState(Share(0.01), Share(0.3), Share(0.1), Share(0.9), Share(0.02)),
-            {"kind": "four_state", "p13": 0.01, "p31": 0.3, "p32": 0.1, "p23": 0.9, "p14": 0.02},
+            {"kind": "four-state", "p13": 0.01, "p31": 0.3, "p32": 0.1, "p23": 0.9, "p14": 0.02},
         ),
         (Pattern("001", repeat=False), {"kind": "pattern", "pattern": "001", "repeat": False}),
     ],

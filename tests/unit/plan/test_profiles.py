@@ -41,9 +41,13 @@ def refused(folder: Path, text: str) -> PlanError:
 
 
 class TestAProfileStates:
-    def test_a_backend_by_its_former_name_with_a_warning(self, tmp_path, caplog):
-        assert profile(tmp_path, 'delay = "1 ms"\nbackend = "wire"\n').backend == "emulator"
-        assert "the backend 'wire' is called 'emulator' now" in caplog.text
+    def test_a_backend_and_a_loss_by_their_former_names_with_a_warning(self, tmp_path, caplog):
+        text = 'loss = { kind = "state4", p13 = "1 %" }\nbackend = "wire"\n'
+        found = profile(tmp_path, text)
+        assert found.backend == "emulator"
+        assert isinstance(found.forward.loss, FourState)
+        assert "'wire' is called 'emulator' now" in caplog.text
+        assert "'state4' is called 'four-state' now" in caplog.text
 
     def test_each_impairment_for_both_directions(self, tmp_path):
         found = profile(
@@ -91,7 +95,7 @@ class TestAProfileStates:
         [
             ('loss = "5 %"', Chance(Share(0.05))),
             ('loss = { kind = "gilbert-elliott", p = "1 %" }', GilbertElliott(Share(0.01), Share(0.99))),
-            ('loss = { kind = "state4", p13 = "1 %", p31 = "30 %" }', FourState(Share(0.01), Share(0.3))),
+            ('loss = { kind = "four-state", p13 = "1 %", p31 = "30 %" }', FourState(Share(0.01), Share(0.3))),
             ('loss = { kind = "pattern", pattern = "0010", repeat = false }', Pattern("0010", repeat=False)),
         ],
     )
@@ -126,7 +130,7 @@ class TestAProfileStates:
         ('loss = { probability = "1 %", correlation = "100 %" }', "profile.loss.correlation", "below 100 %"),
         ("loss = 1", "profile.loss", "that alone as text"),
         ('loss = "1"', "profile.loss.probability", "%"),
-        ('loss = { kind = "state4", p13 = "60 %", p14 = "50 %" }', "profile.loss.p14", "at most 100 %"),
+        ('loss = { kind = "four-state", p13 = "60 %", p14 = "50 %" }', "profile.loss.p14", "at most 100 %"),
         ('loss = { kind = "gilbert-elliott" }', "profile.loss.p", "needs it"),
         ('loss = { kind = "gilbert-elliott", p = "1 %", p13 = "1 %" }', "profile.loss.p13", "right kind"),
         ('loss = { kind = "pattern", pattern = "0012" }', "profile.loss.pattern", "0 (delivered)"),

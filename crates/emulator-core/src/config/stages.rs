@@ -44,7 +44,7 @@ pub struct Chance {
 
 /// Loss at random.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Loss {
     /// Each packet by itself, or correlated with the one before.
     Independent {

@@ -30,7 +30,7 @@ fn impossible_profiles_are_refused_by_field() {
         (r#"{"loss": {"kind": "independent", "probability": 1.5}}"#, "d.stages.loss.probability: "),
         (r#"{"loss": {"kind": "independent", "probability": 0.5, "correlation": 1}}"#, "d.stages.loss.correlation: "),
         (r#"{"loss": {"kind": "pattern", "pattern": "012"}}"#, "d.stages.loss.pattern: "),
-        (r#"{"loss": {"kind": "four_state", "p13": 0.6, "p14": 0.6}}"#, "d.stages.loss.p14: "),
+        (r#"{"loss": {"kind": "four-state", "p13": 0.6, "p14": 0.6}}"#, "d.stages.loss.p14: "),
         (r#"{"delay_us": -1}"#, "d.stages.delay_us: "),
         (r#"{"delay_us": 4, "jitter": {"jitter_us": 7}}"#, "d.stages.jitter.jitter_us: "),
         (r#"{"delay_us": 4, "jitter": {"jitter_us": 1, "correlation": -0.1}}"#, "d.stages.jitter.correlation: "),
