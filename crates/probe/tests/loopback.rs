@@ -32,7 +32,10 @@ fn free() -> u16 {
 /// Whether some UDP socket of this network has that port.
 fn is_bound(port: u16) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/udp").expect("there is UDP");
-    sockets.lines().filter_map(|line| line.split_whitespace().nth(1)).any(|local| local.ends_with(&format!(":{port:04X}")))
+    sockets
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .any(|local| local.ends_with(&format!(":{port:04X}")))
 }
 
 /// Each line of what a program printed.
