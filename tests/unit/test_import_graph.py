@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -39,6 +40,11 @@ def test_modules_of_a_crate(crate: Path) -> None:
         text = file.read_text().partition("#[cfg(test)]")[0]
         graph[name] = (set(re.findall(r"\bcrate::(\w+)", text)) & set(files)) - {name}
     assert circle(graph) == []
+
+
+def test_the_picture_of_the_architecture_is_current() -> None:
+    done = subprocess.run([ROOT / "scripts" / "architecture", "--check"], check=False)
+    assert done.returncode == 0, "write it anew: scripts/architecture"
 
 
 def _module(file: Path) -> str:
