@@ -31,7 +31,7 @@ proof: setup ## show each claim of the project, with a verdict: all VPNs, accura
 	@$(BIN)/tunnelmark packages install --all || echo "go on without the VPNs that are missing"
 	@scripts/as-root $(BIN)/python -m pytest -m proof $(ARGS)
 
-check: setup ## format, lint, types, import order, Rust
+check: setup ## format, lint, types, import order, Rust, English, documentation
 	@scripts/check
 
 contract: setup ## run the contract tests of one VPN or workload: make contract VPN=tinc (empty: of all)
