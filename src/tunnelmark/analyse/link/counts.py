@@ -83,9 +83,8 @@ class Draws:
     @classmethod
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
         """That of blocks, each with the path of its link."""
-        expected, twice = (
-            sum(path.lost(min(times * share, 1.0), one.offered) for one, path in ones) for times in (1, 2)
-        )
+        follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
+        expected, twice = map(sum, zip(*follow, strict=True))
         return cls(sum(one.offered for one, _ in ones), sum(one.lost for one, _ in ones), expected, twice)
 
     @property

@@ -74,13 +74,13 @@ class LinkPath:
             found |= (since >= 0) & (since < each.length)
         return found
 
-    def lost(self, share: float, packets: int) -> int:
-        """How many of the first so many packets an independent loss of that share takes (`plan.struck.drawn`)."""
-        below, found = np.uint64(round(share * 2**32)), 0
+    def lost(self, packets: int, *shares: float) -> tuple[int, ...]:
+        """How many of the first so many packets an independent loss of each of these shares takes (`plan.struck.drawn`)."""
+        below, found = np.array([round(share * 2**32) for share in shares], dtype=np.uint64), np.zeros(len(shares), int)
         for first in range(0, packets, _AT_ONCE):
             numbers = np.arange(first, min(first + _AT_ONCE, packets), dtype=np.uint64)
-            found += int((self._draw(_LOSS, numbers)[0] < below).sum())
-        return found
+            found += (self._draw(_LOSS, numbers)[0] < below[:, None]).sum(axis=1)
+        return tuple(map(int, found))
 
     def _share(self, purpose: int) -> float:
         """A number from 0 up to 1 that a process begins with."""

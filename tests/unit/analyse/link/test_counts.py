@@ -86,7 +86,7 @@ class TestLossesThatSeedAndNumberDecide:
     def gate(self, times: float, packets: int = 40_000) -> Gate:
         """What the gate says where the link loses so many times the share that its profile has."""
         seed = Study(blocks=8).results().plan.seed
-        lost = [LinkPath(link_seed(seed, block), 0, 1).lost(times * 1e-4, packets) for block in range(1, 9)]
+        lost = [LinkPath(link_seed(seed, block), 0, 1).lost(packets, times * 1e-4)[0] for block in range(1, 9)]
         blocks = [LinkCounts("a>b", packets, each, each, 0, 0) for each in lost]
         return gate("loss", blocks, {"loss": 1e-4}, share=1e-4)
 
