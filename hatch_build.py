@@ -1,6 +1,6 @@
 """Puts the project's own programs, which are in Rust, into the wheel: built by cargo, on Linux, where there is a cargo.
 
-Without them a wheel holds all that reads results (`tunnelmark report`, `query`, `merge`, the Python API), and is for every system.
+Without them a wheel holds all that reads results (`tunnelmark report`, `merge`), and is for every system.
 """
 
 from __future__ import annotations
