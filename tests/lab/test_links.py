@@ -152,6 +152,16 @@ def test_the_record_says_what_the_lab_set():
     assert found["shaper"]["shaped"].startswith("tbf rate 100 Mbit/s")
 
 
+def test_an_ipv6_address_can_be_bound_as_soon_as_it_is_there():
+    """A tentative one refuses bind(), and stays so until a kernel worker has run: seen on busy machines."""
+
+    async def body(lab: Lab) -> str:
+        return (await lab.nodes["a"].run(["ip", "-6", "-o", "address", "show", "scope", "global"])).stdout
+
+    (address,) = in_lab(body, ipv6=True).splitlines()
+    assert "nodad" in address
+
+
 def test_an_unshaped_link_has_no_shaper():
     async def body(lab: Lab) -> str:
         return (await lab.middle.run(["tc", "qdisc", "show"])).stdout

@@ -23,12 +23,16 @@ def shaped(rate: str, queue: str = "256 KiB") -> Profile:
 
 
 def in_lab(
-    body: Callable[[Lab], Awaitable[_Result]], topology: Topology = PAIR, profile: Profile = UNSHAPED
+    body: Callable[[Lab], Awaitable[_Result]],
+    topology: Topology = PAIR,
+    profile: Profile = UNSHAPED,
+    *,
+    ipv6: bool = False,
 ) -> _Result:
     """Run `body` in a fresh lab, and end it."""
 
     async def run() -> _Result:
-        async with LabClient() as labs, labs.lab(topology, profile) as lab:
+        async with LabClient() as labs, labs.lab(topology, profile, ipv6=ipv6) as lab:
             return await body(lab)
 
     return asyncio.run(run())

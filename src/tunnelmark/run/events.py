@@ -78,7 +78,9 @@ class _Hand:
                 setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
                 await self.lab.nodes[event.node].run(["sh", "-c", setting])
                 self.moves[event.node] = [
-                    f"address {way} dev {UNDERLAY}" for old, new in changes for way in (f"add {new}", f"delete {old}")
+                    line
+                    for old, new in changes
+                    for line in (_address("add", new), f"address delete {old} dev {UNDERLAY}")
                 ]
 
     async def do(self, event: Event) -> None:
@@ -122,7 +124,7 @@ class _Hand:
 
         The kernel forgets its neighbours, its IPv6 addresses, and all routes but those that addresses bring.
         """
-        kept = [f"address replace {address} dev {UNDERLAY}" for address in addresses]
+        kept = [_address("replace", address) for address in addresses]
         for line in await self._lines(node, "neighbour", "show", "dev", UNDERLAY, "nud", "permanent"):
             address, _, mac, *_ = line.split()  # ADDRESS lladdr MAC PERMANENT
             kept.append(_neighbour(address, mac, UNDERLAY))
@@ -150,6 +152,11 @@ class _Hand:
         done = await self.lab.nodes[node].run(["ip", "-force", "-batch", "-"], stdin="\n".join(lines) + "\n")
         if done.code != 0:
             raise LabError(f"ip on {node} refused one of {lines}: {done.stderr.strip()}", hint=_HINT)
+
+
+def _address(verb: str, address: _Address) -> str:
+    # Without "nodad" an IPv6 address is tentative, and a bind() to it refused, until a kernel worker has run.
+    return f"address {verb} {address} dev {UNDERLAY}" + (" nodad" if address.version == 6 else "")
 
 
 def _neighbour(address: object, mac: str, device: str) -> str:

@@ -24,6 +24,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from pyroute2 import Ethtool, IPRoute
+from pyroute2.netlink.rtnl.ifaddrmsg import IFA_F_NODAD
 
 from tunnelmark.linux import syscalls
 
@@ -206,7 +207,8 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
     route.addr("add", index=index, address=ip, prefixlen=int(prefix))
     route.link("set", index=index, state="up")
     if spec.ipv6:
-        route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64)
+        # Even with accept_dad=0 an address is tentative until a kernel worker has run, and a bind() to it is refused; not with "nodad".
+        route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64, flags=IFA_F_NODAD)
     if spec.netem_on_sender and host.name in spec.netem:
         _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *spec.netem[host.name]])])
     if spec.emulated or spec.netem:
