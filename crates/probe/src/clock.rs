@@ -2,6 +2,7 @@
 
 use std::hint;
 use std::mem::MaybeUninit;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
@@ -12,6 +13,9 @@ pub const MILLISECOND: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const MICROSECOND: u64 = 1_000;
 
+/// How often the two clocks are read together at most; a thread is seldom interrupted twice in a row.
+const TRIES: u32 = 8;
+
 /// Now, in nanoseconds of CLOCK_MONOTONIC.
 pub fn now() -> u64 {
     let mut at = MaybeUninit::<libc::timespec>::uninit();
@@ -21,6 +25,26 @@ pub fn now() -> u64 {
         at.assume_init()
     };
     at.tv_sec as u64 * SECOND + at.tv_nsec as u64
+}
+
+/// When CLOCK_REALTIME showed `stamp` (nanoseconds), which is how the kernel stamps arrivals: never too early, and at most
+/// about a microsecond too late.
+///
+/// Two clocks cannot be read at once, and a thread that loses its core between the two readings is wrong by as long. So
+/// they are read again until they were read close together, and the later bound is taken.
+pub fn of_realtime(stamp: u64) -> u64 {
+    let mut closest = (u64::MAX, 0, 0);
+    for _ in 0..TRIES {
+        let before = now();
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+        let after = now();
+        closest = closest.min((after - before, after, real));
+        if after - before <= MICROSECOND {
+            break;
+        }
+    }
+    let (_, after, real) = closest;
+    after.saturating_sub(real.saturating_sub(stamp))
 }
 
 /// Sleeps until `moment`; the kernel wakes a thread some tens of microseconds late.
@@ -49,4 +73,18 @@ pub fn wait_until(moment: u64, spin: u64) {
 pub fn sharpen() {
     // SAFETY: sets a number of the calling thread only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_of_the_other_clock_is_never_too_early() {
+        for _ in 0..10_000 {
+            let before = now();
+            let stamp = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+            assert!(of_realtime(stamp) >= before);
+        }
+    }
 }

@@ -212,7 +212,6 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
     if length < 0 {
         return Err(io::Error::last_os_error());
     }
-    let now = clock::now();
     // SAFETY: the kernel has filled the control messages, and msg_controllen says how many bytes of them.
     let stamp = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
@@ -220,13 +219,9 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
             && ((*header).cmsg_level, (*header).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
         stamped.then(|| libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned())
     };
-    let ago = stamp.map_or(0, |stamp| realtime().saturating_sub(stamp.tv_sec as u64 * SECOND + stamp.tv_nsec as u64));
-    Ok((length as usize, now.saturating_sub(ago)))
-}
-
-/// Now, in nanoseconds of CLOCK_REALTIME, which the kernel stamps arrivals with.
-fn realtime() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+    let received =
+        stamp.map_or_else(clock::now, |stamp| clock::of_realtime(stamp.tv_sec as u64 * SECOND + stamp.tv_nsec as u64));
+    Ok((length as usize, received))
 }
 
 /// The error in words without its number: `Network is unreachable`.
