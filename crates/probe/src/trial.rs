@@ -158,6 +158,7 @@ fn learn_mtu(socket: &UdpSocket, server: SocketAddr, pause: u64) -> io::Result<u
 fn found(schedule: &Schedule, sent: &pace::Sent, count: &Count) -> Trial {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / SECOND as f64;
     let delivered = if count.span > 0 { (count.unique - 1) as f64 / seconds(count.span) } else { 0.0 };
+    let lost = sent.datagrams.saturating_sub(count.unique);
     Trial {
         size: schedule.size,
         asked: schedule.rate.is_finite().then_some(schedule.rate),
@@ -165,12 +166,26 @@ fn found(schedule: &Schedule, sent: &pace::Sent, count: &Count) -> Trial {
         delivered,
         seconds: seconds(sent.took),
         sent: sent.datagrams,
-        lost: sent.datagrams.saturating_sub(count.unique),
+        lost,
         duplicates: count.duplicates,
         reordered: count.reordered,
         growth: count.growth.map(|growth| growth as f64 / SECOND as f64),
         refused: sent.refused,
-        dropped: count.dropped,
+        dropped: count.dropped.min(lost), // a full socket drops questions, too, and its counter knows no difference
         late: seconds(sent.late),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_the_socket_dropped_is_no_datagram_of_the_trial() {
+        let schedule = Schedule { stream: 1, size: 64, rate: f64::INFINITY, start: 0, time: SECOND };
+        let sent = pace::Sent { datagrams: 10, took: SECOND, ..pace::Sent::default() };
+        let count = Count { unique: 8, dropped: 3, ..Count::default() };
+        let trial = found(&schedule, &sent, &count);
+        assert_eq!((trial.lost, trial.dropped), (2, 2));
     }
 }
