@@ -29,10 +29,11 @@ from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.host import paths
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.features import Fact
+from tunnelmark.model.options import Options
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import PACKAGED, PATH_VARIABLE, Files
 from tunnelmark.run.collectors import collectors
-from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.vpns.base import Driver
 from tunnelmark.vpns.feature_matrix import MatrixFile, MatrixRow, rows
 from tunnelmark.workloads.base import Workload
 

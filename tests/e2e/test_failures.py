@@ -17,7 +17,7 @@ pytestmark = pytest.mark.root
 TROUBLED = """
 from dataclasses import replace
 from tunnelmark.vpns import wireguard_go
-from tunnelmark.vpns.base import Daemon
+from tunnelmark.model.steps import Daemon
 
 def deploy(mesh, options):
     deployment = wireguard_go.deploy(mesh, options)

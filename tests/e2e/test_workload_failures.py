@@ -14,7 +14,8 @@ pytestmark = pytest.mark.root
 # Real programs in trouble; the metrics are of no matter.
 TROUBLED = """
 from tunnelmark.errors import OutputUnreadable
-from tunnelmark.vpns.base import Options, TcpPort
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import TcpPort
 from tunnelmark.workloads.base import Metric, Program, Reading, Sample, Traffic, Workload
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
+from tunnelmark.model.options import Options
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Driver, Mesh, MeshNode, Options
+from tunnelmark.vpns.base import Driver, Mesh, MeshNode
 
 __all__ = ["FOLDER", "STAGING", "RunningDeployment", "deploy", "log_end", "mesh_of", "plain", "prepare"]
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.run.deploy import RunningDeployment, prepare
-from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.vpns.base import Driver
 
 _READY = 40.0  # seconds beyond the driver's own `starting`
 _UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")

@@ -20,13 +20,14 @@ from tunnelmark.model import emulator_health, grades
 from tunnelmark.model.attempt import PHASES, LinkCounts
 from tunnelmark.model.grades import Graded
 from tunnelmark.model.metrics import Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.load import DIRECT
 from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.collection import Collection, shifted
 from tunnelmark.run.collectors.base import Collector, CollectorContext
 from tunnelmark.run.workload_runner import WorkloadRunner
-from tunnelmark.vpns.base import Driver, Options
+from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Reading, Workload
 
 _SOCKETS = "the program sets it itself, or the lab's way to set it failed: see `congestion_control` in environment.json"

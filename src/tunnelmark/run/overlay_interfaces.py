@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from tunnelmark.errors import NotReady, SetupFailed
 from tunnelmark.lab.client import Lab
+from tunnelmark.model.steps import Daemon, Interface
 from tunnelmark.run.background import background
-from tunnelmark.vpns.base import Daemon, Deployment, Interface, interface_fault
+from tunnelmark.vpns.base import Deployment, interface_fault
 
 _LOOK_EVERY = 0.5  # seconds: a VPN that is up by the second look answers to the name that it has then
 _HINT = "an interface's name in the driver (`Overlay`, `Interface`) must be the one that the VPN is given, or chooses"

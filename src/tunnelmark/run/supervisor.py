@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
 from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Exit, Process
+from tunnelmark.model import steps
+from tunnelmark.model.steps import Condition, Daemon
 from tunnelmark.run.background import background
-from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Condition, Daemon
 
 PAUSE = 0.005  # seconds between two looks at something that only can be looked at
 BESIDE = "next to this trial's raw output"
@@ -60,7 +60,7 @@ class DaemonSupervisor:
         if daemon.ready is None:
             return
         try:
-            if isinstance(daemon.ready, base.LogMatch):
+            if isinstance(daemon.ready, steps.LogMatch):
                 await self.unless_dead(_said(log, said, daemon.ready.pattern, patience))
             else:
                 await self.unless_dead(node.until(plain(daemon.ready), patience))
@@ -136,13 +136,13 @@ def _died(daemon: Daemon, end: Exit) -> DaemonDied:
 def plain(condition: Condition) -> Mapping[str, Any]:
     """A driver's condition as the lab's agents understand it (see `lab.server.conditions`); `LogMatch` is none of theirs."""
     match condition:
-        case base.UdpPort(port):
+        case steps.UdpPort(port):
             return {"kind": "udp-port", "port": port}
-        case base.TcpPort(port):
+        case steps.TcpPort(port):
             return {"kind": "tcp-port", "port": port}
-        case base.Interface(name):
+        case steps.Interface(name):
             return {"kind": "interface", "name": name}
-        case base.UnixSocket(path):
+        case steps.UnixSocket(path):
             return {"kind": "unix-socket", "path": str(path)}
-        case base.LogMatch(pattern):
+        case steps.LogMatch(pattern):
             raise LabError(f"no node can wait for {pattern!r}", hint="only a VPN's daemon can be ready by what it says")

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
 from tunnelmark.run import overlay_interfaces
 from tunnelmark.run.background import together
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
-from tunnelmark.vpns import base
-from tunnelmark.vpns.base import Command, CommandSucceeds, Converged, CopyFile, Daemon, Deployment, Step
+from tunnelmark.vpns.base import Converged, Deployment
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 FOLDER = PurePosixPath("/run/tunnelmark")
@@ -213,7 +213,7 @@ class RunningDeployment:
             hint=f"it said last: {said}" if said else _MORE_TIME,
         )
 
-    async def _place(self, file: base.File) -> None:
+    async def _place(self, file: File) -> None:
         content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 

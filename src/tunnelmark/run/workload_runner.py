@@ -13,10 +13,10 @@ from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process
+from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, LogMatch
 from tunnelmark.run.background import background
 from tunnelmark.run.deploy import RunningDeployment, plain
 from tunnelmark.run.events import happen
-from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, LogMatch
 from tunnelmark.workloads.base import EVENTS, Program, Traffic
 
 _LATE = "its output is next to the trial's raw output"

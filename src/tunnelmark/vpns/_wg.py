@@ -9,17 +9,9 @@ from pathlib import PurePosixPath
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import Field
 
-from tunnelmark.vpns.base import (
-    Command,
-    Deployment,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    Step,
-    UnixSocket,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, File, Step, UnixSocket
+from tunnelmark.vpns.base import Deployment, Mesh, MeshNode, Overlay
 
 INTERFACE = "wg0"
 PORT = 51820

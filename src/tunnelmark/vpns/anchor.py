@@ -13,18 +13,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from tunnelmark.vpns.base import (
-    Command,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Interface,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, Daemon, File, Interface
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "anchor0"
 PORT = 4700

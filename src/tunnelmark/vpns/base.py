@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address
 from pathlib import PurePosixPath
-from typing import Generic, TypeVar
-
-from pydantic import BaseModel, ConfigDict
+from typing import Generic
 
 from tunnelmark.host.programs import Requirement
+from tunnelmark.model.options import Options, OptionsT
+from tunnelmark.model.steps import CommandSucceeds, File, Step
 
 LONGEST_INTERFACE = 15  # bytes of an interface's name: IFNAMSIZ in <linux/if.h> less the final zero
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
@@ -65,98 +65,6 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True)
-class UdpPort:
-    """True as soon as a UDP socket is bound to `port` on the node."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class TcpPort:
-    """True as soon as a TCP socket listens on `port` on the node."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """True as soon as the node has a network interface of that name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnixSocket:
-    """True as soon as the Unix socket at `path` accepts a connection (its file alone proves nothing)."""
-
-    path: PurePosixPath
-
-
-@dataclass(frozen=True, slots=True)
-class LogMatch:
-    """True as soon as the daemon's log holds a match of `pattern` (a regular expression, MULTILINE); of its own daemon only."""
-
-    pattern: str
-
-
-Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file on a node, written with its folders before any step; private (0600) unless the driver says otherwise.
-
-    Its content is given here, or is read from the operator's staging folder (`from_staging`, a path relative to it).
-    """
-
-    node: str
-    path: PurePosixPath
-    content: str = field(default="", repr=False)
-    from_staging: str = ""
-    mode: int = 0o600
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command that must end with exit code 0 before the next phase begins."""
-
-    node: str
-    argv: tuple[str, ...]
-    stdin: str = field(default="", repr=False)
-    timeout: float = 20.0  # seconds that it may take
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFile:
-    """A text file that one node's steps made is handed to another: an invitation, a key, an address.
-
-    It waits for the file. Whatever the operator would carry from machine to machine is carried like this.
-    """
-
-    source: str
-    path: PurePosixPath
-    node: str  # that gets it
-    to: PurePosixPath
-    mode: int = 0o600
-
-
-@dataclass(frozen=True, slots=True)
-class Daemon:
-    """A process kept for the life of the deployment; it runs in the foreground and logs to stdout/stderr.
-
-    `ready` is what the following phases may rely on; it does not prove that the VPN works. `control` says that nodes meet
-    through it but that it carries none of their data: a control server, a supernode, a controller.
-    """
-
-    node: str
-    name: str
-    argv: tuple[str, ...]
-    ready: Condition | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    control: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Overlay:
     """Where the overlay is on a node: its interface, and its address (None: read it from the interface)."""
 
@@ -191,21 +99,6 @@ class Converged:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandSucceeds:
-    """A command of the VPN's own that ends with 0 once something is true: it is asked again and again until then.
-
-    As `settled` it says that the path is the one that will be kept; as a step it holds the next phase up until then.
-    It must only look.
-    """
-
-    node: str
-    argv: tuple[str, ...]
-
-
-Step = Command | Daemon | CopyFile | CommandSucceeds
-
-
-@dataclass(frozen=True, slots=True)
 class Deployment:
     """A VPN on a mesh, as plain data: what is written and started where, in which order."""
 
@@ -229,16 +122,6 @@ class Deployment:
 
     relayed: bool = False
     """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
-
-
-class Options(BaseModel):
-    """Base of a driver's or workload's options: unknown keys are refused, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-OptionsT = TypeVar("OptionsT", bound=Options)
-"""The options of one driver, or of one workload."""
 
 
 @dataclass(frozen=True, slots=True)

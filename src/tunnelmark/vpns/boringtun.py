@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tunnelmark.model.steps import Daemon
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Mesh, MeshNode
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 
 class BoringTunOptions(_wg.WgOptions):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, Options, Overlay
+from tunnelmark.model.options import Options
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, Overlay
 
 UNDERLAY_INTERFACE = "eth0"  # the name that the lab gives to a node's interface on the underlay
 

@@ -7,18 +7,9 @@ import secrets
 from signal import SIGUSR1
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Converged,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    LogMatch,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, LogMatch
+from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "easytier0"
 PORT = 11010  # where the makers' own program listens; WireGuard and QUIC have ports of their own there, too

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, File, Mesh, MeshNode, Options, Overlay
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "edgevpn0"  # as shipped
 

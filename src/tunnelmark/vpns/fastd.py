@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "fastd0"
 PORT = 10000  # there is no usual one; the manual's examples have it

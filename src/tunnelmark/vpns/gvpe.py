@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Condition,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Interface,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Condition, Daemon, File, Interface, TcpPort, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "gvpe0"
 READY: dict[str, Condition] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}

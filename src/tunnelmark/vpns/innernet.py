@@ -7,21 +7,9 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import PurePosixPath
 
-from tunnelmark.vpns.base import (
-    Command,
-    CopyFile,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    LogMatch,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UnixSocket,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, TcpPort, UnixSocket
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 NETWORK = "inner0"  # innernet's name of the network is the interface's
 PORT = 51820

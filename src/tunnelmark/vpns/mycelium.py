@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Command,
-    Daemon,
-    Deployment,
-    Driver,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, Daemon, TcpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "myc0"
 PORT = 9651

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import secrets
 
-from tunnelmark.vpns.base import (
-    CommandSucceeds,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    LogMatch,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    Step,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import CommandSucceeds, Daemon, File, LogMatch, Step, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "n2n0"
 PORT = 7654  # of the supernode, in all of the makers' examples

@@ -5,18 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from tunnelmark.vpns.base import (
-    Build,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, UdpPort
+from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "nebula0"
 PORT = 4242

@@ -13,21 +13,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from tunnelmark.vpns.base import (
-    Command,
-    CommandSucceeds,
-    CopyFile,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UnixSocket,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "wt0"  # its own choice
 MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_files

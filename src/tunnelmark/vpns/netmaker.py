@@ -9,23 +9,10 @@ from base64 import b64encode
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, LogMatch, TcpPort
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import (
-    OVERLAY,
-    Command,
-    CommandSucceeds,
-    CopyFile,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    LogMatch,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-)
+from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "netmaker"  # its own choice
 PORT = 51821  # likewise (config/config.go, DefaultListenPort)

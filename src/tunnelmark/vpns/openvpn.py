@@ -7,19 +7,10 @@ from typing import Literal
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, TcpPort, UdpPort
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import (
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UdpPort,
-)
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "ovpn0"
 PORT = 1194

@@ -6,18 +6,9 @@ import secrets
 from pathlib import PurePosixPath
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Command,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    UnixSocket,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, Daemon, File, UnixSocket
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "ipsec0"  # fixed in the plugin kernel-libipsec
 VICI = UnixSocket(PurePosixPath("/run/charon.vici"))  # the daemon's control socket, as shipped

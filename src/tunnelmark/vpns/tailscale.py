@@ -11,22 +11,10 @@ from typing import Literal
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import (
-    Command,
-    CommandSucceeds,
-    CopyFile,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UnixSocket,
-)
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "tailscale0"  # tailscaled's own choice
 PORT = 41641  # as its systemd unit has it; without one it takes any

@@ -8,18 +8,9 @@ from typing import Literal
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from tunnelmark.vpns.base import (
-    Converged,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, TcpPort
+from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "tinc0"
 PORT = 655

@@ -6,18 +6,9 @@ import json
 import secrets
 from typing import Literal
 
-from tunnelmark.vpns.base import (
-    Command,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, Daemon, File, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "vpncloud0"
 PORT = 3210

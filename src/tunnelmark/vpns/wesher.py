@@ -6,20 +6,10 @@ import secrets
 from base64 import b64encode
 from pathlib import PurePosixPath
 
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import CommandSucceeds, Daemon, File, TcpPort, UnixSocket
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import (
-    CommandSucceeds,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UnixSocket,
-)
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "wgoverlay"  # its own choice
 GOSSIP = 7946

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tunnelmark.model.steps import Command
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Command, Deployment, Driver, Mesh, MeshNode
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 
 def _interface(host: MeshNode) -> Command:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tunnelmark.model.steps import Daemon
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Build, Daemon, Deployment, Driver, Mesh, MeshNode
+from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode
 
 _YEARS = ("2022", "2023", "2026")
 

@@ -8,19 +8,9 @@ from typing import Literal, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import model_validator
 
-from tunnelmark.vpns.base import (
-    Build,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    TcpPort,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon, File, TcpPort, UdpPort
+from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "ygg0"
 PORT = 9001

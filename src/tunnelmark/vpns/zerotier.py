@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tunnelmark.vpns.base import (
-    Command,
-    CommandSucceeds,
-    Daemon,
-    Deployment,
-    Driver,
-    File,
-    Mesh,
-    MeshNode,
-    Options,
-    Overlay,
-    Step,
-    UdpPort,
-)
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CommandSucceeds, Daemon, File, Step, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "zt0"
 PORT = 9993

@@ -15,8 +15,8 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.steps import TcpPort
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import TcpPort
 from tunnelmark.workloads.base import Endpoints, Program, Traffic
 
 PROGRAM, PACKAGE = "iperf3", "iperf3"

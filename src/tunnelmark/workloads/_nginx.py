@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import PurePath, PurePosixPath
 
-from tunnelmark.vpns.base import Command, File, TcpPort
+from tunnelmark.model.steps import Command, File, TcpPort
 from tunnelmark.workloads.base import Program
 
 PROGRAM, PACKAGE = "nginx", "nginx"

@@ -9,8 +9,8 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.steps import LogMatch
 from tunnelmark.units import Share
-from tunnelmark.vpns.base import LogMatch
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"

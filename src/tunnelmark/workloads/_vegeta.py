@@ -22,7 +22,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
-from tunnelmark.vpns.base import Command, File
+from tunnelmark.model.steps import Command, File
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM, RECIPE = "vegeta", "vegeta"

@@ -15,7 +15,8 @@ from typing import Generic, Literal
 
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.metrics import Metric, Sample
-from tunnelmark.vpns.base import Command, CommandSucceeds, Condition, CopyFile, File, Options, OptionsT
+from tunnelmark.model.options import Options, OptionsT
+from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, File
 
 FOLDER = PurePosixPath("/run/workload")
 

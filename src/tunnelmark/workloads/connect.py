@@ -15,9 +15,10 @@ from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import UdpPort
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options, UdpPort
 from tunnelmark.workloads import _stream
 from tunnelmark.workloads.base import EVENTS, Endpoints, Event, Program, Reading, Traffic, Workload
 

@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from tunnelmark.model.metrics import Feels, Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CopyFile
 from tunnelmark.plan.fields import DurationText, MomentText, OfPath, ShareText, SizeText
 from tunnelmark.units import Duration, Share, Size
-from tunnelmark.vpns.base import Command, CopyFile, Options
 from tunnelmark.workloads import _nginx, _vegeta
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 

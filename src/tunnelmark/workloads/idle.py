@@ -9,9 +9,9 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from tunnelmark.model.metrics import Metric
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 METRICS = (

@@ -16,9 +16,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from tunnelmark.errors import OutputUnreadable
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, File, LogMatch, TcpPort
 from tunnelmark.plan.fields import MomentText
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Command, CommandSucceeds, CopyFile, File, LogMatch, Options, TcpPort
 from tunnelmark.workloads import _nginx, _vegeta
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 

@@ -15,9 +15,9 @@ from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Feels, Metric, Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfPath, ShareText
 from tunnelmark.units import Duration, Share
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 

@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import TcpPort, UdpPort
 from tunnelmark.plan.fields import DurationText, WholeSeconds
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options, TcpPort, UdpPort
 from tunnelmark.workloads import _iperf3
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 

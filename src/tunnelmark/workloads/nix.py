@@ -18,9 +18,10 @@ from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Command, CopyFile, File
 from tunnelmark.plan.fields import DurationText, SizeText
 from tunnelmark.units import Duration, Size
-from tunnelmark.vpns.base import Command, CopyFile, File, Options
 from tunnelmark.workloads import _nginx
 from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload
 

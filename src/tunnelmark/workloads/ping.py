@@ -17,9 +17,9 @@ from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 _CLIENT = "client"

@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import DRIFT, DRIFTS, Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import LogMatch
 from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import LogMatch, Options
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-quic"

@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field, model_validator
 from tunnelmark.errors import WorkloadFailed
 from tunnelmark.linux.congestion import CUBIC, FREE_PORTS
 from tunnelmark.model.metrics import DRIFT, DRIFTS, Metric, Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 

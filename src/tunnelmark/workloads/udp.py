@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfLink, OfPath, SizeText, WholeSeconds
 from tunnelmark.units import Duration, Rate, Share, Size
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _iperf3
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from tunnelmark.errors import OutputUnreadable
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, ShareText
 from tunnelmark.units import Duration, Share
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads import _probe
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 

@@ -16,9 +16,10 @@ from pydantic import AfterValidator, Field
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import File, LogMatch, UdpPort
 from tunnelmark.plan.fields import DurationText, OfPath, RateText, WholeSeconds
 from tunnelmark.units import Duration, Rate
-from tunnelmark.vpns.base import File, LogMatch, Options, UdpPort
 from tunnelmark.workloads import _rist
 from tunnelmark.workloads._nginx import at
 from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload

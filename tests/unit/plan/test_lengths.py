@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tunnelmark.errors import PlanError
+from tunnelmark.model.options import Options
 from tunnelmark.plan import lengths
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
 from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Duration, Rate, Share, Size
-from tunnelmark.vpns.base import Options
 from tunnelmark.workloads.ping import PingOptions
 from tunnelmark.workloads.tcp import TcpOptions
 

@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 import pytest
 
 from tunnelmark.errors import SetupFailed
+from tunnelmark.model.steps import Daemon, Interface
 from tunnelmark.run.overlay_interfaces import check
 from tunnelmark.vpns import tinc
-from tunnelmark.vpns.base import Daemon, Deployment, Interface, Mesh, MeshNode, Overlay, interface_fault
+from tunnelmark.vpns.base import Deployment, Mesh, MeshNode, Overlay, interface_fault
 
 
 def deployment() -> Deployment:

@@ -19,13 +19,15 @@ from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.lab.node import Completed, Exit
 from tunnelmark.model.attempt import PHASES, Attempt
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.model.steps import Daemon
 from tunnelmark.plan.model import Arm, Link, Profile, Topology, Trial, WorkloadUse
 from tunnelmark.run import deploy
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
 from tunnelmark.run.measurement import Clock, TrialSpec
 from tunnelmark.run.supervisor import DaemonSupervisor
 from tunnelmark.run.trial import prepare, refused
-from tunnelmark.vpns.base import Daemon, Deployment, Driver, Options
+from tunnelmark.vpns.base import Deployment, Driver
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))

@@ -10,8 +10,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
+from tunnelmark.model.steps import Daemon, TcpPort, UdpPort
 from tunnelmark.vpns import easytier, nebula, openvpn, tinc, vpncloud, yggdrasil
-from tunnelmark.vpns.base import Converged, Daemon, Deployment, Mesh, TcpPort, UdpPort
+from tunnelmark.vpns.base import Converged, Deployment, Mesh
 from unit.vpns.test_drivers import build, deployed, mesh
 from unit.vpns.test_each import file, order
 

@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from tunnelmark.vpns.base import Command, Daemon
+from tunnelmark.model.steps import Command, Daemon
 from unit.vpns.test_drivers import deployed, mesh, steps
 from unit.vpns.test_each import file, order
 

@@ -11,26 +11,19 @@ from pathlib import PurePosixPath
 import pytest
 
 from tunnelmark import registry
-from tunnelmark.vpns.base import (
-    OVERLAY,
-    Build,
+from tunnelmark.model.steps import (
     Command,
-    Converged,
     CopyFile,
     Daemon,
-    Deployment,
-    Driver,
     File,
     Interface,
     LogMatch,
-    Mesh,
-    MeshNode,
     Step,
     TcpPort,
     UdpPort,
     UnixSocket,
-    interface_fault,
 )
+from tunnelmark.vpns.base import OVERLAY, Build, Converged, Deployment, Driver, Mesh, MeshNode, interface_fault
 
 LARGEST_FILE = 100 * 1024  # bytes; a file travels to its node in one message
 SECRET = re.compile(r"PRIVATE KEY|[A-Za-z0-9+/]{43}=|[0-9a-fA-F]{64,}")

@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import ValidationError
 
+from tunnelmark.model.steps import Command, Daemon
 from tunnelmark.vpns import nebula, openvpn, tinc, wireguard_go, yggdrasil
-from tunnelmark.vpns.base import Command, Daemon, Deployment, Driver
+from tunnelmark.vpns.base import Deployment, Driver
 from unit.vpns.test_drivers import deployed, mesh
 
 

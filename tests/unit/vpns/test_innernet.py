@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from tunnelmark.vpns.base import CopyFile
+from tunnelmark.model.steps import CopyFile
 from unit.vpns.test_drivers import deployed, mesh, steps
 
 

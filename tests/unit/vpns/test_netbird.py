@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tunnelmark.vpns.base import Daemon, Deployment
+from tunnelmark.model.steps import Daemon
+from tunnelmark.vpns.base import Deployment
 from unit.vpns.test_drivers import deployed, mesh, steps
 
 

@@ -11,7 +11,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from tunnelmark.vpns.base import CommandSucceeds, Daemon, Deployment
+from tunnelmark.model.steps import CommandSucceeds, Daemon
+from tunnelmark.vpns.base import Deployment
 from unit.vpns.test_drivers import deployed, mesh, steps
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
-from tunnelmark.vpns.base import CommandSucceeds, Daemon
+from tunnelmark.model.steps import CommandSucceeds, Daemon
 from unit.vpns.test_drivers import deployed, mesh
 
 

@@ -8,8 +8,9 @@ from ipaddress import IPv6Address
 import pytest
 
 from tunnelmark import registry
+from tunnelmark.model.steps import Daemon
 from tunnelmark.vpns import boringtun, gotatun, wireguard_go
-from tunnelmark.vpns.base import Daemon, Deployment, Mesh
+from tunnelmark.vpns.base import Deployment, Mesh
 from unit.vpns.test_drivers import build, deployed, mesh, steps
 
 FAMILY = ("wireguard-go", "boringtun", "gotatun")

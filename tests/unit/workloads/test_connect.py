@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
-from tunnelmark.vpns.base import UdpPort
+from tunnelmark.model.steps import UdpPort
 from tunnelmark.workloads.base import Event, Reading
 from tunnelmark.workloads.connect import WORKLOAD, ConnectOptions
 from unit.workloads.recorded import ends, recorded, series, whole

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.lab.channel import LIMIT
-from tunnelmark.vpns.base import Command, File
+from tunnelmark.model.steps import Command, File
 from tunnelmark.workloads.base import Reading, Traffic
 from tunnelmark.workloads.http import WORKLOAD, HttpOptions
 from unit.workloads.recorded import ends, recorded, series, whole

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import Command
+from tunnelmark.model.steps import Command
 from tunnelmark.workloads.base import Reading, Traffic
 from tunnelmark.workloads.kube_api import PODS, SERVER, STORE, WORKLOAD, KubeApiOptions
 from unit.workloads.recorded import ends, recorded, series, whole

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import Command, CopyFile
+from tunnelmark.model.steps import Command, CopyFile
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic
 from tunnelmark.workloads.nix import WORKLOAD, NixOptions
 from unit.workloads.recorded import recorded, whole

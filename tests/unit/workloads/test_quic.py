@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import LogMatch
+from tunnelmark.model.steps import LogMatch
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.quic import WORKLOAD, QuicOptions
 from unit.workloads.recorded import ends, recorded, series, whole

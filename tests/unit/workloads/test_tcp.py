@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
-from tunnelmark.vpns.base import TcpPort
+from tunnelmark.model.steps import TcpPort
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.tcp import WORKLOAD, TcpOptions
 from unit.workloads.recorded import ends, recorded, series, whole
