@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -53,6 +55,18 @@ def test_the_changelog_counts_what_there_is() -> None:
     said = figures("CHANGELOG.md", r"(\d+) VPNs, direct and the anchor, with (\d+) arms in all")
     assert said == [len(vpns), len(registry.arms())]
     assert figures("CHANGELOG.md", r"([A-Z][a-z]+(?:-[a-z]+)?) profiles, joined by") == [len(OURS.names("profile"))]
+
+
+def test_the_page_about_drivers_says_how_long_they_are() -> None:
+    lines = [
+        len(inspect.getsource(sys.modules[driver.deploy.__module__]).splitlines())
+        for driver in registry.vpns().values()
+    ]
+    half, longest = figures(
+        "docs/add-a-vpn.md", r"Half of those here have fewer than (\d+) lines; .* and a broker (\d+)\."
+    )
+    assert median(lines) < half
+    assert round(max(lines), -1) == longest
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import Field
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, File, Step, UnixSocket
-from tunnelmark.vpns.base import Deployment, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Step, UnixSocket
+from tunnelmark.vpns.base import Deployment, Mesh, MeshNode
 
 INTERFACE = "wg0"
 PORT = 51820
@@ -57,11 +57,11 @@ def full_mesh(mesh: Mesh, begin: Callable[[MeshNode], Step], mtu: int | None) ->
     size = () if mtu is None else ("mtu", str(mtu))
     configure, up = [], []
     for host in mesh.hosts:
-        configure.append(Command(host.name, ("wg", "setconf", INTERFACE, str(host.dir / "wg.conf"))))
-        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
-        up.append(Command(host.name, ("ip", "link", "set", INTERFACE, *size, "up")))
+        configure.append(host.command("wg", "setconf", INTERFACE, host.path("wg.conf")))
+        configure.append(host.command("ip", "address", "add", str(host.overlay), "dev", INTERFACE))
+        up.append(host.command("ip", "link", "set", INTERFACE, *size, "up"))
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "wg.conf", config(mesh, host, keys)) for host in mesh.hosts),
+        overlays=mesh.overlays(INTERFACE),
+        files=tuple(host.file("wg.conf", config(mesh, host, keys)) for host in mesh.hosts),
         phases=(tuple(begin(host) for host in mesh.hosts), tuple(configure), tuple(up)),
     )

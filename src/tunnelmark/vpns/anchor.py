@@ -14,8 +14,8 @@ from typing import Literal
 from pydantic import Field
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, Daemon, File, Interface
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, Interface
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "anchor0"
 PORT = 4700
@@ -35,11 +35,7 @@ def _config(mesh: Mesh, host: MeshNode, keys: dict[tuple[str, str], str], option
     number = {other.name: place for place, other in enumerate(mesh.hosts)}
     peers = []
     for other in mesh.others(host):
-        peer: dict[str, object] = {
-            "number": number[other.name],
-            "overlay": str(other.overlay.ip),
-            "endpoint": other.endpoint(PORT),
-        }
+        peer = {"number": number[other.name], "overlay": str(other.overlay.ip), "endpoint": other.endpoint(PORT)}
         if options.cipher != "none":
             peer |= {"send": keys[host.name, other.name], "receive": keys[other.name, host.name]}
         peers.append(peer)
@@ -57,7 +53,7 @@ def _config(mesh: Mesh, host: MeshNode, keys: dict[tuple[str, str], str], option
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "anchor", ("tunnelmark-anchor", str(host.dir / "anchor.json")), Interface(INTERFACE))
+    return host.daemon("anchor", "tunnelmark-anchor", host.path("anchor.json"), ready=Interface(INTERFACE))
 
 
 def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
@@ -65,16 +61,12 @@ def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
     names = [host.name for host in mesh.hosts]
     keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(
-            File(host.name, host.dir / "anchor.json", _config(mesh, host, keys, options)) for host in mesh.hosts
-        ),
+        overlays=mesh.overlays(INTERFACE),
+        files=tuple(host.file("anchor.json", _config(mesh, host, keys, options)) for host in mesh.hosts),
         phases=(
             tuple(_daemon(host) for host in mesh.hosts),
-            tuple(
-                Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)) for host in mesh.hosts
-            ),
-            tuple(Command(host.name, ("ip", "link", "set", INTERFACE, "mtu", str(MTU), "up")) for host in mesh.hosts),
+            tuple(host.command("ip", "address", "add", str(host.overlay), "dev", INTERFACE) for host in mesh.hosts),
+            tuple(host.command("ip", "link", "set", INTERFACE, "mtu", str(MTU), "up") for host in mesh.hosts),
         ),
         encrypted=options.cipher != "none",
     )

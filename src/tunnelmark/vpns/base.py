@@ -16,10 +16,18 @@ from typing import Generic
 
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.options import Options, OptionsT
-from tunnelmark.model.steps import CommandSucceeds, File, Step
+from tunnelmark.model.steps import Command, CommandSucceeds, Condition, Daemon, File, Step
 
 LONGEST_INTERFACE = 15  # bytes of an interface's name: IFNAMSIZ in <linux/if.h> less the final zero
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Where the overlay is on a node: its interface, and its address (None: read it from the interface)."""
+
+    interface: str
+    address: IPv4Address | IPv6Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,33 @@ class MeshNode:
     def endpoint(self, port: int) -> str:
         """Its underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
         return f"[{self.underlay}]:{port}" if self.underlay.version == 6 else f"{self.underlay}:{port}"
+
+    def path(self, name: str) -> str:
+        """Where the file `name` of its folder is."""
+        return str(self.dir / name)
+
+    def file(self, name: str, content: str = "", *, from_staging: str = "", mode: int = 0o600) -> File:
+        """A file in its folder, with that content or with that of a file of the staging folder."""
+        return File(self.name, self.dir / name, content, from_staging, mode)
+
+    def command(self, *argv: str, timeout: float = 20.0) -> Command:
+        """A command that must end with 0, on this node."""
+        return Command(self.name, argv, timeout=timeout)
+
+    def succeeds(self, *argv: str) -> CommandSucceeds:
+        """A command that is asked again and again, on this node, until it ends with 0."""
+        return CommandSucceeds(self.name, argv)
+
+    def daemon(
+        self,
+        name: str,
+        *argv: str,
+        ready: Condition | None = None,
+        env: Mapping[str, str] | None = None,
+        control: bool = False,
+    ) -> Daemon:
+        """A daemon on this node (see `Daemon`)."""
+        return Daemon(self.name, name, argv, ready, env or {}, control)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +95,12 @@ class Mesh:
         """The node of a relay that serves the others: between the first and the last node, if there is one."""
         return self.hosts[1] if len(self.hosts) > 2 else self.hub
 
+    def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
+        """The overlay at an interface of that name on each node, with the nodes' `overlay` addresses or the VPN's own choice."""
+        return {host.name: Overlay(interface, None if own_addresses else host.overlay.ip) for host in self.hosts}
+
     def others(self, host: MeshNode) -> tuple[MeshNode, ...]:
         return tuple(other for other in self.hosts if other != host)
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """Where the overlay is on a node: its interface, and its address (None: read it from the interface)."""
-
-    interface: str
-    address: IPv4Address | IPv6Address | None = None
 
 
 def interface_fault(name: str) -> str:
@@ -157,9 +188,6 @@ class Driver(Generic[OptionsT]):
     homepage: str
     """The address of its makers' page."""
 
-    packages: tuple[str, ...]
-    """Debian packages that bring its programs, in its usual build."""
-
     programs: tuple[str, ...]
     """Programs of its usual build (see `Build`)."""
 
@@ -174,6 +202,9 @@ class Driver(Generic[OptionsT]):
 
     options: type[OptionsT] = Options  # type: ignore[assignment] # a driver that names none has none
     """The model of its options."""
+
+    packages: tuple[str, ...] = ()
+    """Debian packages that bring its programs, in its usual build."""
 
     startup_time: float = 0.0
     """Seconds until it usually answers, where that is more than a few: a run starts it that much earlier."""

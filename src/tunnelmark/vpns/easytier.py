@@ -8,8 +8,8 @@ from signal import SIGUSR1
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, LogMatch
-from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, LogMatch
+from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "easytier0"
 PORT = 11010  # where the makers' own program listens; WireGuard and QUIC have ports of their own there, too
@@ -31,6 +31,7 @@ def _url(host: MeshNode, options: EasyTierOptions) -> str:
 def _config(mesh: Mesh, host: MeshNode, secret: str, options: EasyTierOptions) -> str:
     """A node's configuration; whatever is not said here keeps the core's own value."""
     middle = mesh.relay if options.relay else mesh.hub
+    flags: dict[str, object] = {"dev_name": INTERFACE, "default_protocol": options.transport}
     return json.dumps(
         {
             "instance_name": host.name,
@@ -39,18 +40,14 @@ def _config(mesh: Mesh, host: MeshNode, secret: str, options: EasyTierOptions) -
             "ipv4": str(host.overlay),
             "listeners": [_url(host, options)],
             "peer": [] if host == middle else [{"uri": _url(middle, options)}],
-            "flags": {
-                "dev_name": INTERFACE,
-                "default_protocol": options.transport,
-                **({"disable_p2p": True} if options.relay else {}),
-            },
+            "flags": flags | ({"disable_p2p": True} if options.relay else {}),
         },
         indent=1,
     )
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "easytier", ("easytier", str(host.dir / "easytier.json")), ready=LogMatch("^ready$"))
+    return host.daemon("easytier", "easytier", host.path("easytier.json"), ready=LogMatch("^ready$"))
 
 
 def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
@@ -61,14 +58,11 @@ def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
     secret = secrets.token_urlsafe(24)
     middle = mesh.relay if options.relay else mesh.hub
     direct = () if options.relay else mesh.hosts
-    others = len(mesh.hosts) - 1
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(
-            File(host.name, host.dir / "easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts
-        ),
+        overlays=mesh.overlays(INTERFACE),
+        files=tuple(host.file("easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts),
         phases=((_daemon(middle),), tuple(_daemon(host) for host in mesh.others(middle))),
-        converged=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, others) for host in direct),
+        converged=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, len(mesh.spokes)) for host in direct),
         relayed=options.relay,
     )
 
@@ -77,7 +71,6 @@ DRIVER = Driver(
     name="easytier",
     title="EasyTier",
     homepage="https://easytier.cn/",
-    packages=(),
     programs=("easytier",),
     version=("easytier", "--version"),
     version_pattern=r"easytier-core (\S+)",

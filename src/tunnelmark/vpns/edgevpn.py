@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "edgevpn0"  # as shipped
-
-
 PORT = 4001  # libp2p's usual one
 
 
 def _daemon(host: MeshNode) -> Daemon:
     """It listens on TCP only: its QUIC (quic-go 0.49) panics when it is built by Go 1.25 or later."""
     listen = f"/ip4/{host.underlay}/tcp/{PORT}"
-    argv = ("edgevpn", "--config", str(host.dir / "edgevpn.yaml"), "--address", str(host.overlay))
-    return Daemon(host.name, "edgevpn", (*argv, "--listen-maddrs", listen), env={"HOME": str(host.dir / "home")})
+    argv = ("edgevpn", "--config", host.path("edgevpn.yaml"), "--address", str(host.overlay))
+    return host.daemon("edgevpn", *argv, "--listen-maddrs", listen, env={"HOME": host.path("home")})
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """All nodes start alike, and none is given the address of another."""
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         staging=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),
-        files=tuple(File(host.name, host.dir / "edgevpn.yaml", from_staging="edgevpn.yaml") for host in mesh.hosts),
+        files=tuple(host.file("edgevpn.yaml", from_staging="edgevpn.yaml") for host in mesh.hosts),
         phases=(tuple(_daemon(host) for host in mesh.hosts),),
     )
 
 
-_DOCS = "https://github.com/mudler/edgevpn"
-
 DRIVER = Driver(
     name="edgevpn",
     title="EdgeVPN",
-    homepage=_DOCS,
-    packages=(),
+    homepage="https://github.com/mudler/edgevpn",
     programs=("edgevpn", "sh"),
     version=("edgevpn", "--version"),
     version_pattern=r"version v?(\d\S+)",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Daemon, File, UdpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "fastd0"
 PORT = 10000  # there is no usual one; the manual's examples have it
@@ -44,23 +44,20 @@ def _config(mesh: Mesh, host: MeshNode, options: FastdOptions) -> str:
 
 def _files(mesh: Mesh, host: MeshNode, options: FastdOptions) -> list[File]:
     return [
-        File(host.name, host.dir / "fastd.conf", _config(mesh, host, options)),
-        File(host.name, host.dir / "own.secret", from_staging=f"{host.name}.secret"),
-        *(
-            File(host.name, host.dir / f"{peer.name}.pub", from_staging=f"{peer.name}.pub")
-            for peer in mesh.others(host)
-        ),
+        host.file("fastd.conf", _config(mesh, host, options)),
+        host.file("own.secret", from_staging=f"{host.name}.secret"),
+        *(host.file(f"{peer.name}.pub", from_staging=f"{peer.name}.pub") for peer in mesh.others(host)),
     ]
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "fastd", ("fastd", "--config", str(host.dir / "fastd.conf")), ready=UdpPort(PORT))
+    return host.daemon("fastd", "fastd", "--config", host.path("fastd.conf"), ready=UdpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: FastdOptions) -> Deployment:
     """Each node dials those before it, which listen already."""
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         staging=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=tuple((_daemon(host),) for host in mesh.hosts),

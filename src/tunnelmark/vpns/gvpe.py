@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Condition, Daemon, File, Interface, TcpPort, UdpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Condition, File, Interface, TcpPort, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "gvpe0"
 READY: dict[str, Condition] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}
@@ -29,19 +29,19 @@ def _config(mesh: Mesh, options: GvpeOptions) -> str:
 def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
     up = f"#!/bin/sh\nip address add {host.overlay} dev $IFNAME && exec ip link set $IFNAME up\n"
     return [
-        File(host.name, host.dir / "gvpe.conf", _config(mesh, options)),
-        File(host.name, host.dir / "if-up", up, mode=0o700),
-        File(host.name, host.dir / "hostkey", from_staging=f"{host.name}.privkey"),
-        *(File(host.name, host.dir / "pubkey" / peer.name, from_staging=peer.name) for peer in mesh.hosts),
+        host.file("gvpe.conf", _config(mesh, options)),
+        host.file("if-up", up, mode=0o700),
+        host.file("hostkey", from_staging=f"{host.name}.privkey"),
+        *(host.file(f"pubkey/{peer.name}", from_staging=peer.name) for peer in mesh.hosts),
     ]
 
 
 def deploy(mesh: Mesh, options: GvpeOptions) -> Deployment:
     """One node after the other, so that a node that dials is answered: else it tries again at ever longer intervals."""
     argv, ready = ("gvpe", "-D", "-l", "info", "-c"), READY[options.transport]
-    daemons = (Daemon(host.name, "gvpe", (*argv, str(host.dir), host.name), ready=ready) for host in mesh.hosts)
+    daemons = (host.daemon("gvpe", *argv, str(host.dir), host.name, ready=ready) for host in mesh.hosts)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         staging=(("touch", "gvpe.conf"), *(("gvpectrl", "-c", ".", "-q", "-g", host.name) for host in mesh.hosts)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=tuple((daemon,) for daemon in daemons),

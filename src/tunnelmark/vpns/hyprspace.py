@@ -7,8 +7,8 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, TcpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, TcpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "hypr0"
 PORT = 8001
@@ -52,16 +52,16 @@ def _config(mesh: Mesh, host: MeshNode, keys: dict[str, Ed25519PrivateKey]) -> s
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    argv = ("hyprspace", "up", "-i", INTERFACE, "-c", str(host.dir / "hyprspace.json"))
-    return Daemon(host.name, "hyprspace", argv, ready=TcpPort(PORT))
+    argv = ("hyprspace", "up", "-i", INTERFACE, "-c", host.path("hyprspace.json"))
+    return host.daemon("hyprspace", *argv, ready=TcpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """The hub listens before the others look for it; addresses follow from the keys and are read from the interface."""
     keys = {host.name: Ed25519PrivateKey.generate() for host in mesh.hosts}
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "hyprspace.json", _config(mesh, host, keys)) for host in mesh.hosts),
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
+        files=tuple(host.file("hyprspace.json", _config(mesh, host, keys)) for host in mesh.hosts),
         phases=((_daemon(mesh.hub),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
     )
 
@@ -70,7 +70,6 @@ DRIVER = Driver(
     name="hyprspace",
     title="Hyprspace",
     homepage="https://github.com/hyprspace/hyprspace",
-    packages=(),
     recipe="hyprspace",
     programs=("hyprspace",),
     version=("hyprspace", "version"),

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import PurePosixPath
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, TcpPort, UnixSocket
+from tunnelmark.model.steps import Command, CopyFile, LogMatch, TcpPort, UnixSocket
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 NETWORK = "inner0"  # innernet's name of the network is the interface's
@@ -25,7 +25,7 @@ def _address(mesh: Mesh, host: MeshNode) -> IPv4Address:
 
 def _innernet(program: str, host: MeshNode, *words: str) -> tuple[str, ...]:
     """A call of one of its programs, whose configuration and data are in the host's folder."""
-    return (program, "-c", str(host.dir / "etc"), "-d", str(host.dir / "data"), *words)
+    return (program, "-c", host.path("etc"), "-d", host.path("data"), *words)
 
 
 def _flags(flags: Mapping[str, object]) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def _setup(mesh: Mesh) -> str:
         who = {"--name": spoke.name, "--ip": _address(mesh, spoke), "--cidr": "members", "--admin": "false"}
         invitation = {"--save-config": _invitation(hub, spoke), "--invite-expires": "1d"}
         server.append(("add-peer", NETWORK, *_flags(who | invitation), "--yes"))
-    done = shlex.quote(str(hub.dir / "done"))
+    done = shlex.quote(hub.path("done"))
     lines = [f"test -e {done} && exit", *(shlex.join(_innernet("innernet-server", hub, *words)) for words in server)]
     return "\n".join(["set -e", *lines, f": > {done}"]) + "\n"
 
@@ -57,7 +57,7 @@ def _join(spoke: MeshNode) -> Command:
     words = ("--backend", "userspace", "install", str(_invitation(spoke, spoke)), "--default-name", "--delete-invite")
     once = 'test -e "$0" || exec "$@"'
     config = str(spoke.dir / "etc" / f"{NETWORK}.conf")
-    return Command(spoke.name, ("sh", "-c", once, config, *_innernet("innernet", spoke, *words)), timeout=30)
+    return spoke.command("sh", "-c", once, config, *_innernet("innernet", spoke, *words), timeout=30)
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
@@ -67,20 +67,20 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     WireGuard itself is started here, and not by innernet, so that it ends and is started again like any daemon.
     """
     hub = mesh.hub
-    go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", NETWORK), SOCKET) for host in mesh.hosts)
+    go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", NETWORK, ready=SOCKET) for host in mesh.hosts)
     serve = _innernet("innernet-server", hub, "serve", NETWORK, "--backend", "userspace")
     up = ("--backend", "userspace", "up", NETWORK, "--daemon", "--interval", "60")  # as its systemd unit
     return Deployment(
         overlays={host.name: Overlay(NETWORK, _address(mesh, host)) for host in mesh.hosts},
-        files=(File(hub.name, hub.dir / "setup.sh", _setup(mesh)),),
+        files=(hub.file("setup.sh", _setup(mesh)),),
         phases=(
-            (*go, Command(hub.name, ("sh", str(hub.dir / "setup.sh")))),
+            (*go, hub.command("sh", hub.path("setup.sh"))),
             (
-                Daemon(hub.name, "innernet-server", serve, ready=TcpPort(PORT), control=True),
+                hub.daemon("innernet-server", *serve, ready=TcpPort(PORT), control=True),
                 *(CopyFile(hub.name, _invitation(hub, one), one.name, _invitation(one, one)) for one in mesh.spokes),
             ),
             tuple(_join(spoke) for spoke in mesh.spokes),
-            *((Daemon(one.name, "innernet", _innernet("innernet", one, *up), ready=LEARNT),) for one in mesh.spokes),
+            *((one.daemon("innernet", *_innernet("innernet", one, *up), ready=LEARNT),) for one in mesh.spokes),
         ),
     )
 

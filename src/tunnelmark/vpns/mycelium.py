@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, Daemon, TcpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, TcpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "myc0"
 PORT = 9651
@@ -24,18 +24,16 @@ class MyceliumOptions(Options):
 
 def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
     peers = [f"{transport}://{other.endpoint(PORT)}" for other in mesh.hosts[: mesh.hosts.index(host)]]
-    argv = ["mycelium", "-k", str(host.dir / "key.bin"), "--tun-name", INTERFACE, "--disable-peer-discovery"]
-    return Daemon(host.name, "mycelium", (*argv, *(["--peers", *peers] if peers else [])), ready=TcpPort(PORT))
+    argv = ["mycelium", "-k", host.path("key.bin"), "--tun-name", INTERFACE, "--disable-peer-discovery"]
+    return host.daemon("mycelium", *argv, *(["--peers", *peers] if peers else []), ready=TcpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
     """Each node peers with all before it, which listen by then; the key is made at the first start and kept."""
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
         phases=(
-            tuple(
-                Command(host.name, ("mkdir", "-p", str(host.dir))) for host in mesh.hosts
-            ),  # it makes a key, no folder
+            tuple(host.command("mkdir", "-p", str(host.dir)) for host in mesh.hosts),  # it makes a key, no folder
             *((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
         ),
     )
@@ -45,7 +43,6 @@ DRIVER = Driver(
     name="mycelium",
     title="Mycelium",
     homepage="https://github.com/threefoldtech/mycelium",
-    packages=(),
     recipe="mycelium",
     programs=("mycelium", "mkdir"),
     version=("mycelium", "--version"),

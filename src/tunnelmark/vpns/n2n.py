@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import CommandSucceeds, Daemon, File, LogMatch, Step, UdpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, LogMatch, Step, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "n2n0"
 PORT = 7654  # of the supernode, in all of the makers' examples
@@ -26,7 +26,7 @@ def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
     # There is no -f, which means "go to the background" in this version.
     place = ("-d", INTERFACE, "-m", _mac(mesh, host), "-a", str(host.overlay.ip), "-s", str(host.overlay.netmask))
     network = ("-c", "tunnelmark", "-l", mesh.hub.endpoint(PORT), "-p", str(EDGE_PORT))
-    return Daemon(host.name, "edge", ("sh", "-c", EDGE, str(host.dir / "key"), *place, *network), ready=REGISTERED)
+    return host.daemon("edge", "sh", "-c", EDGE, host.path("key"), *place, *network, ready=REGISTERED)
 
 
 def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
@@ -35,17 +35,17 @@ def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
     An edge that meets two at the same moment sometimes sends both nothing from then on (see `DRIVER.known_restart_bug`).
     """
     before = mesh.hosts[: mesh.hosts.index(host)]
-    meets = [CommandSucceeds(host.name, ("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip))) for peer in before]
+    meets = [host.succeeds("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip)) for peer in before]
     return [(_edge(mesh, host),), *((one,) for one in meets)]
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """The supernode is a program of its own next to the hub's edge."""
     key = secrets.token_urlsafe(24)
-    supernode = Daemon(mesh.hub.name, "supernode", ("supernode", "-l", str(PORT)), UdpPort(PORT), control=True)
+    supernode = mesh.hub.daemon("supernode", "supernode", "-l", str(PORT), ready=UdpPort(PORT), control=True)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "key", key) for host in mesh.hosts),
+        overlays=mesh.overlays(INTERFACE),
+        files=tuple(host.file("key", key) for host in mesh.hosts),
         phases=((supernode,), *(phase for host in mesh.hosts for phase in _joins(mesh, host))),
     )
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Daemon, File, UdpPort
-from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "nebula0"
 PORT = 4242
@@ -50,9 +50,9 @@ def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
     return json.dumps(
         {
             "pki": {
-                "ca": str(host.dir / "ca.crt"),
-                "cert": str(host.dir / "node.crt"),
-                "key": str(host.dir / "node.key"),
+                "ca": host.path("ca.crt"),
+                "cert": host.path("node.crt"),
+                "key": host.path("node.key"),
             },
             "static_host_map": {} if here else {address: [lighthouse.endpoint(PORT)]},
             "listen": {"port": PORT} | ({"host": "::"} if host.underlay.version == 6 else {}),
@@ -67,10 +67,10 @@ def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
 
 def _files(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> list[File]:
     return [
-        File(host.name, host.dir / "config.yml", _config(mesh, host, options)),
-        File(host.name, host.dir / "ca.crt", from_staging="ca.crt"),
-        File(host.name, host.dir / "node.crt", from_staging=f"{host.name}.crt"),
-        File(host.name, host.dir / "node.key", from_staging=f"{host.name}.key"),
+        host.file("config.yml", _config(mesh, host, options)),
+        host.file("ca.crt", from_staging="ca.crt"),
+        host.file("node.crt", from_staging=f"{host.name}.crt"),
+        host.file("node.key", from_staging=f"{host.name}.key"),
     ]
 
 
@@ -80,14 +80,14 @@ def _sign(host: MeshNode) -> tuple[str, ...]:
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "nebula", ("nebula", "-config", str(host.dir / "config.yml")), ready=UdpPort(PORT))
+    return host.daemon("nebula", "nebula", "-config", host.path("config.yml"), ready=UdpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: NebulaOptions) -> Deployment:
     """The lighthouse listens before any node reports to it; a handshake that is lost costs 0.1 to 0.5 s."""
     lighthouse = _lighthouse(mesh, options)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         staging=(("nebula-cert", "ca", "-name", "tunnelmark"), *(_sign(host) for host in mesh.hosts)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=((_daemon(lighthouse),), tuple(_daemon(host) for host in mesh.others(lighthouse))),

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, TcpPort, UnixSocket
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "wt0"  # its own choice
 MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_files
@@ -80,7 +80,7 @@ def _management(mesh: Mesh, issuer: str, secret: str) -> str:
             "TURNConfig": {"Turns": [], "CredentialsTTL": "12h", "Secret": "", "TimeBasedCredentials": False},
             "Relay": {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret},
             "Signal": {"Proto": "http", "URI": hub.endpoint(SIGNAL)},
-            "Datadir": str(hub.dir / "data"),
+            "Datadir": hub.path("data"),
             "DataStoreEncryptionKey": b64encode(secrets.token_bytes(32)).decode(),
             "StoreConfig": {"Engine": "sqlite"},
             "HttpConfig": {
@@ -110,15 +110,15 @@ def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
         "--bind",
         str(hub.underlay),
         "--directory",
-        str(hub.dir / "keys"),
+        hub.path("keys"),
     )
     signal = ("netbird-signal", "run", "--port", str(SIGNAL), "--log-file", "console", "--metrics-port", "9091")
     listen = ("netbird-relay", "-l", relay.endpoint(RELAY), "-e", _relay_url(mesh), "--metrics-port", "9092")
     from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
     return (
-        Daemon(hub.name, "keys", keys, ready=TcpPort(KEYS)),
-        Daemon(hub.name, "signal", signal, ready=TcpPort(SIGNAL), control=True),
-        Daemon(relay.name, "relay", ("sh", "-c", from_file, str(relay.dir / "secret"), *listen), ready=TcpPort(RELAY)),
+        hub.daemon("keys", *keys, ready=TcpPort(KEYS)),
+        hub.daemon("signal", *signal, ready=TcpPort(SIGNAL), control=True),
+        relay.daemon("relay", "sh", "-c", from_file, relay.path("secret"), *listen, ready=TcpPort(RELAY)),
     )
 
 
@@ -131,43 +131,43 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     env = {"NB_WG_KERNEL_DISABLED": "true"}
     if options.path == "relay":
         env["NB_FORCE_RELAY"] = "true"  # client/internal/peer/conn.go
-    flags = ("--config", str(hub.dir / "management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
+    flags = ("--config", hub.path("management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
     management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
     api = f"http://{hub.endpoint(MANAGEMENT)}"
     script = (
         "python3",
-        str(hub.dir / "setup.py"),
+        hub.path("setup.py"),
         f"{api}/api",
-        str(hub.dir / "token"),
-        str(hub.dir / "key"),
+        hub.path("token"),
+        hub.path("key"),
         str(LIFE),
     )
 
     def client(host: MeshNode) -> Daemon:
-        config = ("-c", str(host.dir / "client.json"), "--log-file", "console", "service", "run")
-        state = {"NB_DNS_STATE_FILE": str(host.dir / "state.json")}  # the only name for where its state is kept
-        return Daemon(host.name, "netbird", ("netbird-client", *config), ready=SOCKET, env=env | state)
+        config = ("-c", host.path("client.json"), "--log-file", "console", "service", "run")
+        state = {"NB_DNS_STATE_FILE": host.path("state.json")}  # the only name for where its state is kept
+        return host.daemon("netbird", "netbird-client", *config, ready=SOCKET, env=env | state)
 
     def up(host: MeshNode) -> Command:
         # Once: a daemon that is started again connects by itself, and is interrupted in it by the command.
         once = 'test -e "$0" || { "$@" && : > "$0"; }'
-        words = ("netbird-client", "up", "-m", api, "--setup-key-file", str(host.dir / "key"))
-        return Command(host.name, ("sh", "-c", once, str(host.dir / "joined"), *words), timeout=40)
+        words = ("netbird-client", "up", "-m", api, "--setup-key-file", host.path("key"))
+        return host.command("sh", "-c", once, host.path("joined"), *words, timeout=40)
 
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=(
-            File(hub.name, hub.dir / "management.json", _management(mesh, issuer, secret)),
-            File(hub.name, hub.dir / "keys" / "jwks.json", keys),
-            File(hub.name, hub.dir / "token", token),
-            File(hub.name, hub.dir / "setup.py", _SETUP),
-            File(relay.name, relay.dir / "secret", secret),
+            hub.file("management.json", _management(mesh, issuer, secret)),
+            hub.file("keys/jwks.json", keys),
+            hub.file("token", token),
+            hub.file("setup.py", _SETUP),
+            relay.file("secret", secret),
         ),
         phases=(
             (*_servers(mesh), *(client(host) for host in mesh.hosts)),
-            (Daemon(hub.name, "management", management, ready=TcpPort(MANAGEMENT), control=True),),
+            (hub.daemon("management", *management, ready=TcpPort(MANAGEMENT), control=True),),
             (
-                Command(hub.name, script),
+                hub.command(*script),
                 *(CopyFile(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
             ),
             tuple(up(host) for host in mesh.hosts),
@@ -180,14 +180,13 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
 def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
     """Whether the node says that it has a direct path to every other."""
     script = 'test "$(netbird-client status --detail | grep -c "Connection type: P2P")" -eq "$0"'
-    return CommandSucceeds(host.name, ("sh", "-c", script, str(len(mesh.hosts) - 1)))
+    return host.succeeds("sh", "-c", script, str(len(mesh.hosts) - 1))
 
 
 DRIVER = Driver(
     name="netbird",
     title="NetBird (own management, signal, relay)",
     homepage="https://netbird.io/",
-    packages=(),
     programs=(
         *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
         *("python3", "sh", "grep", "cat"),

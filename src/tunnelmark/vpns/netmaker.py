@@ -10,9 +10,9 @@ from base64 import b64encode
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, LogMatch, TcpPort
+from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, TcpPort
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "netmaker"  # its own choice
 PORT = 51821  # likewise (config/config.go, DefaultListenPort)
@@ -152,29 +152,29 @@ def _files(mesh: Mesh) -> list[File]:
     }
     pem = certificate.public_bytes(Encoding.PEM).decode()
     return [
-        *(File(hub.name, hub.dir / name, content) for name, content in own.items()),
-        *(File(host.name, host.dir / "server.crt", pem) for host in mesh.hosts),
+        *(hub.file(name, content) for name, content in own.items()),
+        *(host.file("server.crt", pem) for host in mesh.hosts),
     ]
 
 
 def _trust(host: MeshNode) -> dict[str, str]:
-    return {"SSL_CERT_FILE": str(host.dir / "server.crt")}  # what Go's crypto/x509 trusts
+    return {"SSL_CERT_FILE": host.path("server.crt")}  # what Go's crypto/x509 trusts
 
 
 def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
     """TLS and broker before the server, which ends if it finds no broker."""
     # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
     detection = {"ENDPOINT_DETECTION": "false"} if hub.underlay.version == 6 else {}
-    nginx = ("nginx", "-e", "stderr", "-p", str(hub.dir), "-c", str(hub.dir / "nginx.conf"))
-    mosquitto = ("mosquitto", "-c", str(hub.dir / "mosquitto.conf"))
+    nginx = ("nginx", "-e", "stderr", "-p", str(hub.dir), "-c", hub.path("nginx.conf"))
+    mosquitto = ("mosquitto", "-c", hub.path("mosquitto.conf"))
     # Its database is in `data` of its working directory.
-    netmaker = ("env", "-C", str(hub.dir), "netmaker", "-c", str(hub.dir / "netmaker.json"))
+    netmaker = ("env", "-C", str(hub.dir), "netmaker", "-c", hub.path("netmaker.json"))
     return (
         (
-            Daemon(hub.name, "nginx", nginx, ready=TcpPort(TLS), control=True),
-            Daemon(hub.name, "mosquitto", mosquitto, ready=TcpPort(BROKER), control=True),
+            hub.daemon("nginx", *nginx, ready=TcpPort(TLS), control=True),
+            hub.daemon("mosquitto", *mosquitto, ready=TcpPort(BROKER), control=True),
         ),
-        (Daemon(hub.name, "netmaker", netmaker, ready=TcpPort(API), env=_trust(hub) | detection, control=True),),
+        (hub.daemon("netmaker", *netmaker, ready=TcpPort(API), env=_trust(hub) | detection, control=True),),
     )
 
 
@@ -185,26 +185,26 @@ def _netclient(host: MeshNode, script: str, *more: str) -> tuple[str, ...]:
 def _register(host: MeshNode) -> Command:
     """Join the network once, at a known endpoint: it would ask the Internet for its own."""
     static = "-E" if host.underlay.version == 6 else "-e"
-    return Command(host.name, _netclient(host, _REGISTER, static, str(host.underlay), str(PORT)), timeout=40)
+    return host.command(*_netclient(host, _REGISTER, static, str(host.underlay), str(PORT)), timeout=40)
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """Servers first; then all nodes are registered, and their daemons ask the server for their peers."""
     hub = mesh.hub
-    setup = ("python3", str(hub.dir / "setup.py"), str(hub.dir / "netmaker.json"), str(len(mesh.hosts)))
+    setup = ("python3", hub.path("setup.py"), hub.path("netmaker.json"), str(len(mesh.hosts)))
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=tuple(_files(mesh)),
         phases=(
             *_servers(hub),
             (
-                Command(hub.name, (*setup, str(hub.dir / "key"))),
+                hub.command(*setup, hub.path("key")),
                 *(CopyFile(hub.name, hub.dir / "key", one.name, one.dir / "key") for one in mesh.spokes),
             ),
             tuple(_register(host) for host in mesh.hosts),
-            (CommandSucceeds(hub.name, setup),),
+            (hub.succeeds(*setup),),
             tuple(
-                Daemon(host.name, "netclient", _netclient(host, _DAEMON), ready=LogMatch(_JOINED), env=_trust(host))
+                host.daemon("netclient", *_netclient(host, _DAEMON), ready=LogMatch(_JOINED), env=_trust(host))
                 for host in mesh.hosts
             ),
         ),

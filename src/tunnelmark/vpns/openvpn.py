@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, TcpPort, UdpPort
+from tunnelmark.model.steps import Daemon, TcpPort, UdpPort
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "ovpn0"
 PORT = 1194
@@ -58,7 +58,7 @@ def _server(mesh: Mesh, fingerprints: tuple[str, ...], options: OpenVpnOptions) 
 
 
 def _daemon(host: MeshNode, ready: UdpPort | TcpPort | None = None) -> Daemon:
-    return Daemon(host.name, "openvpn", ("openvpn", "--config", str(host.dir / "openvpn.conf")), ready)
+    return host.daemon("openvpn", "openvpn", "--config", host.path("openvpn.conf"), ready=ready)
 
 
 def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
@@ -69,15 +69,15 @@ def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
     client += f"client\nnobind\nremote {hub.underlay} {PORT}\npeer-fingerprint {fingerprints[0]}\n"
     configs = [_server(mesh, fingerprints[1:], options), *(client for _ in mesh.spokes)]
     files = [
-        File(host.name, host.dir / "openvpn.conf", config + block)
+        host.file("openvpn.conf", config + block)
         for host, config, block in zip(mesh.hosts, configs, blocks, strict=True)
     ]
     for spoke in mesh.spokes:
         address = f"ifconfig-push {spoke.overlay.ip} {spoke.overlay.netmask}\n"
-        files.append(File(hub.name, hub.dir / "clients" / spoke.name, address))
+        files.append(hub.file(f"clients/{spoke.name}", address))
     bound = TcpPort(PORT) if options.proto == "tcp" else UdpPort(PORT)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         files=tuple(files),
         phases=((_daemon(hub, bound),), tuple(_daemon(spoke) for spoke in mesh.spokes)),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, UdpPort
+from tunnelmark.model.steps import UdpPort
+from tunnelmark.vpns._wg import public, secret
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "quincy0"
@@ -18,17 +18,8 @@ NOISE = '[protocol]\nmode = "noise"\nkey_exchange = "standard"\n'
 VERSION = 'grep -aom1 "quincy-server-[0-9][0-9.]*[0-9]" "$(command -v quincy-server)"'
 """It has no option that prints its version, but its messages name the crate's folder that it was built from."""
 
-
 CLIENT = 'while :; do quincy-client --config-path "$0"; done'
 """Starts the client again whenever it ends, as a service manager would: it ends when its server is lost."""
-
-
-def _text(key: X25519PrivateKey) -> str:
-    return b64encode(key.private_bytes_raw()).decode()
-
-
-def _public(key: X25519PrivateKey) -> str:
-    return b64encode(key.public_key().public_bytes_raw()).decode()
 
 
 def _server(hub: MeshNode, key: X25519PrivateKey) -> str:
@@ -41,15 +32,15 @@ bind_port = {PORT}
 tunnel_network = "{hub.overlay}"
 users_file = "{hub.dir / "users.toml"}"
 isolate_clients = false
-{NOISE}private_key = "{_text(key)}"
+{NOISE}private_key = "{secret(key)}"
 {LOG}"""
 
 
 def _client(hub: MeshNode, key: X25519PrivateKey, server: X25519PrivateKey) -> str:
     return f"""\
 connection_string = "{hub.endpoint(PORT)}"
-{NOISE}server_public_key = "{_public(server)}"
-private_key = "{_text(key)}"
+{NOISE}server_public_key = "{public(server)}"
+private_key = "{secret(key)}"
 [network]
 interface_name = "{INTERFACE}"
 {LOG}"""
@@ -59,12 +50,8 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     """Clients dial the server once its port is bound; it gives them their addresses."""
     hub = mesh.hub
     server, *clients = (X25519PrivateKey.generate() for _ in mesh.hosts)
-
-    def path(host: MeshNode) -> str:
-        return str(host.dir / "quincy.toml")
-
     users = "".join(
-        f"[users.{json.dumps(host.name)}]\nauthorized_keys = [{json.dumps(_public(key))}]\nauthorized_certs = []\n"
+        f"[users.{json.dumps(host.name)}]\nauthorized_keys = [{json.dumps(public(key))}]\nauthorized_certs = []\n"
         for host, key in zip(mesh.spokes, clients, strict=True)
     )
     return Deployment(
@@ -73,27 +60,24 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             **{spoke.name: Overlay(INTERFACE) for spoke in mesh.spokes},
         },
         files=(
-            File(hub.name, hub.dir / "quincy.toml", _server(hub, server)),
-            File(hub.name, hub.dir / "users.toml", users),
+            hub.file("quincy.toml", _server(hub, server)),
+            hub.file("users.toml", users),
             *(
-                File(host.name, host.dir / "quincy.toml", _client(hub, key, server))
+                host.file("quincy.toml", _client(hub, key, server))
                 for host, key in zip(mesh.spokes, clients, strict=True)
             ),
         ),
         phases=(
-            (Daemon(hub.name, "quincy", ("quincy-server", "--config-path", path(hub)), UdpPort(PORT)),),
-            tuple(Daemon(spoke.name, "quincy", ("sh", "-c", CLIENT, path(spoke))) for spoke in mesh.spokes),
+            (hub.daemon("quincy", "quincy-server", "--config-path", hub.path("quincy.toml"), ready=UdpPort(PORT)),),
+            tuple(spoke.daemon("quincy", "sh", "-c", CLIENT, spoke.path("quincy.toml")) for spoke in mesh.spokes),
         ),
     )
 
 
-_DOCS = "https://github.com/quincy-rs/quincy"
-
 DRIVER = Driver(
     name="quincy",
     title="Quincy",
-    homepage=_DOCS,
-    packages=(),
+    homepage="https://github.com/quincy-rs/quincy",
     programs=("quincy-server", "quincy-client", "grep", "sh"),
     version=("sh", "-c", VERSION),
     version_pattern=r"quincy-server-(\S+)",

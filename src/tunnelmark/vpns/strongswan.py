@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, Daemon, File, UnixSocket
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Command, File, UnixSocket
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "ipsec0"  # fixed in the plugin kernel-libipsec
 VICI = UnixSocket(PurePosixPath("/run/charon.vici"))  # the daemon's control socket, as shipped
@@ -70,13 +70,13 @@ def _connections(mesh: Mesh, host: MeshNode, secret: str, options: StrongSwanOpt
 
 def _files(mesh: Mesh, host: MeshNode, secret: str, options: StrongSwanOptions) -> list[File]:
     return [
-        File(host.name, host.dir / "strongswan.conf", DAEMON),
-        File(host.name, host.dir / "swanctl.conf", _connections(mesh, host, secret, options)),
+        host.file("strongswan.conf", DAEMON),
+        host.file("swanctl.conf", _connections(mesh, host, secret, options)),
     ]
 
 
 def _connect(host: MeshNode, peer: MeshNode) -> Command:
-    return Command(host.name, ("sh", "-c", CONNECT, peer.name))
+    return host.command("sh", "-c", CONNECT, peer.name)
 
 
 def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
@@ -84,14 +84,14 @@ def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
     secret = secrets.token_urlsafe(32)
     daemons, configure, earlier, later = [], [], [], []
     for place, host in enumerate(mesh.hosts):
-        env = {"STRONGSWAN_CONF": str(host.dir / "strongswan.conf")}
-        daemons.append(Daemon(host.name, "charon", ("charon-systemd",), VICI, env))
-        configure.append(Command(host.name, ("ip", "address", "add", str(host.overlay), "dev", INTERFACE)))
-        configure.append(Command(host.name, ("swanctl", "--load-all", "--file", str(host.dir / "swanctl.conf"))))
+        env = {"STRONGSWAN_CONF": host.path("strongswan.conf")}
+        daemons.append(host.daemon("charon", "charon-systemd", ready=VICI, env=env))
+        configure.append(host.command("ip", "address", "add", str(host.overlay), "dev", INTERFACE))
+        configure.append(host.command("swanctl", "--load-all", "--file", host.path("swanctl.conf")))
         earlier += [_connect(host, peer) for peer in mesh.hosts[:place]]
         later += [_connect(host, peer) for peer in mesh.hosts[place + 1 :]]
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, secret, options)),
         phases=(tuple(daemons), tuple(configure), tuple(earlier), tuple(later)),
     )

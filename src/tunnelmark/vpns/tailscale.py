@@ -12,9 +12,9 @@ from typing import Literal
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, TcpPort, UnixSocket
 from tunnelmark.vpns._certificate import self_signed
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "tailscale0"  # tailscaled's own choice
 PORT = 41641  # as its systemd unit has it; without one it takes any
@@ -43,13 +43,13 @@ def _headscale(hub: MeshNode) -> str:
         {
             "server_url": f"http://{hub.endpoint(CONTROL_PORT)}",
             "listen_addr": hub.endpoint(CONTROL_PORT),
-            "noise": {"private_key_path": str(hub.dir / "noise.key")},
+            "noise": {"private_key_path": hub.path("noise.key")},
             "prefixes": {"v4": "100.64.0.0/10", "v6": "fd7a:115c:a1e0::/48"},
-            "derp": {"urls": [], "paths": [str(hub.dir / "derp.yaml")], "auto_update_enabled": False},
+            "derp": {"urls": [], "paths": [hub.path("derp.yaml")], "auto_update_enabled": False},
             "disable_check_updates": True,
-            "database": {"type": "sqlite", "sqlite": {"path": str(hub.dir / "db.sqlite")}},
+            "database": {"type": "sqlite", "sqlite": {"path": hub.path("db.sqlite")}},
             "dns": {"magic_dns": False, "base_domain": "tunnelmark.test", "override_local_dns": False},
-            "unix_socket": str(hub.dir / "headscale.sock"),
+            "unix_socket": hub.path("headscale.sock"),
         },
         indent=1,
     )
@@ -69,13 +69,13 @@ def _key(hub: MeshNode) -> Command:
         'umask 077; test -s "$1" || { headscale -c "$0" users create lab'
         ' && headscale -c "$0" preauthkeys create -u 1 --reusable -e 24h > "$1.new" && mv "$1.new" "$1"; }'
     )
-    return Command(hub.name, ("sh", "-c", script, str(hub.dir / "headscale.yaml"), str(hub.dir / "auth")))
+    return hub.command("sh", "-c", script, hub.path("headscale.yaml"), hub.path("auth"))
 
 
 def _up(mesh: Mesh, host: MeshNode) -> Command:
     """Join the network; it ends once the node is part of it."""
     server = f"--login-server=http://{mesh.hub.endpoint(CONTROL_PORT)}"
-    return Command(host.name, ("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}"), timeout=40)
+    return host.command("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}", timeout=40)
 
 
 def _meet(host: MeshNode, other: MeshNode) -> CommandSucceeds:
@@ -85,12 +85,12 @@ def _meet(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     """
     # In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
     ask = '{ tailscale ping --c=1 --timeout=300ms --until-direct=false "$0" & } | grep -q pong'
-    return CommandSucceeds(host.name, ("sh", "-c", ask, other.name))
+    return host.succeeds("sh", "-c", ask, other.name)
 
 
 def _direct(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     """A ping of Tailscale's own that ends with 0 only if the answer came directly (cmd/tailscale/cli/ping.go)."""
-    return CommandSucceeds(host.name, ("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name))
+    return host.succeeds("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name)
 
 
 def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
@@ -103,22 +103,22 @@ def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
 
     def daemon(host: MeshNode) -> Daemon:
         argv = ("tailscaled", "--no-logs-no-support", f"--statedir={host.dir / 'state'}", f"--port={PORT}")
-        return Daemon(host.name, "tailscaled", argv, ready=SOCKET, env=env)
+        return host.daemon("tailscaled", *argv, ready=SOCKET, env=env)
 
-    control = ("headscale", "-c", str(hub.dir / "headscale.yaml"), "serve")
-    derper = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", str(relay.dir / "derp"))
+    control = ("headscale", "-c", hub.path("headscale.yaml"), "serve")
+    derper = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", relay.path("derp"))
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=(
-            File(hub.name, hub.dir / "headscale.yaml", _headscale(hub)),
-            File(hub.name, hub.dir / "derp.yaml", _derp_map(relay, pin)),
-            File(relay.name, relay.dir / "derp" / f"{address}.crt", certificate),
-            File(relay.name, relay.dir / "derp" / f"{address}.key", private),
+            hub.file("headscale.yaml", _headscale(hub)),
+            hub.file("derp.yaml", _derp_map(relay, pin)),
+            relay.file(f"derp/{address}.crt", certificate),
+            relay.file(f"derp/{address}.key", private),
         ),
         phases=(
             (
-                Daemon(hub.name, "headscale", control, ready=UnixSocket(hub.dir / "headscale.sock"), control=True),
-                Daemon(relay.name, "derper", (*derper, "-c", str(relay.dir / "derp" / "key.json")), TcpPort(443)),
+                hub.daemon("headscale", *control, ready=UnixSocket(hub.dir / "headscale.sock"), control=True),
+                relay.daemon("derper", *derper, "-c", relay.path("derp/key.json"), ready=TcpPort(443)),
                 *(daemon(host) for host in mesh.hosts),
             ),
             (_key(hub), *(CopyFile(hub.name, hub.dir / "auth", one.name, one.dir / "auth") for one in mesh.spokes)),
@@ -136,7 +136,6 @@ DRIVER = Driver(
     name="tailscale",
     title="Tailscale (headscale, derper)",
     homepage="https://tailscale.com/",
-    packages=(),
     programs=("tailscaled", "tailscale", "headscale", "derper", "sh", "grep"),
     recipe="tailscale",
     version=("tailscaled", "--version"),

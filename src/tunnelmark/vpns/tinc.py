@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Daemon, File, TcpPort
-from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "tinc0"
 PORT = 655
@@ -53,20 +53,20 @@ def _files(mesh: Mesh, host: MeshNode, keys: dict[str, rsa.RSAPrivateKey], optio
     private = keys[host.name].private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     up = f"#!/bin/sh\nip address add {host.overlay} dev $INTERFACE && exec ip link set $INTERFACE up\n"
     files = [
-        File(host.name, host.dir / "tinc.conf", "\n".join(config) + "\n"),
-        File(host.name, host.dir / "rsa_key.priv", private),
-        File(host.name, host.dir / "tinc-up", up, mode=0o700),
+        host.file("tinc.conf", "\n".join(config) + "\n"),
+        host.file("rsa_key.priv", private),
+        host.file("tinc-up", up, mode=0o700),
     ]
     for node in mesh.hosts:
         public = keys[node.name].public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
         about = f"Address = {node.underlay}\nPort = {PORT}\nSubnet = {node.overlay.ip}/32\n{path}{public}"
-        files.append(File(host.name, host.dir / "hosts" / _name(mesh, node), about))
+        files.append(host.file(f"hosts/{_name(mesh, node)}", about))
     return files
 
 
 def _daemon(host: MeshNode) -> Daemon:
     argv = ("tincd", "-c", str(host.dir), "-D", f"--pidfile={host.dir / 'tincd.pid'}")
-    return Daemon(host.name, "tincd", argv, ready=TcpPort(PORT))
+    return host.daemon("tincd", *argv, ready=TcpPort(PORT))
 
 
 def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
@@ -88,7 +88,7 @@ def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
     """Spokes dial the hub. With the path `tcp` each node dials those before it, with `indirect` the relay."""
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, keys, options)),
         phases=_phases(mesh, options),
         converged=tuple(_settled(mesh, host, options) for host in mesh.hosts),

@@ -7,8 +7,8 @@ import secrets
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, Daemon, File, UdpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Command, Daemon, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "vpncloud0"
 PORT = 3210
@@ -56,11 +56,11 @@ def _route(mesh: Mesh, host: MeshNode) -> Command:
     from that of the default route's device (device.rs, set_mtu). It sends nothing there.
     """
     script = 'ip route replace default dev "$(ip -o route get "$0" | sed \'s/.* dev \\([^ ]*\\).*/\\1/\')"'
-    return Command(host.name, ("sh", "-c", script, str(mesh.others(host)[0].underlay)))
+    return host.command("sh", "-c", script, str(mesh.others(host)[0].underlay))
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "vpncloud", ("vpncloud", "--config", str(host.dir / "vpncloud.yml")), ready=UdpPort(PORT))
+    return host.daemon("vpncloud", "vpncloud", "--config", host.path("vpncloud.yml"), ready=UdpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
@@ -72,10 +72,8 @@ def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     """
     password = secrets.token_urlsafe(24)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
-        files=tuple(
-            File(host.name, host.dir / "vpncloud.yml", _config(mesh, host, password, options)) for host in mesh.hosts
-        ),
+        overlays=mesh.overlays(INTERFACE),
+        files=tuple(host.file("vpncloud.yml", _config(mesh, host, password, options)) for host in mesh.hosts),
         phases=(
             tuple(_route(mesh, host) for host in mesh.hosts),
             (_daemon(mesh.hub),),

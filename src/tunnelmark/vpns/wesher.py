@@ -7,9 +7,9 @@ from base64 import b64encode
 from pathlib import PurePosixPath
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import CommandSucceeds, Daemon, File, TcpPort, UnixSocket
+from tunnelmark.model.steps import Daemon, TcpPort, UnixSocket
 from tunnelmark.vpns import _wg
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "wgoverlay"  # its own choice
 GOSSIP = 7946
@@ -24,8 +24,8 @@ def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
     words = ("wesher", "--bind-addr", str(host.underlay), "--overlay-net", NETWORK)
     earlier = mesh.hosts[: mesh.hosts.index(host)]
     join = ("--join", ",".join(str(one.underlay) for one in earlier)) if earlier else ()
-    argv = ("sh", "-c", script, str(host.dir / "wesher.env"), str(host.dir / "begun"), *words, *join)
-    return Daemon(host.name, "wesher", argv, ready=TcpPort(GOSSIP))
+    argv = ("sh", "-c", script, host.path("wesher.env"), host.path("begun"), *words, *join)
+    return host.daemon("wesher", *argv, ready=TcpPort(GOSSIP))
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
@@ -36,12 +36,12 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     and comes again after 5 s.
     """
     key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
-    go = tuple(Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", INTERFACE), SOCKET) for host in mesh.hosts)
+    go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", INTERFACE, ready=SOCKET) for host in mesh.hosts)
     all_peers = f'test "$(wg show {INTERFACE} peers | wc -l)" -eq "$0"'
-    met = tuple(CommandSucceeds(spoke.name, ("sh", "-c", all_peers, str(len(mesh.spokes)))) for spoke in mesh.spokes)
+    met = tuple(spoke.succeeds("sh", "-c", all_peers, str(len(mesh.spokes))) for spoke in mesh.spokes)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
-        files=tuple(File(host.name, host.dir / "wesher.env", key) for host in mesh.hosts),
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
+        files=tuple(host.file("wesher.env", key) for host in mesh.hosts),
         phases=(go, *((_daemon(mesh, host),) for host in mesh.hosts), met),
     )
 

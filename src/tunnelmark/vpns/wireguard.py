@@ -10,7 +10,7 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 def _interface(host: MeshNode) -> Command:
     """A new interface in place of one that is there: a node that starts again after a crash has forgotten its own."""
     anew = f"ip link delete {_wg.INTERFACE} 2>/dev/null; exec ip link add {_wg.INTERFACE} type wireguard"
-    return Command(host.name, ("sh", "-c", anew))
+    return host.command("sh", "-c", anew)
 
 
 def deploy(mesh: Mesh, options: _wg.WgOptions) -> Deployment:

@@ -18,7 +18,7 @@ class WireGuardOptions(_wg.WgOptions):
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "wireguard-go", ("wireguard-go", "-f", _wg.INTERFACE), ready=_wg.SOCKET)
+    return host.daemon("wireguard-go", "wireguard-go", "-f", _wg.INTERFACE, ready=_wg.SOCKET)
 
 
 def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:

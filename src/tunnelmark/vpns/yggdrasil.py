@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import model_validator
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, TcpPort, UdpPort
-from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, TcpPort, UdpPort
+from tunnelmark.vpns.base import Build, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "ygg0"
 PORT = 9001
@@ -53,7 +53,7 @@ def _config(mesh: Mesh, host: MeshNode, key: Ed25519PrivateKey, options: Yggdras
 
 
 def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
-    return Daemon(host.name, "yggdrasil", ("yggdrasil", "-useconffile", str(host.dir / "yggdrasil.conf")), ready)
+    return host.daemon("yggdrasil", "yggdrasil", "-useconffile", host.path("yggdrasil.conf"), ready=ready)
 
 
 def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
@@ -64,9 +64,9 @@ def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     keys = sorted((Ed25519PrivateKey.generate() for _ in mesh.hosts), key=_public)
     listens = UdpPort(PORT) if options.transport == "quic" else TcpPort(PORT)
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=tuple(
-            File(host.name, host.dir / "yggdrasil.conf", _config(mesh, host, key, options))
+            host.file("yggdrasil.conf", _config(mesh, host, key, options))
             for host, key in zip(mesh.hosts, keys, strict=True)
         ),
         phases=((_daemon(mesh.hub, listens),), tuple(_daemon(spoke) for spoke in mesh.spokes)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CommandSucceeds, Daemon, File, Step, UdpPort
-from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
+from tunnelmark.model.steps import Daemon, File, Step, UdpPort
+from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "zt0"
 PORT = 9993
@@ -48,26 +48,21 @@ def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
 
 
 def _files(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> list[File]:
-    shared = [File(host.name, host.dir / name, from_staging=name) for name in ("nwid", "moon.name", "moon.b64")]
-    own = [
-        File(host.name, host.dir / f"identity.{part}", from_staging=f"{host.name}.{part}")
-        for part in ("secret", "public")
-    ]
-    control = [File(host.name, host.dir / "net.json", from_staging="net.json")]
-    control += [
-        File(host.name, host.dir / f"member.{other.name}", from_staging=f"{other.name}.json") for other in mesh.hosts
-    ]
-    local = File(host.name, host.dir / "local.conf", _local(mesh, host, options))
+    shared = [host.file(name, from_staging=name) for name in ("nwid", "moon.name", "moon.b64")]
+    own = [host.file(f"identity.{part}", from_staging=f"{host.name}.{part}") for part in ("secret", "public")]
+    control = [host.file("net.json", from_staging="net.json")]
+    control += [host.file(f"member.{other.name}", from_staging=f"{other.name}.json") for other in mesh.hosts]
+    local = host.file("local.conf", _local(mesh, host, options))
     return [*shared, *own, local, *(control if host == mesh.hub else [])]
 
 
 def _before(mesh: Mesh, host: MeshNode) -> Step:
     script = _HOME + ("\n" + _CONTROLLER if host == mesh.hub else "")
-    return Command(host.name, ("sh", "-c", script, "sh", str(host.dir)))
+    return host.command("sh", "-c", script, "sh", str(host.dir))
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return Daemon(host.name, "zerotier-one", ("zerotier-one", "-U", f"-p{PORT}", str(host.dir)), ready=UdpPort(PORT))
+    return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=UdpPort(PORT))
 
 
 def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
@@ -78,11 +73,10 @@ def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
     rest = [host for host in mesh.hosts if host.name not in first]
     moon = (mesh.hub.name, mesh.relay.name, f"{mesh.relay.underlay}/{PORT}")
     direct = tuple(
-        CommandSucceeds(host.name, ("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1)))
-        for host in mesh.hosts
+        host.succeeds("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1)) for host in mesh.hosts
     )
     return Deployment(
-        overlays={host.name: Overlay(INTERFACE, host.overlay.ip) for host in mesh.hosts},
+        overlays=mesh.overlays(INTERFACE),
         staging=(*makes, ("sh", "-c", _STAGE_MOON, "sh", *moon, *members)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=(
@@ -99,7 +93,6 @@ DRIVER = Driver(
     name="zerotier",
     title="ZeroTier",
     homepage="https://www.zerotier.com/",
-    packages=(),
     recipe="zerotier",
     programs=("zerotier-one", "zerotier-idtool", "sh"),
     version=("zerotier-one", "-v"),
