@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import click
 
-from tunnelmark import __version__
+from tunnelmark import __version__, former_names
 from tunnelmark.cli import interrupts
 from tunnelmark.errors import TunnelmarkError, UnknownName
 
@@ -44,9 +44,6 @@ _COMMANDS = {
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
 
-_FORMER = {"peers": "packages", "prove-link": "check-link"}
-"""Former names of commands, which work with a note for one release."""
-
 _COMPLETING = "_TUNNELMARK_COMPLETE"  # environment variable by which a shell asks (see `completion`)
 
 
@@ -67,9 +64,9 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in _FORMER:
-            click.echo(f"note: `tunnelmark {args[0]}` is called `tunnelmark {_FORMER[args[0]]}` now", err=True)
-            args = [_FORMER[args[0]], *args[1:]]
+        if args and (now := former_names.COMMANDS.get(args[0])):
+            click.echo(f"note: `tunnelmark {args[0]}` is called `tunnelmark {now}` now", err=True)
+            args = [now, *args[1:]]
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             raise UnknownName("command", args[0], _COMMANDS)
         return super().resolve_command(ctx, args)

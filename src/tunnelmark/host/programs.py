@@ -12,17 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunnelmark import former_names
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import paths
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's PATH, but daemons are there
 PACKAGES_VARIABLE = "TUNNELMARK_PACKAGES"
 """Environment variable with the folder of what recipes have installed."""
-
-_OLD_VARIABLE, _OLD_FOLDER = (
-    "TUNNELMARK_PEERS",
-    "peers",
-)  # former names of variable and folder; used where there is no new one
 
 NAMED_VARIABLE = "TUNNELMARK_BIN"
 """Environment variable with a folder of programs that come before all others; `--bin NAME=PATH` fills one."""
@@ -68,14 +64,14 @@ TOOLS: tuple[Requirement, ...] = (
 
 def packages_home() -> Path:
     """Where `tunnelmark packages install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PACKAGES)."""
-    if chosen := os.environ.get(PACKAGES_VARIABLE) or os.environ.get(_OLD_VARIABLE):
+    if chosen := os.environ.get(PACKAGES_VARIABLE) or os.environ.get(former_names.PACKAGES_VARIABLE):
         return Path(chosen)
     return _newest(paths.data("packages"))
 
 
 def _newest(folder: Path) -> Path:
     """That folder, or the one of its old name where only that is there."""
-    old = folder.with_name(_OLD_FOLDER)
+    old = folder.with_name(former_names.PACKAGES_FOLDER)
     return old if old.is_dir() and not folder.is_dir() else folder
 
 
@@ -88,7 +84,7 @@ def recipe_folder(recipe: str) -> Path:
 def caller_packages() -> Path | None:
     """The folder of what recipes have installed for the user who called sudo; None without sudo, or where the environment names another."""
     caller = os.environ.get("SUDO_USER", "")
-    if not caller or PACKAGES_VARIABLE in os.environ or _OLD_VARIABLE in os.environ:
+    if not caller or PACKAGES_VARIABLE in os.environ or former_names.PACKAGES_VARIABLE in os.environ:
         return None
     return _newest(Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/packages"))
 

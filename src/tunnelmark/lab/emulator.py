@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from tunnelmark import former_names
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.host.programs import BUILT, search_path
@@ -27,7 +28,6 @@ from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-emulator"
 VARIABLE = "TUNNELMARK_EMULATOR"
-_FORMER_VARIABLE = "TUNNELMARK_WIRE"  # heeded for one release
 _XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory next to its headroom (crates/emulator/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
@@ -37,7 +37,7 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 def program() -> Path:
     """The emulator: what TUNNELMARK_EMULATOR names, else what set-up has built, else PATH; MissingPart if there is none."""
-    named = os.environ.get(VARIABLE) or os.environ.get(_FORMER_VARIABLE)
+    named = os.environ.get(VARIABLE) or os.environ.get(former_names.EMULATOR_VARIABLE)
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return Path(named)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tunnelmark import former_names
 from tunnelmark.host import programs
 from tunnelmark.linux import syscalls
 from tunnelmark.packages.recipe import Recipe
@@ -16,14 +17,12 @@ from tunnelmark.packages.recipe import Recipe
 FILE = "installed.json"
 """The record's name in a recipe's folder below `packages_home()`."""
 
-_FORMER = "peer.json"  # what it was called; read for one release
-
 
 def read(folder: Path) -> dict[str, Any] | None:
     """The record in a recipe's folder; None if there is none that can be read."""
     file = folder / FILE
     try:
-        found = json.loads((file if file.exists() else folder / _FORMER).read_text())
+        found = json.loads((file if file.exists() else folder / former_names.PACKAGE_RECORD).read_text())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

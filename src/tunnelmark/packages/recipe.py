@@ -21,6 +21,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from tunnelmark import former_names
 from tunnelmark.errors import UnknownName
 from tunnelmark.plan.fields import DurationText, Name, SizeText
 from tunnelmark.plan.files import Files, read_text
@@ -31,10 +32,7 @@ from tunnelmark.units import Duration, Size
 Source = Literal["go", "crate", "pypi", "debian", "makers"]
 
 FOLDER = "recipes"
-_OLD_FOLDER, _OLD_TABLE = (
-    "peers",
-    re.compile(r"^\[peer\]", re.MULTILINE),
-)  # what these were called; heeded for one release
+_OLD_TABLE = re.compile(f"^{re.escape(former_names.RECIPE_TABLE)}", re.MULTILINE)
 
 _Program = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 _Hash = Annotated[str, StringConstraints(strict=True, pattern=r"^[0-9a-f]{64}$")]
@@ -154,7 +152,10 @@ class Recipe:
 def _all(files: Files) -> Mapping[str, Recipe]:
     found: dict[str, Recipe] = {}
     for folder in files.folders:
-        for path in (*sorted(folder.glob(f"{FOLDER}/*.toml")), *sorted(folder.glob(f"{_OLD_FOLDER}/*.toml"))):
+        for path in (
+            *sorted(folder.glob(f"{FOLDER}/*.toml")),
+            *sorted(folder.glob(f"{former_names.RECIPES_FOLDER}/*.toml")),
+        ):
             found.setdefault(path.stem, load(path))
     return MappingProxyType(dict(sorted(found.items())))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tunnelmark import former_names
 from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan import auto
 from tunnelmark.plan.auto import Fixed
@@ -25,10 +26,10 @@ Kind = Literal["study", "profile", "topology"]
 FOLDERS: Mapping[Kind, str] = {"study": "studies", "profile": "profiles", "topology": "topologies"}
 
 FORMER: Mapping[Kind, Mapping[str, str]] = {
-    "study": {"thesis": "mesh-vpns", "offload": "wireguard-go-offloads", "ciphers": "vpncloud-ciphers"},
-    "topology": {"trio": "lan-3", "nine": "lan-9"},
+    "study": former_names.STUDIES,
+    "topology": former_names.TOPOLOGIES,
 }
-"""What files that tunnelmark brings were called; heeded for one release, with a warning, where no folder has such a file."""
+"""What files that tunnelmark brings were called; heeded with a warning where no folder has such a file."""
 
 PACKAGED = Path(__file__).resolve().parent.parent / "data"
 

@@ -7,11 +7,12 @@ fields is checked in `link_checks`. A stage with one figure may be written as th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
+from tunnelmark import former_names
 from tunnelmark.plan.auto import Auto
 from tunnelmark.plan.fields import DurationText, MomentText, RateText, ShareText, SizeText
 from tunnelmark.plan.impairments import Distribution
@@ -29,16 +30,16 @@ def _alone(key: str) -> Callable[[object], object]:
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
-_FORMER = {"wire": "emulator", "state4": "four-state"}
-"""What a backend and a kind of loss were called; heeded for one release."""
+def _named_now(former: Mapping[str, str]) -> Callable[[object], object]:
+    """Reads a former name as the one that holds now, with a warning; every other value as it is."""
 
+    def current(value: object) -> object:
+        if not isinstance(value, str) or value not in former:
+            return value
+        logging.getLogger("tunnelmark").warning("%r is called %r now", value, former[value])
+        return former[value]
 
-def _named_now(value: object) -> object:
-    """What a former name is now, with a warning; every other value as it is."""
-    if not isinstance(value, str) or value not in _FORMER:
-        return value
-    logging.getLogger("tunnelmark").warning("%r is called %r now", value, _FORMER[value])
-    return _FORMER[value]
+    return current
 
 
 class ChanceTable(TomlTable):
@@ -69,7 +70,8 @@ class LossTable(TomlTable):
     """`loss`: which keys belong to which kind is checked in `link_checks`."""
 
     kind: Annotated[
-        Literal["independent", "bursts", "gilbert-elliott", "four-state", "pattern"], BeforeValidator(_named_now)
+        Literal["independent", "bursts", "gilbert-elliott", "four-state", "pattern"],
+        BeforeValidator(_named_now(former_names.LOSSES)),
     ] = Field(
         default="independent", description="'independent', 'bursts', 'gilbert-elliott', 'four-state' or 'pattern'"
     )
@@ -178,9 +180,9 @@ class ProfileTable(DirectionTable):
     )
     model: Literal["stated", "netem"] | None = Field(default=None, description="'stated' or 'netem'")
     unit: Literal["wire", "gso"] | None = Field(default=None, description="'wire' or 'gso'")
-    backend: Annotated[Literal["auto", "emulator", "shaper", "netem"] | None, BeforeValidator(_named_now)] = Field(
-        default=None, description="'auto', 'emulator', 'shaper' or 'netem'"
-    )
+    backend: Annotated[
+        Literal["auto", "emulator", "shaper", "netem"] | None, BeforeValidator(_named_now(former_names.BACKENDS))
+    ] = Field(default=None, description="'auto', 'emulator', 'shaper' or 'netem'")
     place: Literal["middle", "sender"] | None = Field(default=None, description="'middle' or 'sender'")
     card: Literal["offloads", "none"] | None = Field(default=None, description="'offloads' or 'none'")
     forward: DirectionTable | None = Field(
