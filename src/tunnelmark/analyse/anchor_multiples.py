@@ -53,7 +53,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What an arm's delay is beyond direct's, in microseconds: the mean over blocks, and this run's interval."""
+    """How much longer an arm's delay is than direct's, in microseconds: the mean over blocks, and this run's interval."""
 
     effects: tuple[float, ...]
     estimate: float

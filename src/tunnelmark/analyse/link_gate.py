@@ -49,7 +49,7 @@ def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
 
 
 def voided(results: Results) -> Results:
-    """The results with those trials void whose link was outside of its tolerance, before or after, in their session."""
+    """The results; trials are void if their link was outside its tolerance before or after them in the same session."""
     starts = sorted(session.started for session in results.sessions)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
 

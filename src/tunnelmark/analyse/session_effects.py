@@ -72,7 +72,7 @@ class Combined:
 
 
 def combine(found: Sequence[SessionEffect]) -> Combined | None:
-    """All sessions of one comparison as one; None without any. Each needs an error, so two blocks or more."""
+    """All sessions of one comparison as one; None without any. Each needs two blocks or more, for a standard error."""
     if not found:
         return None
     by_machine: dict[str, list[SessionEffect]] = {}

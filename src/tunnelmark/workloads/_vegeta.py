@@ -157,8 +157,8 @@ def targets(folder: PurePosixPath) -> PurePosixPath:
 def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
     """Every request in the order of sending, those of the warm-up, too.
 
-    The schedule is the latest that no request was sent before: vegeta does not print when it began, and its first
-    request may be late as any other. WorkloadFailed when too few were answered for a median.
+    vegeta does not print when its schedule began, and its first request may be as late as any other. So the schedule is
+    taken to have begun at the last moment that puts no request before its time. WorkloadFailed when too few were answered for a median.
     """
     results = [result for result in _results(outputs.get(CLIENT, "")) if result.url or result.error != _AT_END]
     results.sort(key=lambda result: result.seq)

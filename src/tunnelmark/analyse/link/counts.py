@@ -52,7 +52,7 @@ class Count:
 
     @property
     def room(self) -> float:
-        """Packets by which the count may be off on a link that is as its profile says."""
+        """How many packets a count may differ by on a link that does what its profile says."""
         return SPREADS * self.deviation(self.share) + GRAIN
 
     @property
