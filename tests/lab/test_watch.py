@@ -105,7 +105,9 @@ def test_cpu_is_charged_to_the_node_that_works(tmp_path: Path):
 
     values = on("direct", tmp_path, body)
     assert values["cpu_user_target"] > 10 * values["cpu_user_source"]
-    assert values["cpu_target"] == pytest.approx(values["cpu_user_target"] + values["cpu_kernel_target"], rel=0.2)
+    # Threads of the kernel on the node's core are the machine's, too: what they take for others is in the figure, and told apart.
+    parts = ("user", "kernel", "ksoftirqd", "workers", "unbilled")
+    assert values["cpu_target"] == pytest.approx(sum(values.get(f"cpu_{part}_target", 0.0) for part in parts), rel=0.01)
     assert seconds["b"] > 1
 
 
