@@ -26,6 +26,11 @@ _COMMANDS = {
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
+    "topology": (
+        "tunnelmark.cli.topology_command",
+        "topology",
+        "Look at topologies: which nodes there are, joined how.",
+    ),
     "matrix": ("tunnelmark.cli.matrix_command", "matrix", "Compare what the VPNs can do and how they are built."),
     "packages": ("tunnelmark.cli.packages_command", "packages", "List, install and verify the VPNs under test."),
     "check-link": (

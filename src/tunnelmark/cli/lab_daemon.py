@@ -123,7 +123,7 @@ def _state(
                 "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
                 "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
             }
-            for node in (*lab.nodes.values(), lab.middle)
+            for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle)
         },
         "timings": timings,
     }

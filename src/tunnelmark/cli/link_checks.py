@@ -153,7 +153,7 @@ class LinkChecks:
         raw = _free(self._folder / RAW, f"link.{when}.{profile.name}.{topology.name}")
         pace = None if profile.only_shaped else pace_of(profile, enough(profile), _INTERVAL)
         written = raw if self._scratch is None else self._scratch / raw.name
-        nodes = len(topology.links[0].nodes)
+        nodes = len(topology.probed.links[0].nodes)
         seed = linkpath.telling_seed(profile, pace, nodes, link_seed(self._plan.study.seed, 0))
         begun = time.time()
         try:

@@ -87,7 +87,7 @@ async def prove(topology: Topology, profile: Profile, probes: int, rate: float, 
     from tunnelmark.run.link_observation import observe
 
     pace = pace_of(profile, probes, 1 / rate)
-    seed = path.telling_seed(profile, pace, len(topology.links[0].nodes), seed)
+    seed = path.telling_seed(profile, pace, len(topology.probed.links[0].nodes), seed)
     async with LabClient() as labs:
         seen = await observe(labs, topology, profile, pace, raw, seed=seed)
     return judge.judge(profile, seen, "alone")

@@ -57,6 +57,7 @@ TOOLS: tuple[Requirement, ...] = (
     Requirement("util-linux", ("nsenter", "unshare"), ("util-linux",), ("nsenter", "--version"), r"util-linux (\S+)"),
     Requirement("ethtool", ("ethtool",), ("ethtool",), ("ethtool", "--version"), r"version (\S+)"),
     Requirement("tcpdump", ("tcpdump",), ("tcpdump",), ("tcpdump", "--version"), r"tcpdump version (\S+)"),
+    Requirement("nftables", ("nft",), ("nftables",), ("nft", "--version"), r"nftables v(\S+)"),
     Requirement("iperf3", ("iperf3",), ("iperf3",), ("iperf3", "--version"), r"iperf (\S+)"),
 )
 """The tools besides the VPNs; the VPNs' own programs are named in their drivers."""

@@ -1,24 +1,35 @@
-"""Plans a lab's links: the addresses on them, and what carries them, from a topology and a profile. Pure."""
+"""Plans a lab's links: the addresses on them, the routes between them, and what carries them, from a topology and a profile. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from tunnelmark.lab import backends, netem
-from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.lab.server.veth import LinkSpec, six
 from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.plan.routes import routes
 
 UNDERLAY = IPv4Network("10.50.0.0/16")
-"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1."""
+"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1; routers come after the nodes."""
 
 
-def specs_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> list[LinkSpec]:
-    """Each link as the middle node builds it; `ipv6` gives the nodes IPv6 addresses as well."""
-    backend = backends.backend_of(profile)
-    on_sender, card = profile.place == "sender", profile.card == "offloads"
-    specs = []
+def profiles_of(topology: Topology, profile: Profile) -> list[Profile]:
+    """The profile of each link: its own, or that of the study."""
+    return [link.profile or profile for link in topology.links]
+
+
+def specs_of(topology: Topology, study: Profile, *, ipv6: bool = False) -> list[LinkSpec]:
+    """Each link as the middle node builds it, with the profile `study` where it has none of its own.
+
+    `ipv6` gives the nodes IPv6 addresses as well.
+    """
+    specs, members = [], _members(topology)
     for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
+        profile = link.profile or study
+        backend = backends.backend_of(profile)
+        on_sender, card = profile.place == "sender", profile.card == "offloads"
         ways = backends.by_target(profile, link.nodes)
         shapers = {node: backends.shaper_of(profile, way) for node, way in ways.items()}
         if on_sender:  # what leaves the first node is forward
@@ -26,7 +37,7 @@ def specs_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> lis
         specs.append(
             LinkSpec(
                 f"link{number}",
-                {node: f"{network[topology.nodes.index(node) + 1]}/24" for node in link.nodes},
+                {node: f"{network[members.index(node) + 1]}/24" for node in link.nodes},
                 {
                     node: replace(shaper, mtu=link.mtu, splits=card)
                     for node, shaper in shapers.items()
@@ -42,3 +53,29 @@ def specs_of(topology: Topology, profile: Profile, *, ipv6: bool = False) -> lis
             )
         )
     return specs
+
+
+def _members(topology: Topology) -> tuple[str, ...]:
+    return (*topology.nodes, *(router.name for router in topology.routers))
+
+
+def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -> list[str]:
+    """The routes of a node or router in the words of ip(8): to each link that it reaches through a router.
+
+    A node also gets a default route, as every host with a router has, to the first router that leads somewhere.
+    """
+    numbers = {link.name: number for number, link in enumerate(topology.links)}
+    lines, ways = [], [(name, hop) for name, hop in routes(topology, member).items() if hop is not None]
+    for name, (link, router) in ways:
+        spec, gateway = specs[numbers[name]], IPv4Address(specs[numbers[link]].addresses[router].partition("/")[0])
+        network = IPv4Interface(next(iter(spec.addresses.values()))).network
+        lines.append(f"route add {network} via {gateway}")
+        if spec.ipv6:
+            lines.append(f"-6 route add {six(network.network_address)}/64 via {six(gateway)}")
+    if ways and member in topology.nodes:
+        link, router = ways[0][1]
+        spec = specs[numbers[link]]
+        gateway = IPv4Address(spec.addresses[router].partition("/")[0])
+        lines.append(f"route add default via {gateway}")
+        lines += [f"-6 route add default via {six(gateway)}"] if spec.ipv6 else []
+    return lines

@@ -22,8 +22,8 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import fair_nice, pauses, privileges, softirq
 from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
-from tunnelmark.lab import channel, rpc
-from tunnelmark.lab.addressing import specs_of
+from tunnelmark.lab import channel, router_rules, rpc
+from tunnelmark.lab.addressing import profiles_of, route_commands, specs_of
 from tunnelmark.lab.emulator import Emulator, carry
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.server import veth
@@ -164,7 +164,8 @@ class LabClient:
         begun = time.monotonic()
         self._labs += 1
         name = f"lab{self._labs}"
-        names = (*topology.nodes, MIDDLE)
+        routers = {router.name: router for router in topology.routers}
+        names = (*topology.nodes, *routers, MIDDLE)
         pairs = [channel.pair() for _ in names]
         nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
         links = specs_of(topology, profile, ipv6=ipv6)
@@ -184,6 +185,16 @@ class LabClient:
                 ]
                 + [
                     {
+                        "name": name,
+                        "sysctls": HOST_SYSCTLS | router_rules.sysctls(router),
+                        "cores": carriers,
+                        "receive": carriers if placement.links_apart else [],
+                        "router": True,
+                    }
+                    for name, router in routers.items()
+                ]
+                + [
+                    {
                         "name": MIDDLE,
                         "sysctls": MIDDLE_SYSCTLS,
                         "cores": carriers,
@@ -194,7 +205,8 @@ class LabClient:
                 links=[spec.plain() for spec in links],
             )
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            emulators = await carry(nodes[MIDDLE], links, profile, seed, raw)
+            await asyncio.gather(*(_route(nodes[node], topology, links) for node in names[:-1] if routers))
+            emulators = await carry(nodes[MIDDLE], links, profiles_of(topology, profile), seed, raw)
         except BaseException:
             for node in nodes.values():
                 node.close()
@@ -253,6 +265,7 @@ class Lab:
         self.topology = topology
         self.profile = profile
         self.middle = nodes.pop(MIDDLE)
+        self.routers = {router.name: nodes.pop(router.name) for router in topology.routers}
         self.nodes = nodes
         self.placement = placement
         self.cores = {node: list(own) for node, own in placement.nodes.items()}
@@ -277,7 +290,7 @@ class Lab:
         top = self._client.unified
         if top is None:
             return None
-        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, MIDDLE))
+        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, *self.routers, MIDDLE))
         return groups + sum(softirq.workers().values())
 
     def group(self, node: str) -> Path | None:
@@ -312,10 +325,28 @@ class Lab:
         """End all nodes with everything in them; seconds until the kernel had ended the last."""
         for emulator in self._emulators:
             emulator.close()
-        for node in (*self.nodes.values(), self.middle):
+        for node in (*self.nodes.values(), *self.routers.values(), self.middle):
             node.close()
         answer = await self._client.request("down", lab=self.name)
         return float(answer["timings"]["end"])
+
+
+async def _route(node: Node, topology: Topology, links: Sequence[veth.LinkSpec]) -> None:
+    """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
+    steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
+    if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
+        outside, address = "", ""
+        if router.outside is not None:
+            on = [spec for spec in links if node.name in spec.addresses]
+            number = [link.name for link in topology.links if node.name in link.nodes].index(router.outside)
+            outside, address = f"eth{number}", on[number].addresses[node.name].partition("/")[0]
+        steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
+    for argv, words in steps:
+        if not words:
+            continue
+        done = await node.run(argv, stdin=words)
+        if done.code != 0:
+            raise LabError(f"{argv[0]} on {node.name}: {done.stderr.strip()}", hint=f"it was given: {words}")
 
 
 async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:

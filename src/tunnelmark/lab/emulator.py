@@ -157,12 +157,12 @@ def _content(file: IO[bytes]) -> bytes:
 
 
 async def carry(
-    middle: Node, links: Sequence[LinkSpec], profile: Profile, seed: int, raw: Path | None
+    middle: Node, links: Sequence[LinkSpec], profiles: Sequence[Profile], seed: int, raw: Path | None
 ) -> list[Emulator]:
     """Have every emulated link carried; none is, where the kernel carries them."""
     emulators: list[Emulator] = []
     try:
-        for number, spec in enumerate(links):
+        for number, (spec, profile) in enumerate(zip(links, profiles, strict=True)):
             if spec.emulated:
                 emulators.append(await Emulator.start(middle, spec, number, profile, seed=seed, raw=raw))
     except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +19,7 @@ from tunnelmark.plan.load_shares import have_rates, shares
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
+from tunnelmark.plan.routes import reaches
 from tunnelmark.plan.study_schema import ArmTable, StudyFile, UseTable
 from tunnelmark.plan.topologies import parse_topology
 
@@ -93,8 +94,9 @@ def parse_study(
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
         profiles.append(parse_profile(sources, fixed.get(name)))
     for name in topology_names:
-        topology_text = inputs[f"{FOLDERS['topology']}/{name}.toml"] = read_text(files.find("topology", name))
-        topologies.append(parse_topology(topology_text, name, str(files.find("topology", name))))
+        topologies.append(topology := load_topology(name, files))
+        _direct_works(topology, problems)
+        inputs |= _topology_inputs(topology, files)
     if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
@@ -171,8 +173,32 @@ def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile
 
 def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
     """The files of a profile and a topology: place in a folder to text, as `Study.inputs` has them."""
-    inputs = {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in _sources(profile, files)}
-    return inputs | {f"{FOLDERS['topology']}/{topology}.toml": read_text(files.find("topology", topology))}
+    return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
+
+
+def _direct_works(topology: Topology, problems: Problems) -> None:
+    """Note two nodes that do not reach each other without a VPN: direct, with which all others are compared, would not work."""
+    apart = [(one, other) for one, other in permutations(topology.nodes, 2) if not reaches(topology, one, other)]
+    if apart:
+        one, other = apart[0]
+        problems.add(
+            ("study", "topologies"),
+            f"on {topology.name!r} {one!r} does not reach {other!r} without a VPN, so there is no bare link to compare with",
+            "name a topology without `nat` between its nodes; `tunnelmark lab up` has any",
+        )
+
+
+def _profile_inputs(name: str, files: Files) -> dict[str, str]:
+    return {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in _sources(name, files)}
+
+
+def _topology_inputs(topology: Topology, files: Files) -> dict[str, str]:
+    """Its own file, and those of the profiles that its links have."""
+    inputs = {f"{FOLDERS['topology']}/{topology.name}.toml": read_text(files.find("topology", topology.name))}
+    for link in topology.links:
+        if link.profile is not None:
+            inputs |= _profile_inputs(link.profile.name, files)
+    return inputs
 
 
 def _sources(name: str, files: Files) -> list[Source]:
@@ -183,7 +209,7 @@ def _sources(name: str, files: Files) -> list[Source]:
 def load_topology(name: str, files: Files) -> Topology:
     """The topology of that name; UnknownName or PlanError if it cannot be used."""
     path = files.find("topology", name)
-    return parse_topology(read_text(path), name, str(path))
+    return parse_topology(read_text(path), name, str(path), lambda profile: load_profile(profile, files))
 
 
 def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> tuple[Arm, ...]:

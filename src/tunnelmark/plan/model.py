@@ -12,6 +12,7 @@ from typing import Literal
 from tunnelmark.plan import lengths
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import NOTHING, Direction
+from tunnelmark.plan.routers import Router
 from tunnelmark.units import Duration, Rate, Share, Size
 
 CARD: Literal["offloads", "none"] = "none"
@@ -66,21 +67,37 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A segment of the underlay: two nodes joined directly, or more joined by a switch; `mtu` in bytes of IP packet."""
+    """A segment of the underlay: two nodes joined directly, or more joined by a switch; `mtu` in bytes of IP packet.
+
+    `profile` is the link's own, whatever a study's profile is; None: that of the study.
+    """
 
     name: str
     nodes: tuple[str, ...]
     mtu: int = 1500
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The nodes of a lab, in order, and the links that join them."""
+    """The nodes of a lab, in order, the routers between them, and the links that join all of them.
+
+    A VPN is deployed on the nodes; routers only forward.
+    """
 
     name: str
     title: str
     nodes: tuple[str, ...]
     links: tuple[Link, ...]
+    routers: tuple[Router, ...] = ()
+
+    @property
+    def probed(self) -> Topology:
+        """What probes look at in its place: with routers, the first link that has the study's profile, alone between its ends."""
+        if not self.routers:
+            return self
+        link = next((link for link in self.links if link.profile is None), self.links[0])
+        return Topology(self.name, self.title, link.nodes, (link,))
 
 
 @dataclass(frozen=True, slots=True)

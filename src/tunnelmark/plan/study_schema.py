@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
-from tunnelmark.plan.fields import DurationText, Name, ProfileName
+from tunnelmark.plan.fields import DurationText, Name, ProfileName, RateText
+from tunnelmark.plan.routers import KINDS, Dependence, Service
 from tunnelmark.units import Duration
 
 _NAME = "a name of lower-case letters, digits, dots and dashes that begins with a letter or digit, such as 'my-vpn.2'"
+
+
+_DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
+_SERVICES = 'a list such as ["udp", "tcp/443"]'
+
+ServiceText = Annotated[Service, PlainValidator(Service.parse)]
+
+
+def _nat(value: object) -> object:
+    """Reads the name of a kind of NAT as the table that it stands for."""
+    if not isinstance(value, str) or value not in KINDS:
+        return value
+    kind = KINDS[value]
+    return {"mapping": kind.mapping, "filtering": kind.filtering, "ports": kind.ports}
 
 
 class TomlTable(BaseModel):
@@ -110,13 +125,42 @@ class LinkTable(TomlTable):
 
     name: Name = Field(description=_NAME)
     nodes: Annotated[list[str], Field(min_length=2)] = Field(
-        description='a list of two of the topology\'s nodes or more, such as ["a", "b"]'
+        description='a list of two of the topology\'s nodes and routers or more, such as ["a", "b"]'
     )
     mtu: int = Field(default=1500, ge=1280, le=9216, description="a whole number of bytes from 1280 to 9216")
+    profile: ProfileName | None = Field(
+        default=None, description="the name of a profile that this link has in every study, such as 'unshaped'"
+    )
+
+
+class NatTable(TomlTable):
+    """`nat`, in words of RFC 4787; a name alone is a kind of RFC 3489"""
+
+    mapping: Dependence = Field(default="endpoint-independent", description=_DEPENDENCE)
+    filtering: Dependence = Field(default="address-and-port-dependent", description=_DEPENDENCE)
+    ports: Literal["preserved", "random"] = Field(default="preserved", description="'preserved' or 'random'")
+    hairpin: bool = Field(default=False, description="true or false")
+    timeout: DurationText = Field(default=Duration(120), description="a duration such as '120 s'")
+
+
+class RouterTable(TomlTable):
+    """`[[router]]`"""
+
+    name: Name = Field(description=_NAME)
+    outside: str | None = Field(default=None, description="the name of the link on the side of the Internet")
+    nat: Annotated[NatTable | None, BeforeValidator(_nat)] = Field(
+        default=None,
+        description="one of " + ", ".join(map(repr, KINDS)) + ", or a table with `mapping` and `filtering`",
+    )
+    block: list[ServiceText] = Field(default_factory=list, description=_SERVICES)
+    allow: list[ServiceText] = Field(default_factory=list, description=_SERVICES)
+    largest: int | None = Field(default=None, ge=68, le=9216, description="whole bytes of IP packet, such as 1400")
+    udp_rate: RateText | None = Field(default=None, description="a rate above zero such as '1 Mbit/s'")
 
 
 class TopologyFile(TomlTable):
     """A topology file; the file's name is the topology's."""
 
     topology: TopologyTable = Field(description="a table [topology] with title and nodes")
+    router: list[RouterTable] = Field(default_factory=list, description="tables [[router]], each with a name")
     link: list[LinkTable] = Field(min_length=1, description="one table [[link]] or more, each with name and nodes")

@@ -1,46 +1,119 @@
-"""Reads a topology's text: nodes, and the links that join them, so that any two share one."""
+"""Reads a topology's text: nodes and routers, and the links that join them, so that any two nodes can reach each other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
-from tunnelmark.errors import nearest
-from tunnelmark.plan.model import Link, Topology
+from tunnelmark.errors import TunnelmarkError, nearest
+from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.plan.problems import Problems, parse, unique
-from tunnelmark.plan.study_schema import TopologyFile
+from tunnelmark.plan.routers import Nat, Router
+from tunnelmark.plan.routes import reaches
+from tunnelmark.plan.study_schema import LinkTable, RouterTable, TopologyFile
 
 
-def parse_topology(text: str, name: str, file: str) -> Topology:
-    """The topology that the text holds; `file` is what errors call it."""
+def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Profile]) -> Topology:
+    """The topology that the text holds; `file` is what errors call it, `profile` finds the profile of a name."""
     content = parse(text, file, TopologyFile)
     nodes, links = content.topology.nodes, content.link
+    members = [*nodes, *(router.name for router in content.router)]
     problems = Problems(file)
     unique(nodes, ("topology", "nodes"), problems)
     unique([link.name for link in links], ("link",), problems, field="name")
-    for index, link in enumerate(links):
-        unique(link.nodes, ("link", index, "nodes"), problems)
-        for place, node in enumerate(link.nodes):
-            if node not in nodes:
-                problems.add(
-                    ("link", index, "nodes", place),
-                    f"the topology has no node called {node!r} (in {link.name!r})",
-                    nearest(node, nodes),
-                )
+    _routers(content.router, nodes, links, problems)
+    _members(links, members, problems)
     for place, node in enumerate(nodes):
         if not any(node in link.nodes for link in links):
             problems.add(("topology", "nodes", place), f"no link reaches {node!r}", "name it in the nodes of a link")
     problems.raise_if_any()
-    for one, other in combinations(nodes, 2):
-        if not any(one in link.nodes and other in link.nodes for link in links):
-            problems.add(
-                ("link",),
-                f"{one!r} and {other!r} share no link, and nodes do not route for each other",
-                "name both in the nodes of one link; a link of more than two nodes is a switch",
-            )
-    problems.raise_if_any()
-    return Topology(
+    made = Topology(
         name,
         content.topology.title,
         tuple(nodes),
-        tuple(Link(link.name, tuple(link.nodes), link.mtu) for link in links),
+        tuple(_link(link, place, profile, problems) for place, link in enumerate(links)),
+        tuple(_router(table) for table in content.router),
     )
+    problems.raise_if_any()
+    _reachable(made, problems)
+    problems.raise_if_any()
+    return made
+
+
+def _members(links: Sequence[LinkTable], members: Sequence[str], problems: Problems) -> None:
+    for index, link in enumerate(links):
+        unique(link.nodes, ("link", index, "nodes"), problems)
+        for place, node in enumerate(link.nodes):
+            if node not in members:
+                problems.add(
+                    ("link", index, "nodes", place),
+                    f"the topology has no node or router called {node!r} (in {link.name!r})",
+                    nearest(node, members),
+                )
+
+
+def _routers(
+    routers: Sequence[RouterTable], nodes: Sequence[str], links: Sequence[LinkTable], problems: Problems
+) -> None:
+    unique([*nodes, *(router.name for router in routers)], ("router",), problems, field="name") if routers else None
+    for place, router in enumerate(routers):
+        own = [link.name for link in links if router.name in link.nodes]
+        if len(own) < 2:
+            problems.add(
+                ("router", place, "name"),
+                f"{router.name!r} joins {len(own)} links",
+                "name it in the nodes of two or more",
+            )
+        if router.outside is not None and router.outside not in own:
+            problems.add(
+                ("router", place, "outside"),
+                f"{router.name!r} is on no link called {router.outside!r}",
+                nearest(router.outside, own),
+            )
+        if router.outside is None and (router.nat or router.allow):
+            what = "nat" if router.nat else "allow"
+            problems.add(
+                ("router", place, "outside"),
+                f"is missing: {what} needs to know the side of the Internet",
+                f"one of {', '.join(own)}",
+            )
+
+
+def _router(table: RouterTable) -> Router:
+    nat = table.nat
+    return Router(
+        table.name,
+        table.outside,
+        None if nat is None else Nat(nat.mapping, nat.filtering, nat.ports, nat.hairpin, nat.timeout),
+        tuple(table.block),
+        tuple(table.allow),
+        table.largest,
+        table.udp_rate,
+    )
+
+
+def _link(table: LinkTable, place: int, profile: Callable[[str], Profile], problems: Problems) -> Link:
+    own = None
+    if table.profile is not None:
+        try:
+            own = profile(table.profile)
+        except TunnelmarkError as error:
+            problems.add(("link", place, "profile"), error.message, error.hint)
+        if own is not None and own.auto is not None:
+            problems.add(
+                ("link", place, "profile"), f"{own.name} takes its rate from the machine", "name one with a fixed rate"
+            )
+    return Link(table.name, tuple(table.nodes), table.mtu, own)
+
+
+def _reachable(topology: Topology, problems: Problems) -> None:
+    """Note each two nodes that nothing joins; address translation between them is no fault."""
+    plain = replace(topology, routers=tuple(replace(router, nat=None) for router in topology.routers))
+    for one, other in combinations(topology.nodes, 2):
+        if not reaches(plain, one, other):
+            problems.add(
+                ("link",),
+                f"{one!r} and {other!r} are joined by no link and no router",
+                "name both in the nodes of one link, or let routers join their links; nodes do not route for each other",
+            )

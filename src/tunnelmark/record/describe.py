@@ -9,7 +9,7 @@ from typing import Any
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.metrics import Metric
 from tunnelmark.plan.lengths import too_short
-from tunnelmark.plan.model import Plan
+from tunnelmark.plan.model import Plan, Topology
 from tunnelmark.plan.struck import drawn, shares, wandering
 from tunnelmark.record import results
 from tunnelmark.record.journal import Journal
@@ -132,10 +132,7 @@ def describe(
             )
             for p in study.profiles
         ),
-        topologies=tuple(
-            results.TopologyInfo(t.name, t.title, t.nodes, {link.name: link.nodes for link in t.links})
-            for t in study.topologies
-        ),
+        topologies=tuple(topology_info(topology) for topology in study.topologies),
         workloads=tuple(uses),
         trials=tuple(trial.id for trial in plan.trials),
         smoke=study.smoke,
@@ -143,4 +140,16 @@ def describe(
         attempts=study.attempts,
         replacements=study.replacements,
         cores=study.cores,
+    )
+
+
+def topology_info(topology: Topology) -> results.TopologyInfo:
+    """A topology as the results keep it."""
+    return results.TopologyInfo(
+        topology.name,
+        topology.title,
+        topology.nodes,
+        {link.name: link.nodes for link in topology.links},
+        {router.name: str(router) for router in topology.routers},
+        {link.name: link.profile.name for link in topology.links if link.profile is not None},
     )

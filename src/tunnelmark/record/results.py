@@ -106,12 +106,18 @@ class ProfileInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopologyInfo:
-    """A topology: its nodes in order, and for each link the nodes that it joins."""
+    """A topology: its nodes in order, and for each link the nodes and routers that it joins.
+
+    `routers` are those between the nodes, with what each does beyond forwarding in words. `own` names the profile of each
+    link that does not have the study's.
+    """
 
     name: str
     title: str
     nodes: tuple[str, ...]
     links: Mapping[str, tuple[str, ...]]
+    routers: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

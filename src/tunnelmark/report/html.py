@@ -33,6 +33,7 @@ from tunnelmark.report import (
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import effects, lab, proof, series
+from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
 from tunnelmark.units import Rate, clock
@@ -117,7 +118,11 @@ def render(analysis: Analysis) -> str:
         where=queries.where,
         rate=Rate,
         groups=[_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
-        links=[(profile, lab.link(topology, profile)) for topology in plan.topologies for profile in plan.profiles],
+        links=[
+            (profile, topology_figure.picture(topology) if topology.routers else lab.link(topology, profile))
+            for topology in plan.topologies
+            for profile in plan.profiles
+        ],
         proofs=_proofs(analysis),
         flames=flames(analysis),
         kinds=KINDS,

@@ -33,13 +33,14 @@ _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 async def observe(
     labs: LabClient, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
-    """Look at the link between a topology's first and last node; `pace` None sends trains only.
+    """Look at the link between a topology's first and last node, or at the one between its routers; `pace` None sends trains only.
 
     What the probers and the emulator print goes to the folder `raw`. LabError if the link cannot be made or the
     probers fail.
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()
+    topology = topology.probed
     labs.watch()
     async with labs.lab(topology, profile, seed=seed, raw=raw) as lab:
         ends = topology.nodes[0], topology.nodes[-1]

@@ -100,7 +100,7 @@ class TestATopology:
     def test_links_only_its_own_nodes(self, tmp_path):
         error = refused_topology(tmp_path, TOPOLOGY + '[[link]]\nname = "w"\nnodes = ["a", "c"]\n')
         assert error.key == "link[0].nodes[1]"
-        assert "no node called 'c' (in 'w')" in error.message
+        assert "no node or router called 'c' (in 'w')" in error.message
 
     def test_leaves_no_node_alone(self, tmp_path):
         text = TOPOLOGY.replace('"b"]', '"b", "c"]') + '[[link]]\nname = "w"\nnodes = ["a", "b"]\n'
@@ -109,7 +109,7 @@ class TestATopology:
     def test_does_not_route_yet(self, tmp_path):
         links = '[[link]]\nname = "v"\nnodes = ["a", "b"]\n[[link]]\nname = "w"\nnodes = ["b", "c"]\n'
         error = refused_topology(tmp_path, TOPOLOGY.replace('"b"]', '"b", "c"]') + links)
-        assert "'a' and 'c' share no link, and nodes do not route" in error.message
+        assert "'a' and 'c' are joined by no link and no router" in error.message
         assert "switch" in error.hint
 
     @pytest.mark.parametrize("nodes", ['["a"]', '["a", "a"]', "[]", '["a", "B"]'])

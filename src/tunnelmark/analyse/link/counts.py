@@ -136,21 +136,28 @@ class Wander:
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 
 
+def _place(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
+    """The number of the link that a way (`a>b`, on a switch `all>b`) is on, and the place of its target, which is 0 for what goes back."""
+    source, _, target = way.partition(">")
+    number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))
+    return number, list(links[number]).index(target)
+
+
 def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
     """What the counts of all trials show of each profile on each topology: both names, and the part."""
-    largest: dict[tuple[str, str, str, int], tuple[LinkCounts, bool]] = {}
-    nodes = {topology.name: next(iter(topology.links.values())) for topology in results.plan.topologies}
+    largest: dict[tuple[str, str, str, int], LinkCounts] = {}
+    links = {topology.name: list(topology.links.values()) for topology in results.plan.topologies}
     for row in results.trials:
         for one in row.counted:
             key = row.profile, row.topology, one.way, row.block
-            if key not in largest or one.offered > largest[key][0].offered:
-                largest[key] = one, row.link.partition(">")[0] == one.way.partition(">")[0]
+            if key not in largest or one.offered > largest[key].offered:
+                largest[key] = one
     profiles = {profile.name: profile for profile in results.plan.profiles}
     summed: dict[tuple[str, str, str, bool], list[tuple[LinkCounts, LinkPath]]] = {}
-    for (profile, topology, way, block), (one, forward) in largest.items():
-        place = nodes[topology].index(way.partition(">")[2])
-        path = LinkPath(link_seed(results.plan.seed, block), 0, place)
-        summed.setdefault((profile, topology, way, forward), []).append((one, path))
+    for (profile, topology, way, block), one in largest.items():
+        number, place = _place(links[topology], way)
+        path = LinkPath(link_seed(results.plan.seed, block), number, place)
+        summed.setdefault((profile, topology, way, place > 0), []).append((one, path))
     for (profile, topology, way, forward), each in summed.items():
         place, ones = 0 if forward else 1, [one for one, _ in each]
         share = profiles[profile].drawn[place]

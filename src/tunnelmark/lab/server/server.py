@@ -112,7 +112,10 @@ class LabServer:
             lab.alive.add(pid)
             refused[node["name"]] = [text for word, _, text in said if word == "refused"]
         born = time.monotonic()
-        ends = {n["name"]: veth.LinkEnd(n["name"], lab.agents[n["name"]], tuple(n["receive"])) for n in nodes}
+        ends = {
+            n["name"]: veth.LinkEnd(n["name"], lab.agents[n["name"]], tuple(n["receive"]), n.get("router", False))
+            for n in nodes
+        }
         middle = ends.pop(lab.middle)
         veth.build(middle, list(ends.values()), links)
         return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}

@@ -133,11 +133,15 @@ class LinkSpec:
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """A node: its name, the PID of its agent, and the cores that do its work of receiving (none: the sender's)."""
+    """A node: its name, the PID of its agent, and the cores that do its work of receiving (none: the sender's).
+
+    A router merges nothing that arrives: it forwards packet by packet, as one of hardware does.
+    """
 
     name: str
     pid: int
     cores: tuple[int, ...]
+    router: bool = False
 
 
 def build(middle: LinkEnd, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
@@ -200,7 +204,7 @@ class _Joint:
 def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
     """Give an end host's interface its settings and its address, inside the host's network."""
     spec = joint.spec
-    _set_offloads(joint.interface, offloads(spec, platform.release()))
+    _set_offloads(joint.interface, offloads(spec, platform.release()) | ({"rx-gro": False} if host.router else {}))
     _receive_on(joint.interface, host)
     index = _index(route, joint.interface)
     ip, _, prefix = spec.addresses[host.name].partition("/")

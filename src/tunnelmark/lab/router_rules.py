@@ -1,0 +1,126 @@
+"""A router's rules in the words of nft(8): address translation as RFC 4787 sorts it, and filters. Pure.
+
+Linux's own translation keeps a port where it can, for all destinations (an endpoint-independent mapping), and lets in only
+what answers (a filter on address and port). The other behaviours are two maps that the router writes as packets leave: to
+whom an outside port belongs, and to whom was spoken through it. What comes in is handed on by them.
+"""
+
+from __future__ import annotations
+
+from tunnelmark.plan.routers import Nat, Router, Service
+
+_KEYS = {
+    "endpoint-independent": "ip saddr . udp sport",
+    "address-dependent": "ip saddr . udp sport . ip daddr",
+    "address-and-port-dependent": "ip saddr . udp sport . ip daddr . udp dport",
+}
+"""What a mapping is made from: packets that agree in it leave by the same outside port."""
+
+_SPOKEN = {
+    "address-dependent": ("inet_service . ipv4_addr", "udp sport . ip daddr", "udp dport . ip saddr"),
+    "address-and-port-dependent": (
+        "inet_service . ipv4_addr . inet_service",
+        "udp sport . ip daddr . udp dport",
+        "udp dport . ip saddr . udp sport",
+    ),
+}
+"""What a filter remembers of a packet that leaves, by type and fields, and what it looks for in one that comes."""
+
+_TCP = "ct state established,related accept"
+
+
+def sysctls(router: Router) -> dict[str, str]:
+    """What makes a node a router; a mapping lasts as long as the kernel keeps the connection that began it."""
+    made = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
+    if router.nat is not None:
+        seconds = str(max(round(router.nat.timeout), 1))
+        made |= dict.fromkeys(
+            ("net.netfilter.nf_conntrack_udp_timeout", "net.netfilter.nf_conntrack_udp_timeout_stream"), seconds
+        )
+    return made
+
+
+def rules(router: Router, outside: str, address: str) -> str:
+    """The rules of a router whose outside interface has that name and IPv4 address; nothing if it only forwards."""
+    tables = [_translation(router.nat, outside, address)] if router.nat is not None else []
+    if filters := _filters(router, outside):
+        tables.append(filters)
+    return "\n".join(tables)
+
+
+def _translation(nat: Nat, outside: str, address: str) -> str:
+    seconds = f"{float(nat.timeout):g}s"
+    memory = f"flags dynamic,timeout; timeout {seconds}; size 65535"
+    spoken = _SPOKEN.get(nat.filtering)
+    kept = nat.mapping == "endpoint-independent" and nat.ports == "preserved"
+    lines = [
+        "table ip translation {",
+        f"  map owner {{ type inet_service : ipv4_addr . inet_service; {memory}; }}",
+    ]
+    if spoken is not None:
+        lines.append(f"  set spoken {{ type {spoken[0]}; {memory}; }}")
+    lines += [
+        "  chain remember { type filter hook postrouting priority 200;",
+        f'    oifname "{outside}" ip protocol udp update @owner {{ udp sport : ct original ip saddr . ct original proto-src }}',
+        *([f'    oifname "{outside}" ip protocol udp update @spoken {{ {spoken[1]} }}'] if spoken else []),
+        "  }",
+        "  chain out { type nat hook postrouting priority 100;",
+    ]
+    if not kept:
+        hashed = f"jhash {_KEYS[nat.mapping]} mod 16384 seed 0x1 offset 49152"
+        lines.append(f'    oifname "{outside}" meta l4proto udp snat to {address} : {hashed}')
+    lines += [f'    oifname "{outside}" masquerade', "  }", "  chain in { type nat hook prerouting priority -100;"]
+    wanted = f"{spoken[2]} @spoken " if spoken else ""
+    lines.append(f'    iifname "{outside}" ip protocol udp {wanted}dnat ip to udp dport map @owner')
+    if nat.hairpin:
+        lines.append(f'    iifname != "{outside}" ip daddr {address} ip protocol udp dnat ip to udp dport map @owner')
+    lines += [
+        "  }",
+        "  chain through { type filter hook forward priority 0; policy drop;",
+        f"    {_TCP}",
+        "    ct status dnat accept",
+        f'    iifname != "{outside}" accept',
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _filters(router: Router, outside: str) -> str:
+    lines = []
+    if router.largest is not None:
+        lines.append(f"    meta length > {router.largest} drop")
+    for service in router.block:
+        lines += [f"    {match} drop" for match in _matches(service, both=True)]
+    if router.udp_rate is not None:
+        # A token bucket each way, of a tenth of a second.
+        rate = max(int(router.udp_rate) // 8, 1)
+        for way in (f'oifname "{outside}"', f'iifname "{outside}"') if outside else ("",):
+            lines.append(
+                f"    {way} meta l4proto udp limit rate over {rate} bytes/second burst {max(rate // 10, 3000)} bytes drop"
+            )
+    if router.allow:
+        lines += [
+            f"    {_TCP}",
+            *(f'    oifname "{outside}" {match} accept' for one in router.allow for match in _matches(one)),
+        ]
+        lines.append(f'    oifname "{outside}" drop')
+        lines.append(f'    iifname "{outside}" drop')
+    if not lines:
+        return ""
+    return (
+        "\n".join(
+            ["table inet filters {", "  chain through { type filter hook forward priority -10;", *lines, "  }", "}"]
+        )
+        + "\n"
+    )
+
+
+def _matches(service: Service, *, both: bool = False) -> list[str]:
+    """How packets of a service are known, towards its port and, with `both`, from it."""
+    if service.protocol == "icmp":
+        return ["meta l4proto { icmp, icmpv6 }"]
+    if service.port is None:
+        return [f"meta l4proto {service.protocol}"]
+    ways = ("dport", "sport") if both else ("dport",)
+    return [f"{service.protocol} {way} {service.port}" for way in ways]

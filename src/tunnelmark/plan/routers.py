@@ -1,0 +1,100 @@
+"""Routers as frozen data: how they translate addresses, and what they let through; the words are those of RFC 4787."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tunnelmark.units import Duration, Rate
+
+Dependence = Literal["endpoint-independent", "address-dependent", "address-and-port-dependent"]
+"""On what of the other end a mapping or a filter depends: nothing, its address, or its address and port (RFC 4787, 4.1 and 5)."""
+
+
+MAPPED = Duration(120)
+"""How long a mapping of UDP lasts at least that nothing uses (RFC 4787, REQ-5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nat:
+    """How a router translates what leaves through its outside link; everything it says is of UDP.
+
+    `mapping`: which of a node's packets get the same outside port. `filtering`: whose packets to that port are let in.
+    `ports`: the outside port is the node's own where it is free (`preserved`), or any. `hairpin`: a node behind it reaches
+    another behind it at its outside port. `timeout` ends a mapping that nothing has used for so long.
+    """
+
+    mapping: Dependence = "endpoint-independent"
+    filtering: Dependence = "address-and-port-dependent"
+    ports: Literal["preserved", "random"] = "preserved"
+    hairpin: bool = False
+    timeout: Duration = MAPPED
+
+    def __str__(self) -> str:
+        """Its kind by RFC 3489's names where it has one, and what is unlike them."""
+        kind = next(
+            (n for n, one in KINDS.items() if (one.mapping, one.filtering) == (self.mapping, self.filtering)), ""
+        )
+        words = f"{kind} NAT" if kind else f"NAT, mapping {self.mapping}, filtering {self.filtering}"
+        return (
+            words
+            + (", hairpin" if self.hairpin else "")
+            + (f", mappings of {self.timeout}" if self.timeout != MAPPED else "")
+        )
+
+
+KINDS: Mapping[str, Nat] = {
+    "full-cone": Nat("endpoint-independent", "endpoint-independent"),
+    "address-restricted": Nat("endpoint-independent", "address-dependent"),
+    "port-restricted": Nat("endpoint-independent", "address-and-port-dependent"),
+    "symmetric": Nat("address-and-port-dependent", "address-and-port-dependent", "random"),
+}
+"""The names of RFC 3489, section 5, which people use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A kind of traffic: a protocol, with or without the port at its far end."""
+
+    protocol: Literal["udp", "tcp", "icmp"]
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: object) -> Service:
+        """Read `"udp"` or `"tcp/443"`; ValueError says what would be right."""
+        protocol, slash, port = text.partition("/") if isinstance(text, str) else ("", "", "")
+        known = protocol in ("udp", "tcp") or (protocol == "icmp" and not slash)
+        if not known or (slash and not (port.isdigit() and 0 < int(port) < 65536)):
+            raise ValueError("should be 'udp', 'tcp' or 'icmp', or a port such as 'tcp/443'")
+        return cls(protocol, int(port) if slash else None)  # type: ignore[arg-type]  # one of the three
+
+    def __str__(self) -> str:
+        return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """A node that only forwards.
+
+    `outside` is the link that it translates addresses to, and that `allow` counts from. `block` drops what it names, each way.
+    `allow` lets out only what it names, and in only the answers to it; empty: everything. `largest` in bytes: longer IP packets
+    vanish without a word (an MTU black hole, RFC 2923); None: none do. `udp_rate` in bit/s is what UDP gets at most, each way.
+    """
+
+    name: str
+    outside: str | None = None
+    nat: Nat | None = None
+    block: tuple[Service, ...] = ()
+    allow: tuple[Service, ...] = ()
+    largest: int | None = None
+    udp_rate: Rate | None = None
+
+    def __str__(self) -> str:
+        """What it does beyond forwarding, in words; empty: nothing."""
+        parts = [] if self.nat is None else [str(self.nat)]
+        parts += [f"lets out only {', '.join(map(str, self.allow))}"] if self.allow else []
+        parts += [f"blocks {', '.join(map(str, self.block))}"] if self.block else []
+        parts += [f"swallows packets above {self.largest} B"] if self.largest is not None else []
+        parts += [f"UDP at most {self.udp_rate}"] if self.udp_rate is not None else []
+        return "; ".join(parts)

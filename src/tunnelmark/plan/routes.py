@@ -1,0 +1,39 @@
+"""Which links a node reaches by way of which router: shortest paths over a topology. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tunnelmark.plan.model import Topology
+
+Hop = tuple[str, str]
+"""The link to send on, and the router on it to send to."""
+
+
+def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
+    """For each link whose addresses a node or router reaches, the way to it; None for its own links.
+
+    Ways are those over the fewest routers, and of equal ones the first stated. None leads to the inside of a router that
+    translates addresses: those outside know nothing of what is behind it.
+    """
+    own = [link for link in topology.links if start in link.nodes]
+    found: dict[str, Hop | None] = {link.name: None for link in own}
+    begun = deque(own)
+    while begun:
+        link = begun.popleft()
+        for router in topology.routers:
+            if router.name == start or router.name not in link.nodes:
+                continue
+            if router.nat is not None and router.outside == link.name:
+                continue
+            for further in topology.links:
+                if router.name in further.nodes and further.name not in found:
+                    found[further.name] = found[link.name] or (link.name, router.name)
+                    begun.append(further)
+    return found
+
+
+def reaches(topology: Topology, start: str, end: str) -> bool:
+    """Whether a node or router can send to another."""
+    known = routes(topology, start)
+    return any(end in link.nodes and link.name in known for link in topology.links)

@@ -1,0 +1,182 @@
+"""Routers do what a topology says of them: forward, translate as RFC 4787 sorts it, and filter.
+
+What a translation is, an independent client finds: coturn's, which asks a STUN server by RFC 5780.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from dataclasses import replace
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from support.labs import UNSHAPED, in_lab
+from tunnelmark.lab.client import Lab
+from tunnelmark.lab.node import Process
+from tunnelmark.plan.files import PACKAGED, Files
+from tunnelmark.plan.load import load_topology
+from tunnelmark.plan.model import Link, Topology
+from tunnelmark.plan.routers import Dependence, Nat, Router, Service
+from tunnelmark.units import Rate
+
+pytestmark = pytest.mark.root
+
+NATS = [Nat(mapping, filtering) for mapping, filtering in product(get_args(Dependence), repeat=2)]
+RANDOM = Nat("endpoint-independent", "endpoint-independent", "random", hairpin=True)
+SECOND = "10.50.0.200"  # the STUN server's other address (RFC 5780, section 3)
+STUN = (
+    "turnserver -n --log-file stdout --no-tls --no-dtls -L {one} -L {other} --no-auth --realm lab --stun-only --no-cli"
+)
+
+
+def sites(nats: list[Nat | None], **router: object) -> Topology:
+    """A node on the Internet, and one behind a router for each translation."""
+    names = [f"n{place}" for place in range(len(nats))]
+    routers = tuple(
+        Router(f"r{name}", "internet", nat, **router)  # type: ignore[arg-type]
+        for name, nat in zip(names, nats, strict=True)
+    )
+    inside = tuple(Link(f"home-{name}", (name, f"r{name}"), profile=UNSHAPED) for name in names)
+    internet = Link("internet", ("s", *(router.name for router in routers)), profile=UNSHAPED)
+    return Topology("sites", "T", ("s", *names), (internet, *inside), routers)
+
+
+async def stun(lab: Lab) -> Process:
+    assert shutil.which("turnserver"), "set-up installs coturn"
+    server = lab.nodes["s"]
+    assert (await server.run(["ip", "address", "add", f"{SECOND}/24", "dev", "eth0"])).code == 0
+    argv = STUN.format(one=lab.address("s"), other=SECOND).split()
+    process = await server.spawn([*argv, "--pidfile", "/run/turn.pid", "--db", "/run/turn.db"])
+    await server.until({"kind": "udp-port", "port": 3478}, 20)
+    return process
+
+
+async def behaviour(lab: Lab, node: str, *options: str) -> str:
+    argv = ["turnutils_natdiscovery", *options, "-L", str(lab.address(node)), str(lab.address("s"))]
+    done = await lab.nodes[node].run(argv, timeout=60)
+    return done.stdout
+
+
+def words(of: Dependence) -> str:
+    """As the client says it: `Address and Port Dependent`."""
+    return " ".join(part.capitalize() if part != "and" else part for part in of.split("-"))
+
+
+def test_every_translation_is_what_it_is_called() -> None:
+    async def body(lab: Lab) -> list[str]:
+        await stun(lab)
+        return await asyncio.gather(*(behaviour(lab, f"n{place}", "-m", "-f") for place in range(len(NATS))))
+
+    for nat, said in zip(NATS, in_lab(body, sites(list(NATS))), strict=True):
+        found = re.findall(r"NAT with (.*) (Mapping|Filtering)!", said)
+        assert found == [(words(nat.mapping), "Mapping"), (words(nat.filtering), "Filtering")], (nat, said)
+
+
+def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
+    async def body(lab: Lab) -> list[str]:
+        await stun(lab)
+        return [await behaviour(lab, node, "-m", "-H", "-l", "40123") for node in ("n0", "n1")]
+
+    kept, drawn = in_lab(body, sites([Nat(), RANDOM]))
+    assert re.search(r"UDP reflexive addr: \S+:40123\b", kept)
+    assert not re.search(r"UDP reflexive addr: \S+:40123\b", drawn)
+    assert "NAT supports hairpinning" in drawn
+    assert "NAT supports hairpinning" not in kept
+
+
+async def answers(lab: Lab, service: Service, payload: int = 40) -> bool:
+    """Whether s answers n0 by that service."""
+    address = str(lab.address("s"))
+    if service.protocol == "icmp":
+        ping = ["ping", "-n", "-q", "-c3", "-i0.05", "-W1", "-M", "do", "-s", str(payload), address]
+        return (await lab.nodes["n0"].run(ping)).code == 0
+    listen = {
+        "udp": "import socket; s = socket.socket(2, 2); s.bind(('', PORT)); [s.sendto(*s.recvfrom(9000)) for _ in range(3)]",
+        "tcp": "import socket; s = socket.create_server(('', PORT)); c, _ = s.accept(); c.sendall(c.recv(9000))",
+    }[service.protocol].replace("PORT", str(service.port))
+    ask = {
+        "udp": "import socket; s = socket.socket(2, 2); s.settimeout(1); s.sendto(b'x' * SIZE, ('HOST', PORT)); s.recv(9000)",
+        "tcp": "import socket; s = socket.create_connection(('HOST', PORT), 1); s.sendall(b'x' * SIZE); s.settimeout(1); s.recv(9000)",
+    }[service.protocol]
+    server = await lab.nodes["s"].spawn(["python3", "-c", listen])
+    await lab.nodes["s"].until({"kind": f"{service.protocol}-port", "port": service.port}, 20)
+    script = ask.replace("HOST", address).replace("PORT", str(service.port)).replace("SIZE", str(payload))
+    done = await lab.nodes["n0"].run(["python3", "-c", script], timeout=30)
+    await server.stop()
+    return done.code == 0
+
+
+EVERY = (Service("icmp"), Service("udp", 53), Service("udp", 5000), Service("tcp", 443), Service("tcp", 80))
+
+
+@pytest.mark.parametrize(
+    ("router", "open_"),
+    [
+        ({}, {"icmp", "udp/53", "udp/5000", "tcp/443", "tcp/80"}),
+        ({"block": (Service("udp"),)}, {"icmp", "tcp/443", "tcp/80"}),
+        ({"block": (Service("udp", 5000),)}, {"icmp", "udp/53", "tcp/443", "tcp/80"}),
+        ({"allow": (Service("tcp", 443),)}, {"tcp/443"}),
+        ({"allow": (Service("udp", 53), Service("tcp", 443))}, {"udp/53", "tcp/443"}),
+    ],
+    ids=["open", "no UDP", "one port blocked", "TCP 443 only", "DNS and HTTPS only"],
+)
+@pytest.mark.parametrize("nat", [None, Nat()], ids=["routed", "translated"])
+def test_a_filter_lets_through_what_it_says(router: dict[str, object], open_: set[str], nat: Nat | None) -> None:
+    async def body(lab: Lab) -> set[str]:
+        return {str(service) for service in EVERY if await answers(lab, service)}
+
+    assert in_lab(body, sites([nat], **router)) == open_
+
+
+def test_a_black_hole_says_nothing() -> None:
+    async def body(lab: Lab) -> tuple[bool, bool]:
+        return await answers(lab, Service("icmp"), 1300), await answers(lab, Service("icmp"), 1400)
+
+    assert in_lab(body, sites([None], largest=1400)) == (True, False)
+
+
+def test_udp_is_throttled_and_tcp_is_not() -> None:
+    async def body(lab: Lab) -> list[float]:
+        rates = []
+        for more in (("-u", "-b", "20M"), ()):
+            server = await lab.nodes["s"].spawn(["iperf3", "-s", "-1"])
+            await lab.nodes["s"].until({"kind": "tcp-port", "port": 5201}, 20)
+            done = await lab.nodes["n0"].run(
+                ["iperf3", "-t1", "-f", "k", "-c", str(lab.address("s")), *more], timeout=60
+            )
+            await server.wait()
+            (received,) = re.findall(r"([\d.]+) Kbits/sec.*receiver", done.stdout)
+            rates.append(float(received))
+        return rates
+
+    throttled, free = in_lab(body, sites([None], udp_rate=Rate(2_000_000)))
+    assert 500 < throttled < 2_500
+    assert free > 4 * throttled
+
+
+def test_two_sites_reach_each_other_by_their_routers() -> None:
+    async def body(lab: Lab) -> list[str]:
+        shown = []
+        for source, target in (("a", "b"), ("b", "a")):
+            ping = ["ping", "-n", "-c1", "-W2", str(lab.address(target))]
+            shown.append((await lab.nodes[source].run(ping)).stdout)
+        return shown
+
+    for said in in_lab(body, load_topology("two-sites", Files((PACKAGED,)))):
+        assert "ttl=62" in said  # two routers have each taken one of 64
+
+
+def test_behind_home_routers_only_the_server_is_reached() -> None:
+    async def body(lab: Lab) -> dict[str, bool]:
+        async def reached(source: str, target: str) -> bool:
+            ping = ["ping", "-n", "-q", "-c2", "-i0.05", "-W1", str(lab.address(target))]
+            return (await lab.nodes[source].run(ping)).code == 0
+
+        return {way: await reached(way[0], way[1]) for way in ("as", "bs", "sa", "ab", "ba")}
+
+    topology = replace(load_topology("behind-nat", Files((PACKAGED,))), name="nat")
+    assert in_lab(body, topology) == {"as": True, "bs": True, "sa": False, "ab": False, "ba": False}

@@ -1,0 +1,118 @@
+"""Topologies with routers: what a file may say, and who reaches what by way of whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from tunnelmark.errors import PlanError
+from tunnelmark.plan.files import PACKAGED, Files
+from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.model import Link, Topology
+from tunnelmark.plan.routers import KINDS, Router, Service
+from tunnelmark.plan.routes import reaches, routes
+from tunnelmark.plan.topologies import parse_topology
+
+FILES = Files((PACKAGED,))
+
+CHAIN = """
+[topology]
+title = "Two nodes, and two routers between them"
+nodes = ["a", "b"]
+[[router]]
+name = "r1"
+[[router]]
+name = "r2"
+{more}
+[[link]]
+name = "left"
+nodes = ["a", "r1"]
+profile = "unshaped"
+[[link]]
+name = "middle"
+nodes = ["r1", "r2"]
+[[link]]
+name = "right"
+nodes = ["r2", "b"]
+"""
+
+
+def parsed(text: str) -> Topology:
+    return parse_topology(text, "chain", "chain.toml", lambda name: load_profile(name, FILES))
+
+
+def fault(text: str) -> str:
+    with pytest.raises(PlanError) as caught:
+        parsed(text)
+    return f"{caught.value} ({caught.value.hint})"
+
+
+def test_each_node_knows_the_router_that_leads_on() -> None:
+    chain = parsed(CHAIN.format(more=""))
+    assert routes(chain, "a") == {"left": None, "middle": ("left", "r1"), "right": ("left", "r1")}
+    assert routes(chain, "r1") == {"left": None, "middle": None, "right": ("middle", "r2")}
+    assert routes(chain, "b") == {"right": None, "middle": ("right", "r2"), "left": ("right", "r2")}
+
+
+def test_a_link_may_have_a_profile_of_its_own() -> None:
+    left, middle, _ = parsed(CHAIN.format(more="")).links
+    assert left.profile is not None
+    assert left.profile.name == "unshaped"
+    assert middle.profile is None
+
+
+def test_probes_look_at_the_link_of_the_study() -> None:
+    probed = parsed(CHAIN.format(more="")).probed
+    assert (probed.name, probed.nodes, [link.name for link in probed.links]) == ("chain", ("r1", "r2"), ["middle"])
+
+
+def test_nothing_leads_behind_a_router_that_translates() -> None:
+    home = parsed(CHAIN.format(more='outside = "middle"\nnat = "symmetric"'))
+    assert home.routers[1].nat == KINDS["symmetric"]
+    assert not reaches(home, "a", "b")
+    assert reaches(home, "b", "a")
+
+
+@pytest.mark.parametrize("name", ["two-sites", "behind-nat"])
+def test_packaged_ones_hold(name: str) -> None:
+    topology = load_topology(name, FILES)
+    assert topology.routers
+
+
+def test_of_equally_long_ways_the_first_stated_is_taken() -> None:
+    links = (Link("l", ("a", "r", "s")), Link("m", ("r", "s", "b")))
+    assert routes(Topology("t", "T", ("a", "b"), links, (Router("s"), Router("r"))), "a") == {
+        "l": None,
+        "m": ("l", "s"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('outside = "left"', "'r2' is on no link called 'left'"),
+        ('nat = "symmetric"', "nat needs to know the side of the Internet"),
+        ('nat = "symetric"', "'full-cone', 'address-restricted', 'port-restricted', 'symmetric'"),
+        ('block = ["udp/0"]', "a port such as 'tcp/443'"),
+        ('block = ["icmp/7"]', "a port such as 'tcp/443'"),
+        ('[[router]]\nname = "r3"', "'r3' joins 0 links"),
+        ('[[router]]\nname = "a"', "'a' is here a second time"),
+    ],
+)
+def test_what_no_router_can_be_is_refused(more: str, words: str) -> None:
+    assert words in fault(CHAIN.format(more=more))
+
+
+def test_nodes_that_nothing_joins_are_refused() -> None:
+    assert "'a' and 'b' are joined by no link and no router" in fault(
+        CHAIN.format(more="").replace('nodes = ["r1", "r2"]', 'nodes = ["r1", "a"]')
+        + '[[link]]\nname = "more"\nnodes = ["r2", "b"]\n'
+    )
+
+
+def test_the_profile_of_a_link_must_be_there() -> None:
+    assert "unshapd" in fault(CHAIN.format(more="").replace('"unshaped"', '"unshapd"'))
+
+
+@pytest.mark.parametrize("text", ["udp", "tcp/443", "icmp"])
+def test_a_service_reads_as_it_is_written(text: str) -> None:
+    assert str(Service.parse(text)) == text
