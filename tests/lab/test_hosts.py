@@ -163,3 +163,20 @@ def test_a_node_that_ended_says_so():
             await process.wait()
 
     in_lab(body)
+
+
+def test_nodes_have_the_kernel_settings_that_were_asked_for():
+    async def body(lab: Lab) -> list[str]:
+        read = ["cat", "/proc/sys/net/ipv4/tcp_reordering", "/proc/sys/net/ipv4/tcp_recovery"]
+        return [(await node.run(read)).stdout.split() for node in lab.nodes.values()]
+
+    asked = {"net.ipv4.tcp_reordering": "127", "net.ipv4.tcp_recovery": "0"}
+    assert in_lab(body, sysctls=asked) == [["127", "0"], ["127", "0"]]
+
+
+def test_a_kernel_setting_that_no_node_can_have_is_an_error():
+    async def body(lab: Lab) -> None:
+        raise AssertionError("there should be no lab")
+
+    with pytest.raises(LabError, match=r"refuses node a net\.ipv4\.no_such_thing: No such file"):
+        in_lab(body, sysctls={"net.ipv4.no_such_thing": "1"})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from tunnelmark.lab.client import Lab, LabClient
@@ -28,11 +29,12 @@ def in_lab(
     profile: Profile = UNSHAPED,
     *,
     ipv6: bool = False,
+    sysctls: Mapping[str, str] = MappingProxyType({}),
 ) -> _Result:
     """Run `body` in a fresh lab, and end it."""
 
     async def run() -> _Result:
-        async with LabClient() as labs, labs.lab(topology, profile, ipv6=ipv6) as lab:
+        async with LabClient() as labs, labs.lab(topology, profile, ipv6=ipv6, sysctls=sysctls) as lab:
             return await body(lab)
 
     return asyncio.run(run())

@@ -11,11 +11,12 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError
@@ -23,9 +24,10 @@ from tunnelmark.host import fair_nice, pauses, privileges, softirq
 from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
 from tunnelmark.lab import channel, router_rules, rpc
-from tunnelmark.lab.addressing import profiles_of, route_commands, specs_of
+from tunnelmark.lab.addressing import profiles_of, specs_of
 from tunnelmark.lab.emulator import Emulator, carry
 from tunnelmark.lab.node import Node
+from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.server import veth
 from tunnelmark.linux import cgroup_cleanup, cgroups, kernel_threads
 from tunnelmark.plan.model import Profile, Topology
@@ -140,22 +142,37 @@ class LabClient:
 
     @asynccontextmanager
     async def lab(
-        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
+        self,
+        topology: Topology,
+        profile: Profile,
+        *,
+        seed: int = 0,
+        raw: Path | None = None,
+        ipv6: bool = False,
+        sysctls: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[Lab]:
         """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
-        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6)
+        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6, sysctls=sysctls)
         try:
             yield lab
         finally:
             await lab.down()
 
     async def up(
-        self, topology: Topology, profile: Profile, *, seed: int = 0, raw: Path | None = None, ipv6: bool = False
+        self,
+        topology: Topology,
+        profile: Profile,
+        *,
+        seed: int = 0,
+        raw: Path | None = None,
+        ipv6: bool = False,
+        sysctls: Mapping[str, str] = MappingProxyType({}),
     ) -> Lab:
         """Make a lab: all nodes, all links, all addresses; it is up until its `down`.
 
         `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
-        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`).
+        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel settings of
+        all nodes and routers; LabError if this kernel refuses one.
         """
         if profile.auto is not None:
             raise LabError(
@@ -180,13 +197,13 @@ class LabClient:
                 lab=name,
                 middle=MIDDLE,
                 nodes=[
-                    {"name": n, "sysctls": HOST_SYSCTLS, "cores": list(own), "receive": list(own)}
+                    {"name": n, "sysctls": HOST_SYSCTLS | dict(sysctls), "cores": list(own), "receive": list(own)}
                     for n, own in placement.nodes.items()
                 ]
                 + [
                     {
                         "name": name,
-                        "sysctls": HOST_SYSCTLS | router_rules.sysctls(router),
+                        "sysctls": HOST_SYSCTLS | dict(sysctls) | router_rules.sysctls(router),
                         "cores": carriers,
                         "receive": carriers if placement.links_apart else [],
                         "router": True,
@@ -204,8 +221,9 @@ class LabClient:
                 ],
                 links=[spec.plain() for spec in links],
             )
+            granted(sysctls, answer["refused"])
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            await asyncio.gather(*(_route(nodes[node], topology, links) for node in names[:-1] if routers))
+            await asyncio.gather(*(route(nodes[node], topology, links) for node in names[:-1] if routers))
             emulators = await carry(nodes[MIDDLE], links, profiles_of(topology, profile), seed, raw)
         except BaseException:
             for node in nodes.values():
@@ -329,24 +347,6 @@ class Lab:
             node.close()
         answer = await self._client.request("down", lab=self.name)
         return float(answer["timings"]["end"])
-
-
-async def _route(node: Node, topology: Topology, links: Sequence[veth.LinkSpec]) -> None:
-    """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
-    steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
-    if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
-        outside, address = "", ""
-        if router.outside is not None:
-            on = [spec for spec in links if node.name in spec.addresses]
-            number = [link.name for link in topology.links if node.name in link.nodes].index(router.outside)
-            outside, address = f"eth{number}", on[number].addresses[node.name].partition("/")[0]
-        steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
-    for argv, words in steps:
-        if not words:
-            continue
-        done = await node.run(argv, stdin=words)
-        if done.code != 0:
-            raise LabError(f"{argv[0]} on {node.name}: {done.stderr.strip()}", hint=f"it was given: {words}")
 
 
 async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 
 from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan.arms import ANCHOR, DIRECT
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import ANCHOR, DIRECT
 from tunnelmark.plan.profiles import JOIN
 
 YARDSTICK = "anchor-chacha20"

@@ -7,27 +7,21 @@ from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
 from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan import auto
+from tunnelmark.plan.arms import arms_of
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.load_shares import have_rates, shares
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
-from tunnelmark.plan.problems import Location, Problems, parse, unique
+from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routes import reaches
-from tunnelmark.plan.study_schema import ArmTable, StudyFile, UseTable
+from tunnelmark.plan.study_schema import StudyFile, UseTable
+from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import parse_topology
-
-DIRECT = "direct"
-"""The VPN that is none: the bare link, which every block must hold."""
-
-ANCHOR = "anchor"
-"""The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
 
 STACKS = "stacks"
 """The collector that `profile_stacks` asks for."""
@@ -73,7 +67,8 @@ def parse_study(
     content = parse(text, file, StudyFile)
     problems = Problems(file)
     table = content.study
-    arms = _arms(content.arm, catalogue, problems)
+    settings = sysctls_of(table.sysctls, ("study", "sysctls"), problems)
+    arms = arms_of(content.arm, catalogue, settings, problems)
     uses = _uses(content.workload, catalogue, problems, smoke=False)
     if any(table.smoke for table in content.workload):  # checked also where it is not asked for
         short = _uses(content.workload, catalogue, problems, smoke=True)
@@ -105,7 +100,7 @@ def parse_study(
         meet_cuts(uses, profiles, count, problems)
     for place, use in enumerate(uses):  # what a link makes longer must still be possible
         for profile in profiles if use.lengths else ():
-            _options(
+            checked(
                 use.over(profile).options, catalogue.workloads[use.workload], ("workload", place), use.name, problems
             )
     problems.raise_if_any()
@@ -212,77 +207,6 @@ def load_topology(name: str, files: Files) -> Topology:
     return parse_topology(read_text(path), name, str(path), lambda profile: load_profile(profile, files))
 
 
-def _arms(tables: list[ArmTable], catalogue: Catalogue, problems: Problems) -> tuple[Arm, ...]:
-    """The arms of a study; with problems, those that are right so far."""
-    unique([table.name for table in tables], ("arm",), problems, field="name")
-    arms: dict[str, Arm] = {}
-    checked: dict[str, BaseModel] = {}
-    for index, table in enumerate(tables):
-        key: Location = ("arm", index)
-        twin = arms.get(table.same_as) if table.same_as is not None else None
-        if table.same_as is not None and twin is None:
-            earlier = [other.name for other in tables[:index]]
-            if table.same_as not in earlier:  # else that arm's own problem is noted already
-                problems.add(
-                    (*key, "same_as"),
-                    f"no earlier arm is called {table.same_as!r} (in {table.name!r})",
-                    nearest(table.same_as, earlier),
-                )
-            continue
-        inherited = twin or Arm(table.name, table.name)
-        vpn = inherited.vpn if table.vpn is None else table.vpn
-        options = inherited.options if table.options is None else table.options
-        normalised = table.normalised or (twin is not None and twin.normalised)
-        underlay = table.underlay or inherited.underlay
-        if vpn in catalogue.variants:
-            vpn, own = catalogue.variants[vpn]
-            options = {**own, **options}
-        if vpn not in catalogue.vpns:
-            where = (*key, "name" if table.vpn is None else "vpn")
-            problems.add(where, f"there is no VPN called {vpn!r}", nearest(vpn, catalogue.arms))
-            continue
-        if underlay == "ipv6" and vpn not in catalogue.ipv6:
-            where, hint = (*key, "underlay"), "leave it out, or take " + " or ".join(sorted(catalogue.ipv6))
-            problems.add(where, f"{vpn} has no driver for an IPv6 underlay", hint)
-            continue
-        model = _options(options, catalogue.vpns[vpn], key, table.name, problems)
-        if model is None:
-            continue
-        if twin is not None and (vpn, model, normalised, underlay) != (
-            twin.vpn,
-            checked[twin.name],
-            twin.normalised,
-            twin.underlay,
-        ):
-            problems.add(
-                (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ",
-                "leave out vpn and options, they are taken from the arm it names",
-            )
-            continue
-        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay)
-        checked[table.name] = model
-    if all(table.name in arms for table in tables):
-        _controls(arms, problems)
-    return tuple(arms.values())
-
-
-def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
-    """Note what keeps a study from judging itself: no bare link to compare with, or no A/A pair."""
-    if not any(arm.vpn == DIRECT for arm in arms.values()):
-        problems.add(
-            ("arm",),
-            "no arm is the bare link, with which every block compares",
-            'add [[arm]] with name = "direct"',
-        )
-    if not any(arm.same_as for arm in arms.values()):
-        problems.add(
-            ("arm",),
-            "no arm is the same as another, so nothing shows how far equal arms differ",
-            'add [[arm]] with name = "direct-again" and same_as = "direct"',
-        )
-
-
 def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[WorkloadUse, ...]:
     """The workloads of a study in its usual or its short length; with problems, those that are right so far."""
     uses = []
@@ -296,7 +220,7 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
             continue
         name = table.workload if table.name is None else table.name
         options = {**table.options, **table.smoke} if smoke else table.options
-        if made := _options(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
+        if made := checked(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
             uses.append(WorkloadUse(name, table.workload, options, shares(made), open_lengths(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
@@ -317,17 +241,6 @@ def _distinct(
             problems.add((), f"two cells would be called {cell!r}", "use fewer dots in names")
         seen.add(cell)
     problems.raise_if_any()
-
-
-def _options(
-    options: Mapping[str, object], model: type[BaseModel], key: Location, name: str, problems: Problems
-) -> BaseModel | None:
-    """The options as their model, or None with the problems noted."""
-    try:
-        return model.model_validate(options)
-    except ValidationError as error:
-        problems.add_invalid(error, model, options, (*key, "options"), name)
-        return None
 
 
 def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) -> tuple[str, ...]:

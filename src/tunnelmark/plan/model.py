@@ -105,7 +105,8 @@ class Arm:
     """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
 
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
-    it stays as shipped. `veth`: which of the nodes' addresses the VPN is given.
+    it stays as shipped. `underlay`: which of the nodes' addresses the VPN is given. `sysctls`: kernel settings of all nodes
+    and routers, by sysctl(8)'s names.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Arm:
     same_as: str | None = None
     normalised: bool = False
     underlay: Literal["ipv4", "ipv6"] = "ipv4"
+    sysctls: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

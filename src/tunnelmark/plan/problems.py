@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -85,6 +85,17 @@ def parse(text: str, file: str, model: type[Model]) -> Model:
         problems.add_invalid(error, model, data)
         problems.raise_if_any()
         raise
+
+
+def checked(
+    options: Mapping[str, object], model: type[BaseModel], key: Location, name: str, problems: Problems
+) -> BaseModel | None:
+    """The options as their model, or None with the problems noted."""
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        problems.add_invalid(error, model, options, (*key, "options"), name)
+        return None
 
 
 def dotted(key: Location) -> str:

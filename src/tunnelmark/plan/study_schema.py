@@ -18,6 +18,7 @@ _NAME = "a name of lower-case letters, digits, dots and dashes that begins with 
 
 
 _DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
+_SYSCTLS = 'a table of kernel settings such as "net.ipv4.tcp_reordering" = 127'
 _SERVICES = 'a list such as ["udp", "tcp/443"]'
 
 ServiceText = Annotated[Service, PlainValidator(Service.parse)]
@@ -69,6 +70,7 @@ class StudyTable(TomlTable):
         ge=0,
         description="a whole number of blocks from 0 on that may replace blocks with void trials",
     )
+    sysctls: dict[str, Any] = Field(default_factory=dict, description=_SYSCTLS)
     profile_stacks: bool = Field(
         default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
     )
@@ -83,6 +85,7 @@ class ArmTable(TomlTable):
     same_as: str | None = Field(default=None, description="the name of an earlier arm")
     normalised: bool = Field(default=False, description="true or false: the same inner MTU and queue for each arm")
     underlay: Literal["ipv4", "ipv6"] | None = Field(default=None, description='"ipv4" or "ipv6"')
+    sysctls: dict[str, Any] | None = Field(default=None, description=_SYSCTLS)
 
 
 class UseTable(TomlTable):

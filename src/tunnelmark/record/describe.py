@@ -114,7 +114,9 @@ def describe(
         seed=study.seed,
         blocks=study.blocks,
         arms=tuple(
-            results.ArmInfo(arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as)
+            results.ArmInfo(
+                arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as, dict(arm.sysctls)
+            )
             for arm in study.arms
         ),
         profiles=tuple(

@@ -30,13 +30,14 @@ INPUTS, RAW, VM = "inputs", "raw", "vm"
 
 @dataclass(frozen=True, slots=True)
 class ArmInfo:
-    """An arm as it was compared: its VPN, options, the arm it must equal, the VPN's title and version."""
+    """An arm as it was compared: its VPN, options, the arm it must equal, the VPN's title, and its nodes' kernel settings."""
 
     name: str
     vpn: str
     title: str
     options: Mapping[str, Any]
     same_as: str | None = None
+    sysctls: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,12 @@ class PreparedTrial:
         ipv6 = trial.arm.underlay == "ipv6"
         with self._clock.phase("lab"):
             lab = self._lab = await self._labs.up(
-                trial.topology, trial.profile, seed=spec.link_seed, raw=self._raw, ipv6=ipv6
+                trial.topology,
+                trial.profile,
+                seed=spec.link_seed,
+                raw=self._raw,
+                ipv6=ipv6,
+                sysctls=trial.arm.sysctls,
             )
         with self._clock.phase("deploy"):
             tunnel = self._tunnel = deploy.prepare(

@@ -1,0 +1,41 @@
+"""Gives nodes and routers of a lab their routes, rules and kernel settings once their links are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab import router_rules
+from tunnelmark.lab.addressing import route_commands
+from tunnelmark.lab.node import Node
+from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.plan.model import Topology
+
+
+def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) -> None:
+    """LabError if a node was refused a setting that was asked for."""
+    for node, refusals in refused.items():
+        for refusal in refusals:
+            if refusal.partition(":")[0] in sysctls:
+                raise LabError(
+                    f"the kernel refuses node {node} {refusal}",
+                    hint="a network namespace of this kernel cannot set it; leave it out, or set it on the whole machine before the run",
+                )
+
+
+async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> None:
+    """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
+    steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
+    if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
+        outside, address = "", ""
+        if router.outside is not None:
+            on = [spec for spec in links if node.name in spec.addresses]
+            number = [link.name for link in topology.links if node.name in link.nodes].index(router.outside)
+            outside, address = f"eth{number}", on[number].addresses[node.name].partition("/")[0]
+        steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
+    for argv, words in steps:
+        if not words:
+            continue
+        done = await node.run(argv, stdin=words)
+        if done.code != 0:
+            raise LabError(f"{argv[0]} on {node.name}: {done.stderr.strip()}", hint=f"it was given: {words}")

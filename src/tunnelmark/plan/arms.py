@@ -1,0 +1,97 @@
+"""Makes the arms of a study from their tables: VPN, options, twin, underlay and kernel settings of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from tunnelmark.errors import nearest
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.model import Arm
+from tunnelmark.plan.problems import Location, Problems, checked, unique
+from tunnelmark.plan.study_schema import ArmTable
+from tunnelmark.plan.sysctls import sysctls_of
+
+DIRECT = "direct"
+"""The VPN that is none: the bare link, which every block must hold."""
+
+ANCHOR = "anchor"
+"""The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
+
+
+def arms_of(
+    tables: list[ArmTable], catalogue: Catalogue, settings: Mapping[str, str], problems: Problems
+) -> tuple[Arm, ...]:
+    """The arms of a study whose nodes have these `settings`; with problems, those that are right so far."""
+    unique([table.name for table in tables], ("arm",), problems, field="name")
+    arms: dict[str, Arm] = {}
+    models: dict[str, BaseModel] = {}
+    for index, table in enumerate(tables):
+        key: Location = ("arm", index)
+        twin = arms.get(table.same_as) if table.same_as is not None else None
+        if table.same_as is not None and twin is None:
+            earlier = [other.name for other in tables[:index]]
+            if table.same_as not in earlier:  # else that arm's own problem is noted already
+                problems.add(
+                    (*key, "same_as"),
+                    f"no earlier arm is called {table.same_as!r} (in {table.name!r})",
+                    nearest(table.same_as, earlier),
+                )
+            continue
+        inherited = twin or Arm(table.name, table.name)
+        vpn = inherited.vpn if table.vpn is None else table.vpn
+        options = inherited.options if table.options is None else table.options
+        normalised = table.normalised or (twin is not None and twin.normalised)
+        underlay = table.underlay or inherited.underlay
+        sysctls = inherited.sysctls if twin is not None else settings
+        if table.sysctls is not None:
+            sysctls = {**settings, **sysctls_of(table.sysctls, (*key, "sysctls"), problems)}
+        if vpn in catalogue.variants:
+            vpn, own = catalogue.variants[vpn]
+            options = {**own, **options}
+        if vpn not in catalogue.vpns:
+            where = (*key, "name" if table.vpn is None else "vpn")
+            problems.add(where, f"there is no VPN called {vpn!r}", nearest(vpn, catalogue.arms))
+            continue
+        if underlay == "ipv6" and vpn not in catalogue.ipv6:
+            where, hint = (*key, "underlay"), "leave it out, or take " + " or ".join(sorted(catalogue.ipv6))
+            problems.add(where, f"{vpn} has no driver for an IPv6 underlay", hint)
+            continue
+        model = checked(options, catalogue.vpns[vpn], key, table.name, problems)
+        if model is None:
+            continue
+        if twin is not None and (vpn, model, normalised, underlay, sysctls) != (
+            twin.vpn,
+            models[twin.name],
+            twin.normalised,
+            twin.underlay,
+            twin.sysctls,
+        ):
+            problems.add(
+                (*key, "same_as"),
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn, options or sysctls differ",
+                "leave out vpn and options, they are taken from the arm it names",
+            )
+            continue
+        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls)
+        models[table.name] = model
+    if all(table.name in arms for table in tables):
+        _controls(arms, problems)
+    return tuple(arms.values())
+
+
+def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
+    """Note what keeps a study from judging itself: no bare link to compare with, or no A/A pair."""
+    if not any(arm.vpn == DIRECT for arm in arms.values()):
+        problems.add(
+            ("arm",),
+            "no arm is the bare link, with which every block compares",
+            'add [[arm]] with name = "direct"',
+        )
+    if not any(arm.same_as for arm in arms.values()):
+        problems.add(
+            ("arm",),
+            "no arm is the same as another, so nothing shows how far equal arms differ",
+            'add [[arm]] with name = "direct-again" and same_as = "direct"',
+        )
