@@ -166,7 +166,7 @@ def test_a_node_that_ended_says_so():
 
 
 def test_nodes_have_the_kernel_settings_that_were_asked_for():
-    async def body(lab: Lab) -> list[str]:
+    async def body(lab: Lab) -> list[list[str]]:
         read = ["cat", "/proc/sys/net/ipv4/tcp_reordering", "/proc/sys/net/ipv4/tcp_recovery"]
         return [(await node.run(read)).stdout.split() for node in lab.nodes.values()]
 

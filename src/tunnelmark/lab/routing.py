@@ -27,12 +27,13 @@ async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> No
     """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
     steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
     if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
+        on = {link.name: spec for link, spec in zip(topology.links, links, strict=True) if node.name in link.nodes}
+        interfaces = {link: f"eth{number}" for number, link in enumerate(on)}  # in the order of the links
         outside, address = "", ""
         if router.outside is not None:
-            on = [spec for spec in links if node.name in spec.addresses]
-            number = [link.name for link in topology.links if node.name in link.nodes].index(router.outside)
-            outside, address = f"eth{number}", on[number].addresses[node.name].partition("/")[0]
+            outside, address = interfaces[router.outside], on[router.outside].addresses[node.name].partition("/")[0]
         steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
+        steps.append((["tc", "-batch", "-"], "\n".join(router_rules.queues(router, tuple(interfaces.values())))))
     for argv, words in steps:
         if not words:
             continue
