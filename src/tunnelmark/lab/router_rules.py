@@ -28,6 +28,7 @@ _SPOKEN = {
 }
 """What a filter remembers of a packet that leaves, by type and fields, and what it looks for in one that comes."""
 
+_HAIRPIN = "0x1"  # marks the first packet from behind the router to behind it
 _TCP = "ct state established,related accept"
 
 
@@ -68,14 +69,19 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
         "  }",
         "  chain out { type nat hook postrouting priority 100;",
     ]
+    port = "" if kept else f":jhash {_KEYS[nat.mapping]} mod 16384 seed 0x1 offset 49152"
     if not kept:
-        hashed = f"jhash {_KEYS[nat.mapping]} mod 16384 seed 0x1 offset 49152"
-        lines.append(f'    oifname "{outside}" meta l4proto udp snat to {address} : {hashed}')
+        lines.append(f'    oifname "{outside}" meta l4proto udp snat to {address}{port}')
+    if nat.hairpin:  # "external source IP address and port" (RFC 4787, REQ-9)
+        lines.append(f"    meta mark {_HAIRPIN} meta l4proto udp snat to {address}{port}")
     lines += [f'    oifname "{outside}" masquerade', "  }", "  chain in { type nat hook prerouting priority -100;"]
     wanted = f"{spoken[2]} @spoken " if spoken else ""
     lines.append(f'    iifname "{outside}" ip protocol udp {wanted}dnat ip to udp dport map @owner')
     if nat.hairpin:
-        lines.append(f'    iifname != "{outside}" ip daddr {address} ip protocol udp dnat ip to udp dport map @owner')
+        marked = f"meta mark set {_HAIRPIN}"
+        lines.append(
+            f'    iifname != "{outside}" ip daddr {address} ip protocol udp {marked} dnat ip to udp dport map @owner'
+        )
     lines += [
         "  }",
         "  chain through { type filter hook forward priority 0; policy drop;",
