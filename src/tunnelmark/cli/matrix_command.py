@@ -24,7 +24,7 @@ from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.host import utilisation
 from tunnelmark.host.programs import part_version
 from tunnelmark.model.features import Fact
-from tunnelmark.plan.arms import ANCHOR, DIRECT
+from tunnelmark.plan.study_arms import ANCHOR, DIRECT
 from tunnelmark.report.feature_tables import GROUPS, LEGEND, UNKNOWN, mark, markdown
 from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, gaps
 

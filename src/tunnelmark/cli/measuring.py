@@ -27,10 +27,10 @@ from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.retries import RetryLedger
-from tunnelmark.plan.arms import ANCHOR, DIRECT
 from tunnelmark.plan.load import STACKS
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
+from tunnelmark.plan.study_arms import ANCHOR, DIRECT
 from tunnelmark.record import describe, environment, resumed, store
 from tunnelmark.record.fingerprint_diff import KEY
 from tunnelmark.record.journal import Journal

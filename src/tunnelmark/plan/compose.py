@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 
 from tunnelmark.errors import UnknownName, UsageError
-from tunnelmark.plan.arms import ANCHOR, DIRECT
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.profiles import JOIN
+from tunnelmark.plan.study_arms import ANCHOR, DIRECT
 
 YARDSTICK = "anchor-chacha20"
 """The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tunnelmark.errors import UsageError, nearest
 from tunnelmark.plan import auto
-from tunnelmark.plan.arms import arms_of
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
@@ -19,6 +18,7 @@ from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routes import reaches
+from tunnelmark.plan.study_arms import arms_of
 from tunnelmark.plan.study_schema import StudyFile, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import parse_topology

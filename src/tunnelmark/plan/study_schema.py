@@ -25,7 +25,7 @@ ServiceText = Annotated[Service, PlainValidator(Service.parse)]
 
 
 def _nat(value: object) -> object:
-    """Reads the name of a kind of NAT as the table that it stands for."""
+    """Reads the name of a kind of NAT as the table with what it means."""
     if not isinstance(value, str) or value not in KINDS:
         return value
     kind = KINDS[value]

@@ -108,12 +108,12 @@ def _link(table: LinkTable, place: int, profile: Callable[[str], Profile], probl
 
 
 def _reachable(topology: Topology, problems: Problems) -> None:
-    """Note each two nodes that nothing joins; address translation between them is no fault."""
+    """Note each two nodes that nothing joins; address translation may be between them."""
     plain = replace(topology, routers=tuple(replace(router, nat=None) for router in topology.routers))
     for one, other in combinations(topology.nodes, 2):
         if not reaches(plain, one, other):
             problems.add(
                 ("link",),
                 f"{one!r} and {other!r} are joined by no link and no router",
-                "name both in the nodes of one link, or let routers join their links; nodes do not route for each other",
+                "name both in the nodes of one link (of more than two it is a switch), or let routers join their links",
             )

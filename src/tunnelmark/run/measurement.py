@@ -21,7 +21,7 @@ from tunnelmark.model.attempt import PHASES, LinkCounts
 from tunnelmark.model.grades import Graded
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.options import Options
-from tunnelmark.plan.arms import DIRECT
+from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.collection import Collection, shifted

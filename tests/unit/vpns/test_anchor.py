@@ -9,8 +9,8 @@ import pytest
 
 from tunnelmark import registry
 from tunnelmark.model.steps import Command
-from tunnelmark.plan.arms import ANCHOR
 from tunnelmark.plan.compose import YARDSTICK
+from tunnelmark.plan.study_arms import ANCHOR
 from unit.vpns.test_arms import six
 from unit.vpns.test_drivers import deployed, mesh, steps
 from unit.vpns.test_each import file

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tunnelmark import registry
 from tunnelmark.model.features import Fact
-from tunnelmark.plan.arms import DIRECT
+from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.report.feature_tables import features, mark, markdown
 from tunnelmark.vpns.base import Driver
 from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, MatrixFile, MatrixRow, brief, gaps, rows, verdict

@@ -70,7 +70,7 @@ def arms_of(
         ):
             problems.add(
                 (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn, options or sysctls differ",
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
