@@ -29,7 +29,7 @@ def judge_twins(
     """
     family = [
         compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed)
-        for arm in plan.study_arms
+        for arm in plan.arms
         if arm.same_as is not None
         for setting in settings
         for key, metric in metrics.items()

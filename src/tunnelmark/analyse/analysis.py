@@ -43,7 +43,7 @@ def judge(results: Results) -> Analysis:
     """Everything that can be said about these results, finished or not; the same results give the same analysis."""
     results = voided(results)
     plan = results.plan
-    reference = next((arm.name for arm in plan.study_arms if arm.vpn == DIRECT and arm.same_as is None), None)
+    reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
     metrics = {f"{use.name}/{metric.name}": metric for use in plan.workloads for metric in use.metrics}
     settings = [
         Scenario(profile.name, topology.name, use.name)
@@ -63,15 +63,13 @@ def judge(results: Results) -> Analysis:
     if disturbed:
         cells = with_good_alone(plan, cells, values_by_block(trials, _may(plan, good)), reference)
     counted = {id(row) for row in trials}
-    contenders = [
-        arm.name for arm in plan.study_arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR
-    ]
+    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
     ran = {row.trial for row in results.trials}
     return Analysis(
         results=results,
         reference=reference,
         same=same,
-        arms=summaries((arm.name for arm in plan.study_arms), trials),
+        arms=summaries((arm.name for arm in plan.arms), trials),
         cells=cells,
         pairs=pairs,
         rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
@@ -83,8 +81,8 @@ def judge(results: Results) -> Analysis:
         capacities=free,
         trials=trials,
         repeated=tuple(row for row in results.trials if id(row) not in counted),
-        whole=_whole(settings, trials, len(plan.study_arms)),
-        void_rates=void_rates((arm.name for arm in plan.study_arms), results.trials),
+        whole=_whole(settings, trials, len(plan.arms)),
+        void_rates=void_rates((arm.name for arm in plan.arms), results.trials),
         bound_by=bound_by(plan, trials),
     )
 
@@ -136,11 +134,9 @@ def _pairs(
 
 def _asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
     """Which arms are compared; by a primary metric, the A/A judgement alone compares direct with its twins."""
-    others = [arm for arm in plan.study_arms if reference is not None and arm.name != reference]
+    others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
-    unique = [
-        arm.name for arm in plan.study_arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR
-    ]
+    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
     return [*to_direct, *(combinations(unique, 2) if primary else [])]
 
 
@@ -163,7 +159,7 @@ def _cells(
     cells = []
     for setting in settings:
         for metric in workloads[setting.workload].metrics:
-            for arm in plan.study_arms:
+            for arm in plan.arms:
                 tried = attempts.get((arm.name, setting), [])
                 outcomes = ["void" if _spoilt(row, metric) else row.outcome for row in tried]
                 void = outcomes.count("void")

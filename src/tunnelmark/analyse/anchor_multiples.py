@@ -87,7 +87,7 @@ def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
 
 def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple[Headline, ...]:
     """One for each arm, setting and primary metric that has values; none where the study has neither anchor nor collectors."""
-    anchor = anchor_of(analysis.results.plan.study_arms)
+    anchor = anchor_of(analysis.results.plan.arms)
     if anchor is None and not analysis.bound_by:
         return ()
     return tuple(

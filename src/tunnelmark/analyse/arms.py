@@ -20,7 +20,7 @@ def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSu
     """One summary per arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
     wanted = set(settings)
     rows = [row for row in analysis.trials if setting_of(row) in wanted]
-    return summaries((arm.name for arm in analysis.results.plan.study_arms), rows)
+    return summaries((arm.name for arm in analysis.results.plan.arms), rows)
 
 
 def spread(values: Sequence[float]) -> Spread | None:

@@ -32,7 +32,7 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
     named = {table.get("name"): table for table in _file(inputs, "study", plan.study).get("arm", [])}
     fixed = _toml(inputs / FIXED)
     made: dict[Piece, Mapping[str, Any]] = {}
-    for arm in plan.study_arms:
+    for arm in plan.arms:
         version = found.environment.get("vpns", {}).get(arm.vpn, {}).get(_VERSION, "")
         made["arm", arm.name] = {**named.get(arm.name, {}), **_plain(arm), _VERSION: version}
     for profile in plan.profiles:

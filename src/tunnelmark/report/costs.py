@@ -91,7 +91,7 @@ def _absent(analysis: Analysis, setting: Scenario) -> tuple[str, ...]:
             for name, reason in row.notes.items():
                 arms.setdefault((name, reason), {})[row.arm] = None
     by_reason: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    everybody = tuple(arm.name for arm in analysis.results.plan.study_arms)
+    everybody = tuple(arm.name for arm in analysis.results.plan.arms)
     for (name, reason), those in arms.items():
         by_reason.setdefault((reason, tuple(arm for arm in everybody if arm in those)), []).append(name)
     return tuple(

@@ -169,7 +169,7 @@ def time_spent(analysis: Analysis) -> str:
 
 def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
     """The sentences; arms in `nothing` have no result in the whole study."""
-    twins = {arm.name for arm in analysis.results.plan.study_arms if arm.same_as is not None}
+    twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     cells = [
         cell
         for cell in analysis.cells

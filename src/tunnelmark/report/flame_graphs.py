@@ -141,7 +141,7 @@ def of_results(results: Results) -> Flames:
                 costs.append(cost)
         if (why := _refused(row)) is not None:
             refused.setdefault(why, []).append(row.trial)
-    order = [arm.name for arm in results.plan.study_arms]
+    order = [arm.name for arm in results.plan.arms]
     uses = [use.name for use in results.plan.workloads]
     keys = sorted(found, key=lambda key: (uses.index(key[1].workload), order.index(key[0]), key[2]))
     graphs = (_flame(results.path, key, tuple(sorted(found[key]))) for key in keys)

@@ -36,7 +36,7 @@ def render(analysis: Analysis) -> str:
         "blocks": plan.blocks,
         "finished": analysis.results.finished,
         "reference": analysis.reference,
-        "anchor": anchor_of(plan.study_arms),
+        "anchor": anchor_of(plan.arms),
         "covers": machine_facts.covers(analysis.results),
         "gates": [asdict(gate) for gate in gates(analysis)],
         "cautions": cautions(analysis),

@@ -69,7 +69,7 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
 
 
 def twin_of(analysis: Analysis, arm: str) -> str | None:
-    return next((info.same_as for info in analysis.results.plan.study_arms if info.name == arm), None)
+    return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
 
 
 def label(analysis: Analysis, arm: str) -> str:
@@ -93,7 +93,7 @@ def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
             points = [(s.time, s.value) for s in row.samples if s.metric == metric.name and s.time is not None]
             if points:
                 found.setdefault(row.arm, {}).setdefault(row.block, []).extend(sorted(points))
-    return {arm.name: found[arm.name] for arm in analysis.results.plan.study_arms if arm.name in found}
+    return {arm.name: found[arm.name] for arm in analysis.results.plan.arms if arm.name in found}
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:

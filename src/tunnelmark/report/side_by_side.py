@@ -26,7 +26,7 @@ def render(analyses: Mapping[str, Analysis]) -> Table:
     first = next(iter(analyses.values()))
     for setting in first.settings():
         for metric in queries.primary_metrics(first, setting):
-            for number, arm in enumerate(info.name for info in first.results.plan.study_arms):
+            for number, arm in enumerate(info.name for info in first.results.plan.arms):
                 named = metric.title + queries.where(first, setting) if number == 0 else ""
                 cells = (_cell(analysis, setting, metric, arm) for analysis in analyses.values())
                 table.add_row(Text(named), Text(arm), *cells)

@@ -44,7 +44,7 @@ def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
 
 def explained(analysis: Analysis) -> str:
     """What the columns mean, in a few sentences."""
-    anchor, direct = anchor_of(analysis.results.plan.study_arms), analysis.reference or "direct"
+    anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
     said = [f"Intervals in brackets cover this run on this machine (95 %). Delays are what they add to {direct}'s."]
     if anchor is not None:
         said.append(

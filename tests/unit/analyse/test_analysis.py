@@ -157,7 +157,7 @@ def test_another_arm_does_not_move_the_intervals_of_the_others():
     results = study.results()
     fewer = replace(
         results,
-        plan=replace(results.plan, arms=results.plan.study_arms[:-1]),
+        plan=replace(results.plan, arms=results.plan.arms[:-1]),
         trials=tuple(row for row in results.trials if row.arm != "yggdrasil"),
     )
     both = [judge(each).cell("nebula", SETTING, "goodput").against_direct for each in (results, fewer)]

@@ -19,6 +19,6 @@ def test_a_first_packet_over_one_link_is_not_told_of_another() -> None:
     slow = [setting for setting in analysis.settings() if setting.profile == "slow"]
     for settings, seconds in ((fast, 0.02), (slow, 5.0)):
         found = in_settings(analysis, settings)
-        assert [summary.arm for summary in found] == [arm.name for arm in results.plan.study_arms]
+        assert [summary.arm for summary in found] == [arm.name for arm in results.plan.arms]
         assert {summary.first_packet.median for summary in found if summary.first_packet} == {seconds}
         assert {summary.success.total for summary in found} == {15}

@@ -36,7 +36,7 @@ def order(analysis: Analysis) -> Markup:
     if not trials:
         return Markup("")
     row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
-    places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.study_arms)}
+    places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
     bottom = top + row * len(places)
     last = max((trial.position + 1 for trial in trials), default=0)  # of replacement blocks, behind the planned ones
     step = (right - left) / max(len(plan.trials), last, 1)
