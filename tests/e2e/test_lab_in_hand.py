@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 from support.command import command, environment, run
-from tunnelmark.cli.lab_daemon import READY_TIMEOUT, kept_logs, logs_of
+from tunnelmark.cli.lab_daemon import kept_logs, logs_of
 
 pytestmark = pytest.mark.root
 
@@ -25,16 +24,15 @@ def deploy(mesh, options):
     there = deployment.overlays
     return replace(deployment, overlays=there | {"b": replace(there["b"], interface="vpn9")})
 
-DRIVER = replace(tinc.DRIVER, name="misnamed", deploy=deploy, variants={}, builds={})
+DRIVER = replace(tinc.DRIVER, name="misnamed", deploy=deploy, variants={}, builds={}, startup_time=600.0)
 """
 
 
 def test_an_interface_that_is_not_there_is_found_by_its_name_and_the_logs_are_kept(tmp_path: Path) -> None:
     (tmp_path / "vpns").mkdir()
     (tmp_path / "vpns" / "misnamed.py").write_text(textwrap.dedent(MISNAMED))
-    begun = time.monotonic()
+    # Were a ping waited for, that would be for ten minutes, and `lab up` would give up with other words.
     up = run("lab", "up", "--name", "wrong-lab", "--vpn", "misnamed", path=tmp_path)
-    assert time.monotonic() - begun < READY_TIMEOUT  # no ping has been waited for
     assert up.returncode != 0
     assert "node b has no interface vpn9; it has eth0, " in up.stderr
     assert str(kept_logs("wrong-lab")) in up.stderr and "lab logs NODE --name wrong-lab" in up.stderr

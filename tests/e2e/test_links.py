@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from support.command import journal, run, small_study
+from support.command import run, small_study
+from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import emulator
+from tunnelmark.lab.client import LabClient
+from tunnelmark.model.attempt import Attempt
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.order import order
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.runner import RunContext
+from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
@@ -27,7 +37,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except MissingPart as missing:
         pytest.skip(missing.hint)
     folder = tmp_path_factory.mktemp("links")
-    done = run("run", small_study(folder, profile="wifi-bad+gigabit"), "--out", folder / "results")
+    # One look each: on a machine that is always busy, further ones find the same.
+    done = run("run", small_study(folder, profile="wifi-bad+gigabit"), "--out", folder / "results", "--no-repeat")
     assert done.returncode in (0, 1), done.stderr + done.stdout
     return folder / "results"
 
@@ -36,7 +47,9 @@ def test_the_link_is_proved_before_and_after(results: Path):
     looks = [proof["when"] for proof in proofs(results)]  # one that the machine disturbed is taken again
     assert looks == sorted(looks, reverse=True)
     assert set(looks) == {"before", "after"}
-    for proof in proofs(results):
+    looked = [proof for proof in proofs(results) if proof["lines"]]  # without any: a prober that got no core in time
+    assert looked
+    for proof in looked:
         names = {line["name"] for line in proof["lines"]}
         struck = any(line["name"] == "loss" and line["achieved"] for line in proof["lines"])
         assert {"delay_mean", "loss", "distribution", "rate", "late"} | ({"burst"} if struck else set()) <= names
@@ -44,14 +57,22 @@ def test_the_link_is_proved_before_and_after(results: Path):
         assert all((results / file).is_file() for file in proof["raw"])
 
 
-def test_trials_meet_the_link_and_keep_what_its_emulator_says(results: Path):
-    for trial in journal(results):
-        if trial["reason"] == "trial-void":  # the machine was too busy for the link
-            continue
-        assert any(file.endswith("emulator.middle.out") for file in trial["raw"])
-        if trial["outcome"] == "ok":
-            (rtt,) = (s["value"] for s in trial["samples"] if s["metric"] == "rtt_median" and s["time"] is None)
-            assert 2 * 5.1 < rtt < 40  # the least of a pareto jitter of 4 ms is 2.9 ms below the delay of 8 ms
+def test_a_trial_meets_the_link_and_keeps_what_its_emulator_says(tmp_path: Path):
+    """Whatever a look at the link has found before: the trial itself."""
+    study = load_study(str(small_study(tmp_path, profile="wifi-bad+gigabit")), Files.standard(), registry.catalogue())
+    plan, context = order(study), RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+
+    async def one() -> Attempt:
+        async with LabClient() as labs:
+            labs.watch()
+            trial = plan.trials[0]
+            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
+
+    attempt = asyncio.run(one())
+    assert "emulator.middle.out" in attempt.raw
+    if attempt.outcome == "ok":  # else the machine was too busy for the link
+        (rtt,) = (s.value for s in attempt.samples if s.metric == "rtt_median" and s.time is None)
+        assert 2 * 5.1 < rtt < 40  # the least of a pareto jitter of 4 ms is 2.9 ms below the delay of 8 ms
 
 
 def test_environment_and_report_say_what_carried_it(results: Path):

@@ -26,7 +26,7 @@ def clone(folder: Path) -> Path:
     made = folder / "tunnelmark"
     _do("git", "clone", "--quiet", "--local", str(ROOT), str(made), env=_OURS)
     for part in ("src", "scripts"):  # what was not committed yet is tested too
-        shutil.copytree(ROOT / part, made / part, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, made / part, dirs_exist_ok=True)
     _do(sys.executable, "-m", "venv", "--without-pip", str(made / ".venv"))
     python = made / ".venv" / "bin" / "python"
     packages = next((made / ".venv" / "lib").glob("python*/site-packages"))
@@ -41,8 +41,11 @@ def clone(folder: Path) -> Path:
     return made
 
 
-def study(folder: Path) -> Path:
-    """`make demo`'s study in a clone, shortened: one block, three of its arms, trials of a second."""
+def study(folder: Path, *, measured: bool = False) -> Path:
+    """`make demo`'s study in a clone, shortened: one block, three of its arms, trials of a second.
+
+    Its rate is what the machine carries (`measured`), or one that needs no measurement.
+    """
     text = next(folder.glob("src/tunnelmark/data/studies/quick.toml")).read_text()
     for arm in (
         "anchor-chacha20",
@@ -55,6 +58,9 @@ def study(folder: Path) -> Path:
         text = text.replace(f'[[arm]]\nname = "{arm}"\n\n', "")
     text = text.replace("blocks = 8", "blocks = 1").replace('duration = "2 s"', 'duration = "1 s"')
     assert text.count("[[arm]]") == 3, text
+    if not measured:
+        assert 'profiles = ["auto"]' in text
+        text = text.replace('profiles = ["auto"]', 'profiles = ["fast-ethernet"]')
     file = folder / "short.toml"
     file.write_text(text)
     return file

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 SMALL = """\
@@ -91,6 +91,22 @@ def settled(results: Path) -> list[dict]:
     attempts = journal(results)
     last = {trial["trial"]: place for place, trial in enumerate(attempts)}
     return [trial for place, trial in enumerate(attempts) if place == last[trial["trial"]]]
+
+
+def complete(attempts: Sequence[dict], planned: Collection[str]) -> None:
+    """Every planned trial was attempted, and none again that had its result: only what the laboratory spoilt."""
+    had: set[str] = set()
+    for each in attempts:
+        assert each["trial"] not in had, f"{each['trial']} was made again though it had a result"
+        if each["outcome"] != "void" and not each.get("wanting"):
+            had.add(each["trial"])
+    assert set(planned) <= {each["trial"] for each in attempts}
+
+
+def planned(results: Path) -> list[str]:
+    """The trials of a run's plan."""
+    trials: list[str] = json.loads((results / "plan.json").read_text())["trials"]
+    return trials
 
 
 def journal(results: Path) -> list[dict]:

@@ -22,6 +22,7 @@ CODE = 130
 ANEW = "nothing is left of it; run the same command to start again"
 
 _PATIENCE = 1.2  # seconds for an orderly end: less than two, because a machine may pause
+_NUDGES = (0.01, 0.1, 0.5)  # seconds from one to the next
 _SHOW_CURSOR = b"\x1b[?25h"  # a progress bar that is cut off leaves it hidden
 
 _words: Callable[[], str] = lambda: ANEW  # noqa: E731  # what is said if the command is stopped now
@@ -53,9 +54,38 @@ def heard() -> Iterator[None]:
         yield
         return
     try:
-        yield
+        with _nudged():
+            yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _nudged() -> Iterator[None]:
+    """Have no system call outlast a signal that came after Python's last look for one, and before the call began.
+
+    Python would see that signal only when the call returns, which may be never. A thread that is told of the signal by the
+    kernel's own handler ends the call with another one, for which nothing is done.
+    """
+    reading, bell = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(bell, False)
+    urgent = signal.signal(signal.SIGURG, lambda *_: None)  # a signal that is ignored would end no call
+    wakeup = signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    _thread.start_new_thread(_nudge, (reading, _thread.get_ident()))
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGURG, urgent)
+        os.close(bell)  # ends the thread
+
+
+def _nudge(reading: int, main: int) -> None:
+    while said := os.read(reading, 64):
+        for pause in _NUDGES if signal.SIGINT in said else ():
+            time.sleep(pause)
+            signal.pthread_kill(main, signal.SIGURG)
+    os.close(reading)
 
 
 def _hear(_: int, __: FrameType | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -65,12 +65,16 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLook:
-    """What one look saw: `goodput` in bit/s of payload, packets a second, how late the emulator was, what was wrong with it."""
+    """What one look saw: `goodput` in bit/s of payload, packets a second, how late the emulator was, what was wrong with it.
+
+    `whole` is the goodput of a TCP stream from its very beginning: what was read late is in it, but never more than the link carried.
+    """
 
     goodput: float
     packets: float
     late: Lateness | None = None
     trouble: str | None = None
+    whole: float = 0.0
 
     def plain(self) -> dict[str, Any]:
         """For the record."""
@@ -93,11 +97,17 @@ async def bulk(labs: LabClient, topology: Topology, profile: Profile, seconds: i
     """One TCP stream for so many seconds; `packets` counts full segments."""
     async with labs.lab(topology, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
-        steps = [step["sum"] for step in said["server_output_json"]["intervals"] if step["sum"]["start"] >= _WARMUP]
-        wall = sum(step["seconds"] for step in steps)
-        goodput = 8 * sum(step["bytes"] for step in steps) / wall if wall else 0.0
+        steps = [step["sum"] for step in said["server_output_json"]["intervals"]]
+        goodput = _rate([step for step in steps if step["start"] >= _WARMUP])
         segment = 8 * int(said["start"].get("tcp_mss_default") or 1448)
-        return _look(profile, goodput, goodput / segment, await lab.link_reports())
+        found = _look(profile, goodput, goodput / segment, await lab.link_reports())
+        return replace(found, whole=_rate(steps))
+
+
+def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
+    """The bit/s that iperf3's intervals had together."""
+    wall = sum(step["seconds"] for step in steps)
+    return 8 * sum(step["bytes"] for step in steps) / wall if wall else 0.0
 
 
 async def datagrams(

@@ -38,9 +38,12 @@ async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], f
     hand = _Hand(lab, tunnel)
     for event in events:
         await hand.prepare(event)
+    late = 0.0  # what comes after an event that was late comes as much later: an outage is as long as was asked
     for event in sorted(events, key=lambda event: event.at):
-        await asyncio.sleep(max(0.0, start + event.at - time.monotonic()))
-        done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": time.monotonic(), "ended": None}
+        await asyncio.sleep(max(0.0, start + event.at + late - time.monotonic()))
+        begun = time.monotonic()
+        late = max(late, begun - start - event.at)
+        done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": begun, "ended": None}
         try:
             await hand.do(event)
             done["ended"] = time.monotonic()

@@ -15,7 +15,7 @@ from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
 from tunnelmark.run import overlay_interfaces
-from tunnelmark.run.background import together
+from tunnelmark.run.background import background, together
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
 from tunnelmark.vpns.base import Converged, Deployment
@@ -99,29 +99,27 @@ class RunningDeployment:
             self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
         nodes = list(self.address)
         pairs = [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
-        asking = {node: asyncio.create_task(self._ask_often(node, timeout)) for node in nodes}
+        async with background(*(self._ask_often(node, timeout) for node in nodes)) as tasks:
+            asking = dict(zip(nodes, tasks, strict=True))
 
-        async def both_ways(later: str, earlier: str) -> None:
-            await asyncio.wait([asking[later], asking[earlier]])
-            # One side first: the one that dials, where one of them must. Two WireGuard peers that begin their
-            # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
-            for source, target in ((later, earlier), (earlier, later)):
-                answered = await self._first_answer(source, target, deadline)
-                self.first_packet[f"{source}>{target}"] = answered - begun
+            async def both_ways(later: str, earlier: str) -> None:
+                await asyncio.wait([asking[later], asking[earlier]])
+                # One side first: the one that dials, where one of them must. Two WireGuard peers that begin their
+                # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
+                for source, target in ((later, earlier), (earlier, later)):
+                    answered = await self._first_answer(source, target, deadline)
+                    self.first_packet[f"{source}>{target}"] = answered - begun
 
-        try:
-            await asyncio.wait_for(self.unless_dead(together(*(both_ways(*pair) for pair in pairs))), timeout)
-        except TimeoutError:
-            directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
-            silent = ", ".join(one for one in directions if one not in self.first_packet)
-            raise NotReady(
-                await self._interfaces.missing()
-                or f"no ping was answered over the overlay within {timeout:g} s: {silent}",
-                hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
-            ) from None
-        finally:
-            for task in asking.values():
-                task.cancel()
+            try:
+                await asyncio.wait_for(self.unless_dead(together(*(both_ways(*pair) for pair in pairs))), timeout)
+            except TimeoutError:
+                directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
+                silent = ", ".join(one for one in directions if one not in self.first_packet)
+                raise NotReady(
+                    await self._interfaces.missing()
+                    or f"no ping was answered over the overlay within {timeout:g} s: {silent}",
+                    hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
+                ) from None
         await together(*(self._ask(node, *before.result()) for node, before in asking.items() if before.result()))
         if self._normalised:
             await self._normalise(nodes)

@@ -19,7 +19,7 @@ LONG = 300  # seconds that nothing here would wait for
 PATIENCE = 60  # seconds: far more than the two that are promised, for a machine that stands still
 
 BEGIN = """
-import asyncio, sys, time
+import asyncio, signal, sys, time
 from pathlib import Path
 from tunnelmark.cli import command, interrupts
 
@@ -27,9 +27,8 @@ def ready():
     print("ready", flush=True)
 
 def wait():
-    # A signal that comes between Python's last look for one and a system call that blocks is seen when that returns.
     while True:
-        time.sleep(0.01)
+        signal.pause()  # a call that nothing but a signal ends
 
 def work():
     interrupts.goes_on("go on like this")
@@ -75,6 +74,7 @@ def test_whatever_it_does_it_ends_with_a_word(body: str) -> None:
 
 def test_the_end_is_orderly_where_it_can_be() -> None:
     body = f"""
+    interrupts._PATIENCE = {LONG}
     async def main():
         try:
             ready()
@@ -125,6 +125,7 @@ def test_where_it_is_ignored_it_stays_ignored(monkeypatch: pytest.MonkeyPatch) -
 def test_an_asset_that_is_being_made_leaves_nothing(tmp_path: Path) -> None:
     body = f"""
     import os
+    interrupts._PATIENCE = {LONG}
     os.environ["XDG_CACHE_HOME"] = {str(tmp_path)!r}
     from tunnelmark.run import assets
     from tunnelmark.workloads.base import Asset

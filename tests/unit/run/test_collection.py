@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,14 +56,17 @@ def collector(
     return Collector(name, "test", METRICS, lambda _: Eye(asked, refuses, seen), every=every)
 
 
-def watched(folder: Path, *these: Collector, seconds: float = 0.0) -> tuple[dict[str, float], dict[str, str]]:
-    """The values and notes of a trial that these watch."""
+def watched(
+    folder: Path, *these: Collector, until: Callable[[], bool] = lambda: True
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The values and notes of a trial that these watch, and that ends as soon as something is true."""
     context = CollectorContext(cast(Any, None), cast(Any, None), "a", "b", folder)
 
     async def trial() -> tuple[dict[str, float], dict[str, str]]:
         watching = Collection(context, these)
         await watching.begin()
-        await asyncio.sleep(seconds)
+        while not until():
+            await asyncio.sleep(0.001)
         samples = await watching.end()
         return {sample.metric: sample.value for sample in samples}, watching.notes
 
@@ -79,8 +83,9 @@ def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
 
 def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):
     asked: list[str] = []
-    watched(tmp_path, collector(asked, every=0.02), seconds=0.21)
-    assert 4 <= asked.count("sample") <= 10
+    begun = time.monotonic()
+    watched(tmp_path, collector(asked, every=0.02), until=lambda: asked.count("sample") >= 5)
+    assert asked.count("sample") <= (time.monotonic() - begun) / 0.02 + 1
     assert asked[-1] == "end"
 
 
@@ -89,7 +94,8 @@ def test_what_the_machine_refuses_is_a_note_and_nobody_elses_trouble(tmp_path: P
     refused: list[str] = []
     asked: list[str] = []
     other = collector(asked, seen=Collected((Sample("y_source", 2.0),)), name="other")
-    values, notes = watched(tmp_path, collector(refused, refuses=moment, every=0.01), other, seconds=0.05)
+    sampled = (lambda: "sample" in refused) if moment == "sample" else (lambda: True)
+    values, notes = watched(tmp_path, collector(refused, refuses=moment, every=0.01), other, until=sampled)
     assert notes == {"test": "not here"}
     assert refused[-1] == moment, "it is not asked again"
     assert "x_source" not in values

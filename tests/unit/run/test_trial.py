@@ -212,8 +212,11 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
         refuses: str = "",
         is_gone: bool = False,
         spec: Mapping[str, Any] | None = None,
+        machine: Mapping[str, float] | None = None,
         **scripts: Script,
     ) -> Attempt:
+        # The machine is a stand-in, too: /proc/stat counts in ticks, and one in a window as short as these is most of a core.
+        monkeypatch.setattr("tunnelmark.run.interference.between", lambda *_, **__: dict(machine or {}))
         made = lab or FakeLab({})
         if not made.nodes:
             made.nodes = {name: Node(name, FINE | scripts) for name in ("a", "b")}
@@ -333,6 +336,13 @@ def test_a_trial_whose_link_did_not_do_as_its_profile_says_is_void(
 
 def test_a_sender_that_falls_short_for_no_reason_outside_is_a_result(attempt: Try) -> None:
     assert attempt(client=Script("starved", 0.01)).outcome == "ok"
+
+
+def test_a_sender_that_falls_short_because_others_had_the_cores_is_void(attempt: Try) -> None:
+    ended = attempt(client=Script("starved", 0.01), machine={"steal": 0.5})
+    assert ended.outcome == "void"
+    assert ended.failure is not None
+    assert ended.failure.message.startswith("the sender sent half")
 
 
 def test_a_workload_that_leaves_its_metric_to_a_collector_fails_where_that_sees_nothing(attempt: Try) -> None:
