@@ -9,6 +9,7 @@ use emulator_core::config::{
 use emulator_core::philox::Source;
 use emulator_core::{Fate, Link};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use reference::{Left, Netem, Offered};
 
 #[path = "reference/stated.rs"]
@@ -156,7 +157,7 @@ fn departures(direction: &Direction, seed: u64, packets: &[Offered], in_time: bo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn netem_agrees(direction in netem(), seed in any::<u64>(), packets in packets()) {

@@ -170,8 +170,10 @@ mod tests {
     #[test]
     fn without_a_rate_it_sends_what_it_can_for_that_time() {
         let (source, _target) = pair();
+        let plan = Schedule { start: 1000, ..schedule(f64::INFINITY, 20 * MILLISECOND) };
+        assert_eq!((plan.due(1000 + plan.time - 1), plan.due(1000 + plan.time)), (u64::MAX, 0));
         let sent = send(&source, &schedule(f64::INFINITY, 20 * MILLISECOND), || false).unwrap();
-        assert!(sent.datagrams > 100 && sent.took >= 20 * MILLISECOND, "{sent:?}");
+        assert!(sent.took >= 20 * MILLISECOND, "{sent:?}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub async fn run(args: ServerArgs) -> Result<Server, Failure> {
     let mut terminated = signal(SignalKind::terminate()).during("signals")?;
     let mut interrupted = signal(SignalKind::interrupt()).during("signals")?;
     let hall = Arc::new(Hall::default());
-    eprintln!("listening on {}", args.listen);
+    eprintln!("listening on {}", place.endpoint.local_addr().during("the socket's address")?);
     loop {
         tokio::select! {
             biased;
@@ -76,6 +76,7 @@ async fn serve(incoming: Incoming, hall: Arc<Hall>) {
             }
             locked(&hall.bulk).push(connection);
             if hall.serving.fetch_add(1, Relaxed) == 0 && locked(&hall.left).is_empty() {
+                eprintln!("serving a download");
                 tokio::spawn(sample(hall.clone()));
             }
             perf::answer(&mut send, bytes).await;

@@ -41,7 +41,10 @@ impl Node {
         while std::fs::read_link(&place).unwrap() == ours {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        Self(child)
+        let node = Self(child);
+        // No packet but the test's own.
+        node.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1");
+        node
     }
 
     fn pid(&self) -> u32 {
@@ -127,7 +130,13 @@ impl Lab {
         let said: serde_json::Value = serde_json::from_str(&ready).unwrap();
         let datapaths = serde_json::from_value(said["ready"]["datapaths"].clone()).unwrap();
         for (place, node) in nodes.iter().enumerate() {
+            node.run(&format!("ip link set eth0 address 02:00:00:00:00:0{}", place + 1));
             node.run(&format!("ip addr add 10.77.0.{}/24 dev eth0", place + 1));
+            for other in (1..=nodes.len()).filter(|&other| other != place + 1) {
+                node.run(&format!(
+                    "ip neigh add 10.77.0.{other} lladdr 02:00:00:00:00:0{other} dev eth0 nud permanent"
+                ));
+            }
         }
         Self { nodes, _middle: middle, emulator, input: Some(input), output, datapaths }
     }
@@ -136,7 +145,7 @@ impl Lab {
         self.nodes[place].pid()
     }
 
-    /// Pings without warm-up; the first may wait for neighbour discovery, which the minimum leaves out.
+    /// Pings without warm-up.
     pub fn ping(&self, from: usize, to: usize, count: u32, interval: f64) -> Ping {
         let line = format!("ping -n -q -W 1 -c {count} -i {interval} 10.77.0.{}", to + 1);
         let output = self.nodes[from].command(&line).output().unwrap();
@@ -149,11 +158,37 @@ impl Lab {
     /// Mbit/s of one TCP stream.
     pub fn iperf(&self, from: usize, to: usize, seconds: u32) -> f64 {
         let mut server = self.nodes[to].command("iperf3 -s -1").stdout(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        while !self.listens(to, 5201) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let text = self.nodes[from].run(&format!("iperf3 -J -t {seconds} -c 10.77.0.{}", to + 1));
         let _ = server.wait();
         let result: serde_json::Value = serde_json::from_str(&text).unwrap();
         result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
+    }
+
+    /// Whether a program of a node waits for TCP connections on that port.
+    fn listens(&self, place: usize, port: u16) -> bool {
+        ["tcp", "tcp6"].iter().any(|kind| {
+            let sockets = std::fs::read_to_string(format!("/proc/{}/net/{kind}", self.node(place))).unwrap();
+            sockets.lines().any(|line| line.contains(&format!(":{port:04X} ")) && line.contains(" 0A "))
+        })
+    }
+
+    /// When the link's time began, as the program says.
+    pub fn zero_ns(&mut self) -> u64 {
+        self.command("report");
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+        said["report"]["zero_ns"].as_u64().unwrap()
+    }
+
+    /// Starts the link's time again, and returns when it has: the thread that reads commands may wait for a core.
+    pub fn zero(&mut self) {
+        let before = self.zero_ns();
+        self.command("zero");
+        while self.zero_ns() == before {}
     }
 
     pub fn command(&mut self, line: &str) {
