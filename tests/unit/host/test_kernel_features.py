@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,11 @@ def test_the_probes_leave_the_host_as_it_was() -> None:
     assert not outcome["namespaces"]
     assert interfaces() == before
     assert choice.read_text() == congestion
-    assert unified is None or not list(unified.glob("tunnelmark-*-probe"))
+    # Another command's probe may be there at this moment, and goes; one that is left stays.
+    deadline = time.monotonic() + 60
+    while unified is not None and (left := list(unified.glob("tunnelmark-*-probe"))):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 @pytest.mark.root
