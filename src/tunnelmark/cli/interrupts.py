@@ -8,6 +8,7 @@ janitor remove what a lab has made, as after `kill -9`.
 from __future__ import annotations
 
 import _thread
+import logging
 import os
 import signal
 import sys
@@ -93,9 +94,15 @@ def _hear(_: int, __: FrameType | None) -> None:
     if _stopped:
         _end()
     _stopped = True
+    logging.getLogger("asyncio").addFilter(_says_more)
     # No `threading`: its locks may be held by the very code that was interrupted.
     _thread.start_new_thread(_insist, ())
     raise KeyboardInterrupt
+
+
+def _says_more(record: logging.LogRecord) -> bool:
+    """False for what asyncio says of a task in whose step the Ctrl-C came: that no one asked the task for it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
 def _insist() -> None:
