@@ -97,8 +97,8 @@ def test_the_second_time_it_only_looks(checkout: Checkout) -> None:
     calls = (checkout.folder / "calls").read_text().splitlines()
     assert "in place" in done.stdout.splitlines()[-1]
     assert checkout.environments_made == 1
-    assert {call.split()[0] for call in calls} <= {"python3", "dpkg-query"}, "nothing is installed or built"
-    assert not [call for call in calls if "-m venv" in call]
+    installs = ("apt-get ", "venv-python ")
+    assert not [call for call in calls if call.startswith(installs) or "-m venv" in call]
 
 
 def test_a_path_with_spaces_for_the_checkout_and_the_python(tmp_path: Path) -> None:

@@ -39,6 +39,21 @@ sys.exit(command.main([]))
 """
 
 
+IN_A_TASK = f"""
+async def busy():
+    while True:
+        time.sleep(0.01)
+        await asyncio.sleep(0)
+
+async def main():
+    task = asyncio.create_task(busy())
+    ready()
+    await asyncio.sleep({LONG})
+
+asyncio.run(main())
+"""
+
+
 def started(body: str) -> subprocess.Popen[str]:
     """A command that does this, with Ctrl-C as a shell gives it; returns once it has said that it is ready."""
     process = subprocess.Popen(
@@ -59,8 +74,7 @@ def started(body: str) -> subprocess.Popen[str]:
         "ready(); wait()",
         f"async def main(): ready(); await asyncio.sleep({LONG})\nasyncio.run(main())",
         "async def main(): ready(); wait()  # work that awaits nothing\nasyncio.run(main())",
-        "async def busy():\n    while True: time.sleep(0.01); await asyncio.sleep(0)\n"  # it comes in a step of a task
-        f"async def main(): task = asyncio.create_task(busy()); ready(); await asyncio.sleep({LONG})\nasyncio.run(main())",
+        IN_A_TASK,
         f"async def main(): ready(); await asyncio.to_thread(time.sleep, {LONG})\nasyncio.run(main())",
         "try:\n    ready(); wait()\nfinally:\n    wait()  # an end that takes too long",
     ],
