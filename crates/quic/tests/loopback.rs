@@ -98,7 +98,7 @@ fn without_gso_every_call_sends_one_datagram() {
 #[test]
 fn a_client_without_a_server_says_so_within_its_patience() {
     let began = Instant::now();
-    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port"); // bound, and nobody answers there
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port"); // bound, and no one answers there
     let address = silent.local_addr().expect("it has an address").to_string();
     let output = client(&address, &["--patience", "0.5"]);
     assert!(began.elapsed() < Duration::from_secs(5));

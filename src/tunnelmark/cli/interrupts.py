@@ -65,7 +65,7 @@ def heard() -> Iterator[None]:
 def _nudged() -> Iterator[None]:
     """Have no system call outlast a signal that came after Python's last look for one, and before the call began.
 
-    Python would see that signal only when the call returns, which may be never. A thread that is told of the signal by the
+    Python would see that signal only when the call returns, which may be never. A thread that hears of the signal from the
     kernel's own handler ends the call with another one, for which nothing is done.
     """
     reading, bell = os.pipe2(os.O_CLOEXEC)

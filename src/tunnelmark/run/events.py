@@ -38,7 +38,7 @@ async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], f
     hand = _Hand(lab, tunnel)
     for event in events:
         await hand.prepare(event)
-    late = 0.0  # what comes after an event that was late comes as much later: an outage is as long as was asked
+    late = 0.0  # what comes after an event that was late comes later by the same time: an outage has the length that was asked
     for event in sorted(events, key=lambda event: event.at):
         await asyncio.sleep(max(0.0, start + event.at + late - time.monotonic()))
         begun = time.monotonic()
