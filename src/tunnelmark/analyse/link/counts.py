@@ -136,7 +136,7 @@ class Wander:
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 
 
-def _place(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
+def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
     """The number of the link that a way (`a>b`, on a switch `all>b`) is on, and the place of its target, which is 0 for what goes back."""
     source, _, target = way.partition(">")
     number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))
@@ -155,7 +155,7 @@ def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
     profiles = {profile.name: profile for profile in results.plan.profiles}
     summed: dict[tuple[str, str, str, bool], list[tuple[LinkCounts, LinkPath]]] = {}
     for (profile, topology, way, block), one in largest.items():
-        number, place = _place(links[topology], way)
+        number, place = place_of(links[topology], way)
         path = LinkPath(link_seed(results.plan.seed, block), number, place)
         summed.setdefault((profile, topology, way, place > 0), []).append((one, path))
     for (profile, topology, way, forward), each in summed.items():

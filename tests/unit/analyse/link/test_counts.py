@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tunnelmark.analyse import gates, judge
+from tunnelmark.analyse.link.counts import place_of
 from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.analyse.model import Gate
@@ -187,3 +188,21 @@ def test_a_wandering_delay_has_the_mean_and_deviation_that_are_said():
     assert wandering(replace(way, delay=Duration(0.003))) is None
     assert wandering(replace(way, jitter=Jitter(Duration(0.004), "pareto", correlation_time=Duration(0.01)))) is None
     assert wandering(Direction(delay=Duration(0.02), jitter=Jitter(Duration(0.001)))) is None
+
+
+@pytest.mark.parametrize(
+    ("links", "way", "found"),
+    [
+        ([("a", "b")], "a>b", (0, 1)),
+        ([("a", "b")], "b>a", (0, 0)),
+        ([("a", "b", "c")], "all>a", (0, 0)),
+        ([("a", "b", "c")], "all>c", (0, 2)),
+        ([("a", "ra"), ("ra", "rb"), ("rb", "b")], "ra>rb", (1, 1)),
+        ([("a", "ra"), ("ra", "rb"), ("rb", "b")], "rb>ra", (1, 0)),
+    ],
+)
+def test_a_way_is_forward_where_it_leads_away_from_the_first_node_of_its_link(
+    links: list[tuple[str, ...]], way: str, found: tuple[int, int]
+):
+    """Also on a switch, where the emulator's ways have no source; and with routers, where the first link may have none."""
+    assert place_of(links, way) == found
