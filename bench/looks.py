@@ -76,7 +76,7 @@ def of_profile(profile: Profile, looks: int) -> Iterator[Found]:
         links = [WrongLink("", "true", way), *wrongs(way, profile.model)]
         alone = drawn(way, profile.model, profile.unit) is not None
         for wrong, seen in zip(links, outcomes(profile, way, links, pace, looks), strict=True):
-            share = shares(way, profile.model).get(wrong.part)
+            share = shares(way, profile.model, profile.unit).get(wrong.part)
             told = share is not None and wrong.words.startswith(("no ", "twice"))
             yield Found(
                 profile.name,

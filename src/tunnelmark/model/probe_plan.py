@@ -62,9 +62,9 @@ def enough(profile: Profile) -> int:
     """Probes each way of a look in a run: as many as it takes to distinguish the rarest loss from none and from its double.
 
     Some 60 must be struck for that (`analyse.link.power`). What is rarer than one in a hundred is left to the counts of the trials'
-    own traffic, which is thousands of packets a second: a look would take minutes.
+    own traffic, which is thousands of packets a second: a look would take minutes. A probe is one packet, whatever the link's unit.
     """
-    told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model).values()]
+    told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model, "wire").values()]
     rare = min((share for share in told if share >= _STRUCK / _PROBES[1]), default=1.0)
     return min(max(_PROBES[0], round(_STRUCK / rare)), _PROBES[1])
 

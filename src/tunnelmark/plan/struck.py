@@ -18,13 +18,16 @@ _POINTS, _TURNS = 20_000, 60  # of the distribution of netem's correlated number
 _TAIL = 4  # standard deviations that a delay hardly ever is off by
 
 
-def shares(way: Direction, model: Model) -> Mapping[str, float]:
+def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
     """The shares of packets that are lost (`loss`), of the rest copied (`duplication`) and corrupted (`corruption`), and of those
     that come to the delay the ones that skip it (`skips`).
 
     A stage is left out where its share changes with time (bursts with a length in time among them: how many a trial meets says nothing
     that its packets could tell), or where no formula gives it: netem's correlation moves the
     share (of packets that skip the delay it is known, see `skipping`), and its copies of lost packets undo the loss.
+
+    Of whole segments (`unit = "gso"`) only the loss is known: one decision strikes all packets of a segment, so their counts spread
+    by how many those are. Of losses the runs say how many, of everything else nothing does.
     """
     if way.blackouts or way.schedule is not None:
         return {}
@@ -35,6 +38,8 @@ def shares(way: Direction, model: Model) -> Mapping[str, float]:
             found["loss"] = float(probability)
         case GilbertElliott(p, r) as loss if p + r > 0 and (plain or not way.duplication):
             found["loss"] = loss.lost
+    if unit == "gso":
+        return found
     for name, chance in (("duplication", way.duplication), ("corruption", way.corruption)):
         if chance is not None and not chance.correlation and (plain or name != "duplication" or not way.loss):
             found[name] = float(chance.probability)

@@ -127,7 +127,7 @@ def describe(
                 None if p.rate is None else int(p.rate),
                 None if p.queue is None else int(p.queue),
                 impaired=not p.only_shaped,
-                strikes=(dict(shares(p.forward, p.model)), dict(shares(p.back, p.model))),
+                strikes=(dict(shares(p.forward, p.model, p.unit)), dict(shares(p.back, p.model, p.unit))),
                 carried=None if p.carried is None else int(p.carried),
                 wanders=(wandering(p.forward), wandering(p.back)),
                 drawn=(drawn(p.forward, p.model, p.unit), drawn(p.back, p.model, p.unit)),

@@ -158,9 +158,16 @@ class TestJitters:
 
 def test_long_run_shares_are_known_in_closed_form_or_left_out():
     bursts = GilbertElliott(Share(0.006), Share(0.3))
-    assert shares(Direction(loss=bursts), "stated")["loss"] == pytest.approx(0.0196, abs=1e-4)
-    assert shares(Direction(loss=Chance(Share(0.1), Share(0.5))), "netem") == {}
-    assert shares(Direction(loss=bursts, blackouts=(Blackout(Duration(1), Duration(1)),)), "stated") == {}
+    assert shares(Direction(loss=bursts), "stated", "wire")["loss"] == pytest.approx(0.0196, abs=1e-4)
+    assert shares(Direction(loss=Chance(Share(0.1), Share(0.5))), "netem", "wire") == {}
+    assert shares(Direction(loss=bursts, blackouts=(Blackout(Duration(1), Duration(1)),)), "stated", "wire") == {}
+
+
+def test_of_segments_only_the_loss_is_judged_by_counts_of_packets():
+    """One decision strikes every packet of a segment, and how many segments came to the delay is another count than that of packets."""
+    way = Direction(loss=Chance(Share(0.01)), corruption=Chance(Share(0.01)), reordering=Reordering(Share(0.02)))
+    assert set(shares(way, "stated", "wire")) == {"loss", "corruption", "skips"}
+    assert set(shares(way, "stated", "gso")) == {"loss"}
 
 
 def test_the_share_that_netems_correlation_leaves_is_that_of_its_numbers():
