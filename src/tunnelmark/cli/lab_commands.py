@@ -20,6 +20,7 @@ from tunnelmark.cli import binary_overrides, core_options, interrupts, lab_compl
 from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
+from tunnelmark.linux.interrupts import held_back
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
 _name = click.option(
@@ -62,19 +63,22 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
     interrupts.goes_on("no lab is left; run the same command to make it again")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
     with tempfile.TemporaryFile() as complaints:  # not our own stderr: its reader would wait for the lab's end
-        holder = subprocess.Popen(
-            [sys.executable, "-m", "tunnelmark.cli.lab_daemon", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            pass_fds=binary_overrides.held(),
-            start_new_session=True,
-        )
+        holder = None
         try:
+            with held_back():  # until we know whom to end
+                holder = subprocess.Popen(
+                    [sys.executable, "-m", "tunnelmark.cli.lab_daemon", *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                    pass_fds=binary_overrides.held(),
+                    start_new_session=True,
+                )
             state = _first_words(holder, complaints)
         except KeyboardInterrupt:
-            holder.kill()  # its lab goes with it
-            holder.wait()
+            if holder is not None:
+                holder.kill()  # its lab goes with it
+                holder.wait()
             raise
     if "error" in state:
         raise LabError(state["error"], hint=state["hint"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import paths
 from tunnelmark.host.programs import find, path_of
+from tunnelmark.linux.interrupts import held_back
 from tunnelmark.workloads.base import Asset
 
 _TOLD = 2000  # characters of what a failed command printed
@@ -57,27 +58,24 @@ def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end; what ends us, Ctrl-C too, ends it with all that it has started."""
-    stop = {signal.SIGINT}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # until we know whom to end
+    process = None
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            said, _ = process.communicate(timeout=timeout)
-        except BaseException:
+        with held_back():  # until we know whom to end
+            process = subprocess.Popen(
+                argv,
+                cwd=work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        said, _ = process.communicate(timeout=timeout)
+    except BaseException:
+        if process is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            raise
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     return subprocess.CompletedProcess(argv, process.returncode, said)
 
 

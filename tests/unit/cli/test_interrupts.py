@@ -157,6 +157,31 @@ def test_an_asset_that_is_being_made_leaves_nothing(tmp_path: Path) -> None:
     pidfd_gone(child)
 
 
+def test_one_that_comes_while_a_program_is_started_ends_the_program(tmp_path: Path) -> None:
+    body = f"""
+    import os, subprocess, time
+    interrupts._PATIENCE = {LONG}
+    os.environ["XDG_CACHE_HOME"] = {str(tmp_path)!r}
+    from tunnelmark.run import assets
+    from tunnelmark.workloads.base import Asset
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **words):
+            super().__init__(*arguments, **words)
+            (assets.Path({str(tmp_path)!r}) / "child").write_text(str(self.pid))
+            print("ready", flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+    subprocess.Popen = Interrupted
+    assets.make(Asset("slow", commands=(("sleep", "{LONG}"),)))
+    """
+    with started(body) as process:
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    pidfd_gone(int((tmp_path / "child").read_text()))
+
+
 def test_suites_that_run_end_with_all_they_started(tmp_path: Path) -> None:
     suites, codes = _Suites(), []
     fifo = tmp_path / "begun"

@@ -1,0 +1,28 @@
+"""Holds Ctrl-C back for a moment in which it could not be acted upon."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Have a Ctrl-C that comes within the block take effect at its end.
+
+    Blocking the signal (pthread_sigmask(2)) would not do: it would reach another thread, and Python would raise
+    KeyboardInterrupt in the main thread all the same.
+    """
+    came: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    except ValueError:  # not in the main thread, where nothing is raised
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
