@@ -1,5 +1,4 @@
-//! The program between real network namespaces. Needs root, `ip`, `ping`, `ethtool`, `nsenter`, `unshare`, and
-//! iperf3 for one test; without root the tests pass without doing anything. Nothing of the host's network is touched.
+//! The program between real network namespaces. Needs root, `ip`, `ping`, `ethtool`, `nsenter` and `unshare`; without root the tests pass without doing anything. Nothing of the host's network is touched.
 
 mod nodes;
 
@@ -112,12 +111,18 @@ fn a_stream_arrives_whole_through_loss_reordering_and_duplication() {
 
 #[test]
 fn a_rate_is_a_rate() {
+    const FRAMES: u32 = 60; // of 1514 bytes: less than the queue holds, and than a socket's buffer
+    let nominal = f64::from(FRAMES) * 1514.0 * 8.0 / 100e6;
     for kind in KINDS.into_iter().filter(|_| root()) {
         let rate = r#"{"rate": {"rate_bps": 100000000, "queue_bytes": 200000}}"#;
         let lab = Lab::new(kind, &["a", "b"], &forward(rate, ""));
-        let mbit = lab.iperf(0, 1, 2);
-        // 1448 bytes of payload in frames of 1514.
-        assert!((80.0..97.0).contains(&mbit), "{kind:?}: {mbit} Mbit/s");
+        let mut trains = vec![];
+        // No train is faster; a busy machine may hold up some, but not all of them.
+        while trains.len() < 300 && trains.iter().all(|&took| took > 1.1 * nominal) {
+            trains.push(lab.train(0, 1, FRAMES));
+        }
+        let least = trains.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((nominal..1.1 * nominal).contains(&least), "{kind:?}: {least} s, not {nominal} s");
         let report = lab.finish();
         assert!(report["directions"][0]["realised"]["queue_peak_bytes"].as_u64() <= Some(200_000));
     }
@@ -153,7 +158,7 @@ fn xdp_is_refused_where_it_does_not_fit_and_the_program_says_what_carries_instea
 #[test]
 fn packets_that_came_while_the_program_stood_still_are_carried_or_counted() {
     for kind in [Kind::Xdp].into_iter().filter(|_| root()) {
-        let lab = Lab::new(kind, &["a", "b"], &forward(r#"{"delay_us": 100}"#, ""));
+        let mut lab = Lab::new(kind, &["a", "b"], &forward(r#"{"delay_us": 100}"#, ""));
         assert_eq!(lab.datapaths, ["af_xdp"; 2], "this machine refuses XDP");
         assert_eq!(lab.ping(0, 1, 2, 0.01).received, 2);
         lab.signal(libc::SIGSTOP);
@@ -167,10 +172,15 @@ fn packets_that_came_while_the_program_stood_still_are_carried_or_counted() {
         };
         std::thread::spawn(move || inside(a, send)).join().unwrap();
         lab.signal(libc::SIGCONT);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let counts = |report: &serde_json::Value| {
+            let (carried, dropped) = (&report["directions"][0]["sent_packets"], &report["ports"][0]["socket_dropped"]);
+            (carried.as_u64().unwrap(), dropped.as_u64().unwrap())
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while counts(&lab.report()).0 + counts(&lab.report()).1 < SENT && std::time::Instant::now() < deadline {}
         let report = lab.finish();
-        let (ab, port) = (&report["directions"][0], &report["ports"][0]);
-        let (carried, dropped) = (ab["sent_packets"].as_u64().unwrap(), port["socket_dropped"].as_u64().unwrap());
+        let port = &report["ports"][0];
+        let (carried, dropped) = counts(&report);
         assert!(dropped >= SENT - 4096 - 64, "{port}");
         // Pings and neighbour discovery are carried too.
         assert!((SENT..SENT + 30).contains(&(carried + dropped)), "{carried} carried, {port}");

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// How nodes are joined to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ impl Node {
         let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
         let place = format!("/proc/{}/ns/net", child.id());
         while std::fs::read_link(&place).unwrap() == ours {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         }
         let node = Self(child);
         // No packet but the test's own.
@@ -155,33 +157,38 @@ impl Lab {
         Ping { received, min_ms: min.parse().unwrap() }
     }
 
-    /// Mbit/s of one TCP stream.
-    pub fn iperf(&self, from: usize, to: usize, seconds: u32) -> f64 {
-        let mut server = self.nodes[to].command("iperf3 -s -1").stdout(Stdio::piped()).spawn().unwrap();
-        while !self.listens(to, 5201) {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+    /// Seconds from the sending of full frames, all at once, until the last has arrived.
+    pub fn train(&self, from: usize, to: usize, frames: u32) -> f64 {
+        let bound = |place: usize| {
+            let node = self.node(place);
+            let bind = move || UdpSocket::bind(format!("10.77.0.{}:5000", place + 1)).unwrap();
+            std::thread::spawn(move || inside(node, bind)).join().unwrap()
+        };
+        let (sender, receiver) = (bound(from), bound(to));
+        sender.connect(format!("10.77.0.{}:5000", to + 1)).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let begun = Instant::now();
+        for _ in 0..frames {
+            sender.send(&[7; 1472]).unwrap();
         }
-        let text = self.nodes[from].run(&format!("iperf3 -J -t {seconds} -c 10.77.0.{}", to + 1));
-        let _ = server.wait();
-        let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-        result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
+        for _ in 0..frames {
+            receiver.recv(&mut [0; 2048]).unwrap();
+        }
+        begun.elapsed().as_secs_f64()
     }
 
-    /// Whether a program of a node waits for TCP connections on that port.
-    fn listens(&self, place: usize, port: u16) -> bool {
-        ["tcp", "tcp6"].iter().any(|kind| {
-            let sockets = std::fs::read_to_string(format!("/proc/{}/net/{kind}", self.node(place))).unwrap();
-            sockets.lines().any(|line| line.contains(&format!(":{port:04X} ")) && line.contains(" 0A "))
-        })
-    }
-
-    /// When the link's time began, as the program says.
-    pub fn zero_ns(&mut self) -> u64 {
+    /// What the program reports now.
+    pub fn report(&mut self) -> serde_json::Value {
         self.command("report");
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-        said["report"]["zero_ns"].as_u64().unwrap()
+        said["report"].clone()
+    }
+
+    /// When the link's time began, as the program says.
+    pub fn zero_ns(&mut self) -> u64 {
+        self.report()["zero_ns"].as_u64().unwrap()
     }
 
     /// Starts the link's time again, and returns when it has: the thread that reads commands may wait for a core.
@@ -203,7 +210,7 @@ impl Lab {
 
     pub fn terminate(&self) {
         self.signal(libc::SIGTERM);
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
 
     /// Ends the link, and returns its last report.
