@@ -20,7 +20,7 @@ from tunnelmark.cli import binary_overrides, core_options, interrupts, lab_compl
 from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
-from tunnelmark.linux.interrupts import held_back
+from tunnelmark.linux.late_interrupt import held_back
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
 _name = click.option(

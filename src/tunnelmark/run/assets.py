@@ -14,7 +14,7 @@ from pathlib import Path
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import paths
 from tunnelmark.host.programs import find, path_of
-from tunnelmark.linux.interrupts import held_back
+from tunnelmark.linux.late_interrupt import held_back
 from tunnelmark.workloads.base import Asset
 
 _TOLD = 2000  # characters of what a failed command printed
