@@ -95,7 +95,7 @@ class Chosen:
 
 async def bulk(labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
     """One TCP stream for so many seconds; `packets` counts full segments."""
-    async with labs.lab(topology, profile) as lab:
+    async with labs.lab(topology.open, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
         steps = [step["sum"] for step in said["server_output_json"]["intervals"]]
         goodput = _rate([step for step in steps if step["start"] >= _WARMUP])
@@ -114,7 +114,7 @@ async def datagrams(
     labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
 ) -> CapacityLook:
     """UDP of that payload in bytes, `rate` in bit/s of it or (0) as fast as the sender can; what arrived."""
-    async with labs.lab(topology, profile) as lab:
+    async with labs.lab(topology.open, profile) as lab:
         words = ["--udp", "--bitrate", str(rate), "--length", str(size), "--time", str(seconds)]
         said = await _iperf3(lab, words, seconds)
         total = said["server_output_json"]["end"]["sum"]

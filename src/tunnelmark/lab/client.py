@@ -299,6 +299,16 @@ class Lab:
         """The node's IPv6 underlay address, which goes with `address`."""
         return veth.six(self.address(node))
 
+    @property
+    def owners(self) -> dict[IPv4Address | IPv6Address, str]:
+        """The node or router that has each underlay address."""
+        found: dict[IPv4Address | IPv6Address, str] = {}
+        for spec in self._links:
+            for name, text in spec.addresses.items():
+                address = IPv4Address(text.partition("/")[0])
+                found |= {address: name, veth.six(address): name}
+        return found
+
     def cpu_seconds(self) -> float | None:
         """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2.
 

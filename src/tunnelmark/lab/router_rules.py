@@ -89,6 +89,11 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
         "    ct status dnat accept",
         f'    iifname != "{outside}" accept',
         "  }",
+        # What the router itself took or refused would be a connection of its own, and its port not free for a node behind it:
+        # two nodes that send to each other would then not meet (RFC 5128, section 3.3). So it vanishes, as home routers have it.
+        "  chain to_itself { type filter hook input priority 0;",
+        f'    iifname "{outside}" ct state new meta l4proto {{ tcp, udp }} drop',
+        "  }",
         "}",
     ]
     return "\n".join(lines) + "\n"

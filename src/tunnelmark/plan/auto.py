@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from tunnelmark.plan.fields import ProfileName, RateText
+from tunnelmark.plan.fields import JoinedName, RateText
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.problems import parse
@@ -77,7 +77,7 @@ def steps(at_most: float, least: float = LEAST) -> Iterator[Rate]:
 
 
 class _FixedTable(TomlTable):
-    profile: ProfileName = Field(description="the name of a profile")
+    profile: JoinedName = Field(description="the name of a profile")
     rate: RateText = Field(description="a rate such as '200 Mbit/s'")
     because: str = Field(description="a sentence")
 

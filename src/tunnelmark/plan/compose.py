@@ -45,7 +45,7 @@ def comparison(
     _check("workload", workloads, catalogue.workloads)
     for part in (part for profile in profiles for part in profile.split(JOIN)):
         files.find("profile", part)
-    files.find("topology", topology)
+    files.find("topology", topology.split(JOIN, maxsplit=1)[0])
     more: dict[str, int] = {"cores": cores} if cores != 1 else {}
     own = [arm for arm in arms if arm == ANCHOR or catalogue.variants.get(arm, ("",))[0] == ANCHOR]
     yardstick = [YARDSTICK] if anchor and not own and YARDSTICK in catalogue.arms else []

@@ -16,7 +16,7 @@ from tunnelmark.units import Duration, Rate, Share, Size
 NAME_PATTERN = r"[a-z0-9][a-z0-9.-]*"
 
 Name = Annotated[str, StringConstraints(strict=True, pattern=f"^{NAME_PATTERN}$")]
-ProfileName = Annotated[str, StringConstraints(strict=True, pattern=rf"^{NAME_PATTERN}(\+{NAME_PATTERN})*$")]
+JoinedName = Annotated[str, StringConstraints(strict=True, pattern=rf"^{NAME_PATTERN}(\+{NAME_PATTERN})*$")]
 
 
 def _whole_seconds(text: object) -> Duration:

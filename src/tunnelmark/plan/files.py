@@ -82,7 +82,7 @@ class Files:
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
         there is no such file, UsageError if its name is not valid, or is that of another file.
         """
-        whole = kind != "profile" or Path(text).is_file()  # a folder may have a + in its name
+        whole = kind == "study" or Path(text).is_file()  # a folder may have a + in its name
         parts = [text] if whole else text.split(JOIN)
         files, names = self, []
         for part in parts:

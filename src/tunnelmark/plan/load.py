@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import product
 from pathlib import Path
 
-from tunnelmark.errors import UsageError, nearest
+from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan import auto
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
@@ -17,7 +17,7 @@ from tunnelmark.plan.load_shares import have_rates, shares
 from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
-from tunnelmark.plan.routes import reaches
+from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import arms_of
 from tunnelmark.plan.study_schema import StudyFile, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
@@ -90,7 +90,6 @@ def parse_study(
         profiles.append(parse_profile(sources, fixed.get(name)))
     for name in topology_names:
         topologies.append(topology := load_topology(name, files))
-        _direct_works(topology, problems)
         inputs |= _topology_inputs(topology, files)
     if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
@@ -171,25 +170,14 @@ def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
     return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
 
 
-def _direct_works(topology: Topology, problems: Problems) -> None:
-    """Note two nodes that do not reach each other without a VPN: direct, with which all others are compared, would not work."""
-    apart = [(one, other) for one, other in permutations(topology.nodes, 2) if not reaches(topology, one, other)]
-    if apart:
-        one, other = apart[0]
-        problems.add(
-            ("study", "topologies"),
-            f"on {topology.name!r} {one!r} does not reach {other!r} without a VPN, so there is no bare link to compare with",
-            "name a topology without `nat` between its nodes; `tunnelmark lab up` has any",
-        )
-
-
 def _profile_inputs(name: str, files: Files) -> dict[str, str]:
     return {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in _sources(name, files)}
 
 
 def _topology_inputs(topology: Topology, files: Files) -> dict[str, str]:
     """Its own file, and those of the profiles that its links have."""
-    inputs = {f"{FOLDERS['topology']}/{topology.name}.toml": read_text(files.find("topology", topology.name))}
+    own, *_ = topology.name.split(JOIN)
+    inputs = {f"{FOLDERS['topology']}/{own}.toml": read_text(files.find("topology", own))}
     for link in topology.links:
         if link.profile is not None:
             inputs |= _profile_inputs(link.profile.name, files)
@@ -202,9 +190,17 @@ def _sources(name: str, files: Files) -> list[Source]:
 
 
 def load_topology(name: str, files: Files) -> Topology:
-    """The topology of that name; UnknownName or PlanError if it cannot be used."""
-    path = files.find("topology", name)
-    return parse_topology(read_text(path), name, str(path), lambda profile: load_profile(profile, files))
+    """The topology of that name, or with other kinds of routers joined by `+`; UnknownName or PlanError if it cannot be used."""
+    own, *kinds = name.split(JOIN)
+    path = files.find("topology", own)
+    made = parse_topology(read_text(path), own, str(path), lambda profile: load_profile(profile, files))
+    for kind in kinds:
+        if kind not in ALL_KINDS:
+            raise UnknownName("kind of router", kind, ALL_KINDS)
+    try:
+        return made.of_kinds(kinds) if kinds else made
+    except ValueError as error:
+        raise PlanError(name, "", str(error), hint="name one kind for all of them, or one for each") from error
 
 
 def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[WorkloadUse, ...]:
@@ -262,6 +258,6 @@ def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> No
     unique(names, key, problems)
     known = files.names(kind)
     for place, name in enumerate(names):
-        for part in name.split(JOIN) if kind == "profile" else [name]:
+        for part in name.split(JOIN) if kind == "profile" else name.split(JOIN)[:1]:
             if part not in known:
                 problems.add((*key, place), f"there is no {kind} called {part!r}", elsewhere(kind, part, known))

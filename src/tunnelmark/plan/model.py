@@ -5,7 +5,7 @@ Everything here is checked when it is made from a file (see `load`), so later st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -82,7 +82,8 @@ class Link:
 class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
-    A VPN is deployed on the nodes; routers only forward.
+    A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last. `hub` is the node that
+    serves the others where a VPN needs one; None: the first, and its relay is the second.
     """
 
     name: str
@@ -90,6 +91,32 @@ class Topology:
     nodes: tuple[str, ...]
     links: tuple[Link, ...]
     routers: tuple[Router, ...] = ()
+    hub: str | None = None
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a router translates addresses, or drops what a VPN may send."""
+        return any(r.nat or r.block or r.allow or r.largest or r.udp_rate for r in self.routers)
+
+    @property
+    def open(self) -> Topology:
+        """The same with routers that only forward: what the links themselves are worth."""
+        return replace(self, routers=tuple(Router(router.name) for router in self.routers))
+
+    def of_kinds(self, kinds: Sequence[str]) -> Topology:
+        """The same with routers of these kinds (see `Router.of_kind`): one for all that have an outside, or one for each of them.
+
+        ValueError where there are neither one nor as many.
+        """
+        borders = [router.name for router in self.routers if router.outside is not None]
+        given = [*kinds] * len(borders) if len(kinds) == 1 else [*kinds]
+        if not borders or len(given) != len(borders):
+            raise ValueError(
+                f"{self.name} has {len(borders)} routers with an outside, and {len(kinds)} kinds are named"
+            )
+        named = dict(zip(borders, given, strict=True))
+        routers = (router.of_kind(named[router.name]) if router.name in named else router for router in self.routers)
+        return replace(self, name="+".join((self.name, *kinds)), routers=tuple(routers))
 
     @property
     def probed(self) -> Topology:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tunnelmark.units import Duration, Rate
@@ -73,6 +73,15 @@ class Service:
         return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
 
 
+FILTERS: Mapping[str, Mapping[str, object]] = {
+    "udp-blocked": {"block": (Service("udp"),)},
+    "tcp-443-only": {"allow": (Service("tcp", 443),)},
+    "dns-and-https-only": {"allow": (Service("udp", 53), Service("tcp", 53), Service("tcp", 443))},
+    "udp-throttled": {"udp_rate": Rate(1_000_000)},
+}
+"""What networks that restrict their users let through, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Router:
     """A node that only forwards.
@@ -90,6 +99,12 @@ class Router:
     largest: int | None = None
     udp_rate: Rate | None = None
 
+    def of_kind(self, kind: str) -> Router:
+        """The same router with another translation (one of `KINDS`, or `no-nat`), or with a filter (one of `FILTERS`) as well."""
+        if kind in FILTERS:
+            return replace(self, **FILTERS[kind])  # type: ignore[arg-type]  # fields by name
+        return replace(self, nat=KINDS.get(kind))
+
     def __str__(self) -> str:
         """What it does beyond forwarding, in words; empty: nothing."""
         parts = [] if self.nat is None else [str(self.nat)]
@@ -98,3 +113,8 @@ class Router:
         parts += [f"swallows packets above {self.largest} B"] if self.largest is not None else []
         parts += [f"UDP at most {self.udp_rate}"] if self.udp_rate is not None else []
         return "; ".join(parts)
+
+
+NO_NAT = "no-nat"
+ALL_KINDS = (NO_NAT, *KINDS, *FILTERS)
+"""What may be joined to a topology's name by `+`, in place of what its routers do."""

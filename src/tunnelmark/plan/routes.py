@@ -33,6 +33,20 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
     return found
 
 
+def translators(topology: Topology, start: str, end: str) -> list[str]:
+    """The routers between a node and another that translate the first one's address, in the order in which its packets meet them."""
+    open_ = topology.open
+    kinds = {router.name: router for router in topology.routers}
+    found, here = [], start
+    while not any({here, end} <= set(link.nodes) for link in topology.links):
+        ways = routes(open_, here)
+        hop = next(hop for link in topology.links if end in link.nodes and (hop := ways.get(link.name)) is not None)
+        here = hop[1]
+        if kinds[here].nat is not None and kinds[here].outside != hop[0]:
+            found.append(here)
+    return found
+
+
 def reaches(topology: Topology, start: str, end: str) -> bool:
     """Whether a node or router can send to another."""
     known = routes(topology, start)

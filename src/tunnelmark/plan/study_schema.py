@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
-from tunnelmark.plan.fields import DurationText, Name, ProfileName, RateText
+from tunnelmark.plan.fields import DurationText, JoinedName, Name, RateText
 from tunnelmark.plan.routers import KINDS, Dependence, Service
 from tunnelmark.units import Duration
 
@@ -47,11 +47,14 @@ class StudyTable(TomlTable):
     seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
     blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
     ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
-    profiles: list[ProfileName] = Field(
+    profiles: list[JoinedName] = Field(
         min_length=1,
         description='a list of profile names such as ["gigabit"], or of several joined: "wifi-good+gigabit"',
     )
-    topologies: list[Name] = Field(min_length=1, description='a list of topology names such as ["pair"]')
+    topologies: list[JoinedName] = Field(
+        min_length=1,
+        description='a list of topology names such as ["pair"], or with kinds of routers: ["behind-nat+symmetric"]',
+    )
     watch: list[Name] | None = Field(
         default=None,
         description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
@@ -121,6 +124,7 @@ class TopologyTable(TomlTable):
     nodes: Annotated[list[Name], Field(min_length=2)] = Field(
         description='a list of two node names or more, such as ["a", "b"]'
     )
+    hub: str | None = Field(default=None, description="the name of the node that serves the others, such as 's'")
 
 
 class LinkTable(TomlTable):
@@ -131,7 +135,7 @@ class LinkTable(TomlTable):
         description='a list of two of the topology\'s nodes and routers or more, such as ["a", "b"]'
     )
     mtu: int = Field(default=1500, ge=1280, le=9216, description="a whole number of bytes from 1280 to 9216")
-    profile: ProfileName | None = Field(
+    profile: JoinedName | None = Field(
         default=None, description="the name of a profile that this link has in every study, such as 'unshaped'"
     )
 

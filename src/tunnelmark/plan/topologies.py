@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from tunnelmark.errors import TunnelmarkError, nearest
@@ -27,6 +26,9 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
     for place, node in enumerate(nodes):
         if not any(node in link.nodes for link in links):
             problems.add(("topology", "nodes", place), f"no link reaches {node!r}", "name it in the nodes of a link")
+    if content.topology.hub is not None and content.topology.hub not in nodes:
+        hub = content.topology.hub
+        problems.add(("topology", "hub"), f"the topology has no node called {hub!r}", nearest(hub, nodes))
     problems.raise_if_any()
     made = Topology(
         name,
@@ -34,6 +36,7 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
         tuple(nodes),
         tuple(_link(link, place, profile, problems) for place, link in enumerate(links)),
         tuple(_router(table) for table in content.router),
+        content.topology.hub,
     )
     problems.raise_if_any()
     _reachable(made, problems)
@@ -109,7 +112,7 @@ def _link(table: LinkTable, place: int, profile: Callable[[str], Profile], probl
 
 def _reachable(topology: Topology, problems: Problems) -> None:
     """Note each two nodes that nothing joins; address translation may be between them."""
-    plain = replace(topology, routers=tuple(replace(router, nat=None) for router in topology.routers))
+    plain = topology.open
     for one, other in combinations(topology.nodes, 2):
         if not reaches(plain, one, other):
             problems.add(

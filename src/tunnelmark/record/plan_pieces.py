@@ -39,7 +39,8 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
         stated = [_file(inputs, "profile", part) for part in profile.name.split(JOIN)]
         made["link", profile.name] = {**_plain(profile), "stated": stated, "fixed": fixed.get(profile.name)}
     for topology in plan.topologies:
-        made["topology", topology.name] = {**_plain(topology), "stated": _file(inputs, "topology", topology.name)}
+        own, *_ = topology.name.split(JOIN)
+        made["topology", topology.name] = {**_plain(topology), "stated": _file(inputs, "topology", own)}
     for use in plan.workloads:
         made["workload", use.name] = {**_plain(use), "watch": list(plan.watch), "smoke": plan.smoke}
     return {piece: json.loads(json.dumps(_quiet(value))) for piece, value in made.items()}

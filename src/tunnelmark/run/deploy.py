@@ -20,8 +20,9 @@ __all__ = ["FOLDER", "STAGING", "RunningDeployment", "deploy", "log_end", "mesh_
 
 
 def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
-    """The lab's nodes as a driver sees them, with underlay addresses of one kind."""
+    """The lab's nodes as a driver sees them, with underlay addresses of one kind: the hub first."""
     overlay = IPv4Network(base.OVERLAY)
+    hub = lab.topology.hub
     hosts = tuple(
         MeshNode(
             name,
@@ -29,9 +30,9 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
             FOLDER,
             IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"),
         )
-        for place, name in enumerate(lab.nodes, start=1)
+        for place, name in enumerate(sorted(lab.nodes, key=lambda node: node != hub), start=1)
     )
-    return Mesh(hosts, STAGING)
+    return Mesh(hosts, STAGING, hub is not None)
 
 
 def prepare(

@@ -25,6 +25,7 @@ from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.collection import Collection, shifted
+from tunnelmark.run.collectors import path
 from tunnelmark.run.collectors.base import Collector, CollectorContext
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver
@@ -117,6 +118,8 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
     _check_workload_sockets(reading.congestion_control, str(getattr(spec.use_options, "congestion_control", CUBIC)))
     _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
+    if not spec.workload.at_once:
+        _check_path(context, watched)
     _check_result(spec, watched, collection.notes)
     evidence.samples = (*reading.samples, *watched)
 
@@ -207,6 +210,19 @@ def _check_sender(starved: str, outside: str) -> None:
     """TrialVoid if the sender fell short and something outside of its node explains it; else that is a result."""
     if starved and outside:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
+
+
+def _check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
+    """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds."""
+    seen = {sample.metric: sample.value for sample in watched if sample.time is None}
+    relayed = context.tunnel.relayed
+    stray = seen.get(path.DIRECT if relayed else path.RELAYED, 0.0)
+    if stray >= path.STRAY and (relayed or not context.lab.topology.filtered):
+        way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")
+        raise TrialVoid(
+            f"{stray:.0f} % of the bytes went {way}, and the arm is a {called} one",
+            hint=f"{path.FILE} says who sent to whom; where a path needs longer to be found, the daemons' logs say why",
+        )
 
 
 def _check_result(spec: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:

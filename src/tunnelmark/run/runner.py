@@ -95,7 +95,8 @@ class RunContext:
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
             driver = self.drivers[trial.arm.vpn]
-            if driver.start_of(len(trial.topology.nodes)) + driver.convergence_time > ahead:
+            waits = driver.start_of(len(trial.topology.nodes)) + driver.convergence_time
+            if waits > ahead and not self.workloads[trial.use.workload].at_once:
                 yield trial
             ahead += self.seconds(trials[place + 1])
 

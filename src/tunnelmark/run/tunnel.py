@@ -48,7 +48,7 @@ class RunningDeployment:
     """A deployment that is up: where its overlay is, how long that took, and its daemons.
 
     `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
-    first answered ping, by direction `a>b`.
+    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock.
     """
 
     def __init__(
@@ -68,11 +68,13 @@ class RunningDeployment:
         self._logs_are = logs_are
         self._normalised = normalised
         self.encrypted = deployment.encrypted
+        self.relayed = deployment.relayed
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
         self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}
         self.first_packet: dict[str, float] = {}
+        self.begun = 0.0
 
     async def start(self) -> None:
         """Carry out the staging, files and phases; SetupFailed or DaemonDied says which step failed and what it printed."""
@@ -93,7 +95,7 @@ class RunningDeployment:
         await self._interfaces.unless_misnamed(self._answer(timeout))
 
     async def _answer(self, timeout: float) -> None:
-        begun = self._supervisor.begun if self._supervisor.begun is not None else time.monotonic()
+        begun = self.begun = self._supervisor.begun if self._supervisor.begun is not None else time.monotonic()
         deadline = time.monotonic() + timeout
         for node, overlay in self._deployment.overlays.items():
             self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)

@@ -77,10 +77,14 @@ class MeshNode:
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one."""
+    """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
+
+    `hub_relays`: a relay is on the hub, too, which is no end of the traffic then.
+    """
 
     hosts: tuple[MeshNode, ...]
     staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
+    hub_relays: bool = False
 
     @property
     def hub(self) -> MeshNode:
@@ -93,7 +97,7 @@ class Mesh:
     @property
     def relay(self) -> MeshNode:
         """The node of a relay that serves the others: between the first and the last node, if there is one."""
-        return self.hosts[1] if len(self.hosts) > 2 else self.hub
+        return self.hosts[1] if len(self.hosts) > 2 and not self.hub_relays else self.hub
 
     def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
         """The overlay at an interface of that name on each node, with the nodes' `overlay` addresses or the VPN's own choice."""

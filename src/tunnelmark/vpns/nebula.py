@@ -17,10 +17,13 @@ VERSION_PATTERN = r"Version: v?(\S+)"
 
 
 class NebulaOptions(Options):
-    """`build` names another version; `relay` lets nodes reach each other only through the relay's node."""
+    """`build` names another version; `relay` lets nodes reach each other only through the relay's node; `punch` opens the way
+    through address translation (as shipped it is off, and the makers' example turns it on).
+    """
 
     build: Literal["1.10"] | None = None
     relay: bool = False
+    punch: bool = False
 
 
 def _lighthouse(mesh: Mesh, options: NebulaOptions) -> MeshNode:
@@ -58,6 +61,7 @@ def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
             "listen": {"port": PORT} | ({"host": "::"} if host.underlay.version == 6 else {}),
             "tun": {"dev": INTERFACE},
             "firewall": {"outbound": anyone, "inbound": anyone},
+            **({"punchy": {"punch": True, "respond": True}} if options.punch else {}),
             **ways,
             "lighthouse": {"am_lighthouse": here, "hosts": [] if here else [address], **ways.get("lighthouse", {})},
         },

@@ -217,6 +217,9 @@ class Workload(Generic[OptionsT]):
     watch: tuple[str, ...] = ()
     """Collectors (`run.collectors`) that each trial must have; a metric that both declare is the collector's to report."""
 
+    at_once: bool = False
+    """True if it begins as soon as the nodes answer each other, while the VPN still looks for the path that it will keep."""
+
     offered: Callable[[OptionsT], float | None] = lambda _: None
     """The load in bit/s that it offers with these options; None if it takes all that it gets."""
 

@@ -1,0 +1,236 @@
+"""Which way the traffic went on the underlay: from end to end, or through a third node; and whether over TCP.
+
+Both ends note who sent the packets that reach their cards, a sample of them where they are many. What arrived inside the tunnel
+without as many bytes from the other end on the outside came another way. Chatter of third nodes counts for nothing: it brings
+nothing inside. A router that translates the other end's address speaks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+
+from tunnelmark.linux.packet_sampler import PacketSampler
+from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.plan.routes import translators
+from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+
+DIRECT, RELAYED, TCP, SOON = "path_direct", "path_relayed", "path_tcp", "path_direct_after"
+METRICS = (
+    Metric(DIRECT, "%", "bytes that came from the other end itself", "higher", "difference", feels="counts"),
+    Metric(RELAYED, "%", "bytes that came through a third node", "lower", "difference", feels="counts"),
+    Metric(SOON, "s", "from the VPN's start until all went directly", "lower", "difference", feels="delay"),
+    Metric(TCP, "%", "bytes that came over TCP on the underlay", "lower", "difference", feels="counts"),
+)
+FILE = "watch.path.json"
+NEVER = "the traffic did not go directly at the end"
+TOO_LITTLE = "less than 64 KiB arrived inside"
+LEAST = 1 << 16
+"""Bytes inside from which on a path is named: less may be a VPN's own pings."""
+
+BRIEF = 1 << 11
+"""The same for what arrived between two looks."""
+
+STRAY = 10.0
+"""The percentage of bytes on another path from which on an arm is not what it is called."""
+
+EVERY, TURN, MANY = 0.1, 10, 10_000
+"""Seconds between two looks; from `MANY` packets a second on, one look of every `TURN` takes some, because each that passes a
+listener costs its node some ten nanoseconds even if it is not taken."""
+
+_WANTED = 64  # packets of a look that are enough to say who sent most of them
+_TCP = 6
+_UNKNOWN = "?"
+_OF = "eth"  # what the lab's names of underlay interfaces begin with
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Bytes that arrived at one end: inside the tunnel, and outside by sender and by whether over TCP."""
+
+    inside: float = 0.0
+    by_sender: Counter[str] = field(default_factory=Counter)
+    over_tcp: float = 0.0
+
+    @property
+    def outside(self) -> float:
+        """Bytes from any sender."""
+        return float(sum(self.by_sender.values()))
+
+    def add(self, other: Arrivals) -> None:
+        """Count what another look saw, too."""
+        self.inside += other.inside
+        self.by_sender.update(other.by_sender)
+        self.over_tcp += other.over_tcp
+
+
+def shares(arrived: Mapping[str, Arrivals], others: Mapping[str, str], least: int = LEAST) -> dict[str, float]:
+    """The shares in per cent, from what arrived at each end and the name of the other end of each; {} with less than `least` bytes.
+
+    Where bytes are missing that no third node has sent, the counts cannot tell, and the share of neither is raised.
+    """
+    inside = sum(each.inside for each in arrived.values())
+    outside = sum(each.outside for each in arrived.values())
+    if inside < least or not outside:
+        return {}
+    direct = relayed = 0.0
+    for end, each in arrived.items():
+        own = each.by_sender[others[end]]
+        third = sum(count for sender, count in each.by_sender.items() if sender not in (others[end], _UNKNOWN))
+        direct += min(own, each.inside)
+        relayed += min(max(each.inside - own, 0.0), third)
+    return {
+        DIRECT: 100 * direct / inside,
+        RELAYED: 100 * relayed / inside,
+        TCP: 100 * sum(each.over_tcp for each in arrived.values()) / outside,
+    }
+
+
+def directly_from(series: Sequence[Sample]) -> float | None:
+    """The time of the first look from which on no other path carried more than stray bytes; None if the last one did."""
+    found = None
+    for sample in reversed([sample for sample in series if sample.metric == DIRECT]):
+        if sample.value < 100 - STRAY:
+            break
+        found = sample.time
+    return found
+
+
+class _End:
+    """One end's cards, and who sends to them."""
+
+    def __init__(self, context: CollectorContext, node: str, other: str) -> None:
+        self._context, self._node = context, node
+        self._names = dict(context.lab.owners)
+        behind = translators(context.lab.topology, other, node)
+        self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
+        names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
+        self._samplers: list[PacketSampler] = []
+        try:
+            for name in names:
+                self._samplers.append(PacketSampler(context.lab.nodes[node].pid, name))
+        except OSError:
+            self.close()
+            raise
+        self._share = 1.0
+        self._looks = 0
+        self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
+
+    def begin(self) -> None:
+        self._before = self._look()
+        for sampler in self._samplers:
+            sampler.listen(1.0)
+
+    def sample(self, seconds: float) -> Arrivals:
+        """What arrived since the last look, by sender as far as the packets that were taken say."""
+        now = self._look()
+        inside, outside, packets = (after - before for after, before in zip(now, self._before, strict=True))
+        self._before = now
+        self._waiting.inside += inside
+        self._waiting.by_sender[_UNKNOWN] += round(outside)
+        seen, over_tcp = Counter[str](), 0
+        for sampler in self._samplers:
+            for head in sampler.heads():
+                seen[self._name(head.sender)] += head.length
+                over_tcp += head.length if head.protocol == _TCP else 0
+        self._tune(packets / max(seconds, 1e-3))
+        if not seen and self._waiting.outside:
+            return Arrivals()
+        found, self._waiting = self._waiting, Arrivals()
+        if total := sum(seen.values()):
+            each = found.outside / total
+            found.by_sender = Counter({name: round(count * each) for name, count in seen.items()})
+            found.over_tcp = over_tcp * each
+        return found
+
+    def _tune(self, rate: float) -> None:
+        """Take as many packets as are needed, and of a fast stream only in some looks."""
+        self._looks += 1
+        for sampler in self._samplers:
+            if rate > MANY and self._looks % TURN:
+                sampler.pause()
+            else:
+                sampler.listen(min(1.0, _WANTED / max(rate * EVERY, 1.0)))
+
+    def _name(self, sender: IPv4Address | IPv6Address) -> str:
+        return self._names.get(sender, _UNKNOWN)
+
+    def _look(self) -> tuple[float, float, float]:
+        """Bytes inside, bytes outside and packets outside that have arrived up to now, as IP packets."""
+        counts = _counts.interface_counts(self._context.proc(self._node, "net/dev"))
+        wires = [each for name, each in counts.items() if name.startswith(_OF)]
+        outside, packets = sum(each[0] for each in wires), sum(each[1] for each in wires)
+        overlay = self._context.tunnel.interface[self._node]
+        inner, number, *_ = counts.get(overlay, (0, 0, 0, 0))
+        if _counts.has_ethernet(self._context, self._node, overlay):
+            inner -= _counts.ETHERNET * number
+        return inner, outside, packets
+
+    def close(self) -> None:
+        for sampler in self._samplers:
+            sampler.close()
+
+
+class _Path:
+    def __init__(self, context: CollectorContext) -> None:
+        self._context = context
+        ends = context.source, context.target
+        self._others = dict(zip(ends, reversed(ends), strict=True))
+        self._ends: dict[str, _End] = {}
+        try:
+            for node, other in self._others.items():
+                self._ends[node] = _End(context, node, other)
+        except OSError:
+            self._close()
+            raise
+        self._total = {node: Arrivals() for node in ends}
+        self._series: list[Sample] = []
+
+    async def begin(self) -> None:
+        self._since, self._last = Stopwatch(), 0.0
+        self._age = time.monotonic() - self._context.tunnel.begun
+        for end in self._ends.values():
+            end.begin()
+
+    async def sample(self) -> None:
+        await asyncio.to_thread(self._sample)
+
+    def _sample(self) -> None:
+        now = self._since()
+        looked = {node: end.sample(now - self._last) for node, end in self._ends.items()}
+        self._last = now
+        for node, arrived in looked.items():
+            self._total[node].add(arrived)
+        self._series += [
+            Sample(name, share, round(now, 3)) for name, share in shares(looked, self._others, BRIEF).items()
+        ]
+
+    async def end(self) -> Collected:
+        await self.sample()
+        self._close()
+        seen = {node: {"inside": each.inside, "outside": dict(each.by_sender)} for node, each in self._total.items()}
+        (self._context.raw / FILE).write_text(json.dumps({"bytes that arrived": seen}, indent=1) + "\n")
+        found = shares(self._total, self._others)
+        notes = {} if found else dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE)
+        if found and (soon := directly_from(self._series)) is not None:
+            found[SOON] = soon + self._age
+        elif found:
+            notes[SOON] = NEVER
+        return Collected((*self._series, *(Sample(name, share) for name, share in found.items())), notes)
+
+    def _close(self) -> None:
+        for end in self._ends.values():
+            end.close()
+
+
+def _watch(context: CollectorContext) -> Sampler:
+    return _Path(context)
+
+
+COLLECTOR = Collector("path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True)

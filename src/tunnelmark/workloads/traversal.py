@@ -1,0 +1,73 @@
+"""Which path a VPN finds between two nodes, and how soon: pings of 1,000 bytes from the moment on in which it answers.
+
+Through routers that translate addresses or filter, a VPN may begin with a relay and go directly later, or never. The collector
+`path` sees from the underlay which way the pings take; `ping` counts those that were lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from tunnelmark.errors import OutputUnreadable
+from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.options import Options
+from tunnelmark.plan.fields import WholeSeconds
+from tunnelmark.units import Duration
+from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
+
+METRICS = (
+    Metric(
+        "path_direct",
+        "%",
+        "bytes that came from the other end itself",
+        "higher",
+        "difference",
+        primary=True,
+        feels="counts",
+    ),
+    Metric("lost", "%", "pings without an answer", "lower", "difference", feels="counts"),
+)
+_INTERVAL = 0.02  # seconds: the kernel's tick makes it up to 24 ms
+_SIZE = 1000  # bytes of a ping: more than a VPN's own packets, and whole with every VPN's MTU
+_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,", re.MULTILINE)
+
+
+class TraversalOptions(Options):
+    """`duration`: a path that is found later is not seen."""
+
+    duration: WholeSeconds = Field(
+        default=Duration(20), ge=2, description="whole seconds from '2 s' on, such as '20 s'"
+    )
+
+
+def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
+    """One ping, from end to end."""
+    seconds = float(options.duration)
+    argv = ("ping", "-n", "-q", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), "-w", f"{seconds:.0f}")
+    client = Program("client", ends.source, ("sh", "-c", '"$@" || true', "sh", *argv, str(ends.target_address)))
+    return Traffic((), client, window=seconds, warmup=0.0, timeout=seconds + 10)
+
+
+def read(outputs: dict[str, str], options: TraversalOptions) -> Reading:
+    """How many pings were lost; the rest is the collector's to say."""
+    summary = _SUMMARY.search(outputs.get("client", ""))
+    if summary is None or not int(summary[1]):
+        raise OutputUnreadable("ping printed no summary", hint="compare `ping -V` and the raw output")
+    sent, answered = int(summary[1]), int(summary[2])
+    return Reading((Sample("lost", 100 * (sent - answered) / sent),), float(options.duration), 0.0)
+
+
+WORKLOAD = Workload(
+    name="traversal",
+    title="which path is found, and how soon",
+    metrics=METRICS,
+    traffic=traffic,
+    read=read,
+    programs=("ping",),
+    packages=("iputils-ping",),
+    options=TraversalOptions,
+    watch=("path",),
+    at_once=True,
+)
