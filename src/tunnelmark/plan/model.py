@@ -116,7 +116,8 @@ class Topology:
             )
         named = dict(zip(borders, given, strict=True))
         routers = (router.of_kind(named[router.name]) if router.name in named else router for router in self.routers)
-        return replace(self, name="+".join((self.name, *kinds)), routers=tuple(routers))
+        title = f"{self.title}: {', '.join(kinds)}"
+        return replace(self, name="+".join((self.name, *kinds)), title=title, routers=tuple(routers))
 
     @property
     def probed(self) -> Topology:

@@ -119,7 +119,7 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
     _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
     if not spec.workload.at_once:
-        _check_path(context, watched)
+        check_path(context, watched)
     _check_result(spec, watched, collection.notes)
     evidence.samples = (*reading.samples, *watched)
 
@@ -212,7 +212,7 @@ def _check_sender(starved: str, outside: str) -> None:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 
 
-def _check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
+def check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
     """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds."""
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
     relayed = context.tunnel.relayed

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tunnelmark.errors import PlanError
+from tunnelmark.errors import PlanError, TunnelmarkError
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.plan.model import Link, Topology
 from tunnelmark.plan.routers import KINDS, Router, Service
-from tunnelmark.plan.routes import reaches, routes
+from tunnelmark.plan.routes import reaches, routes, translators
 from tunnelmark.plan.topologies import parse_topology
 
 FILES = Files((PACKAGED,))
@@ -116,3 +118,47 @@ def test_the_profile_of_a_link_must_be_there() -> None:
 @pytest.mark.parametrize("text", ["udp", "tcp/443", "icmp"])
 def test_a_service_reads_as_it_is_written(text: str) -> None:
     assert str(Service.parse(text)) == text
+
+
+class TestKinds:
+    def test_joined_to_a_name_they_take_the_place_of_what_routers_do(self) -> None:
+        found = load_topology("behind-nat+symmetric+udp-blocked", FILES)
+        one, other = found.routers
+        assert found.name == "behind-nat+symmetric+udp-blocked"
+        assert (one.nat, one.block) == (KINDS["symmetric"], ())
+        assert (other.nat, other.block) == (KINDS["port-restricted"], (Service("udp"),))
+
+    def test_one_is_for_all_routers_with_an_outside(self) -> None:
+        assert [router.nat for router in load_topology("behind-nat+no-nat", FILES).routers] == [None, None]
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("behind-nat+symetric", "there is no kind of router called 'symetric'"),
+            ("pair+symmetric", "pair has 0 routers with an outside"),
+            ("behind-nat+symmetric+no-nat+no-nat", "2 routers with an outside, and 3 kinds"),
+        ],
+    )
+    def test_what_fits_no_router_is_refused(self, name: str, words: str) -> None:
+        with pytest.raises(TunnelmarkError, match=re.escape(words)):
+            load_topology(name, FILES)
+
+    def test_without_them_all_nodes_reach_each_other(self) -> None:
+        nat = load_topology("behind-nat", FILES)
+        assert nat.filtered
+        assert not nat.open.filtered
+        assert reaches(nat.open, "a", "b")
+        assert not reaches(nat, "a", "b")
+
+
+def test_routers_that_translate_a_sender_are_known_to_whom_it_sends() -> None:
+    nat = load_topology("behind-nat", FILES)
+    assert translators(nat, "a", "b") == ["ra"]
+    assert translators(nat, "s", "b") == []
+    assert translators(nat.open, "a", "b") == []
+
+
+def test_the_hub_must_be_a_node() -> None:
+    assert load_topology("behind-nat", FILES).hub == "s"
+    hub = CHAIN.format(more="").replace('nodes = ["a", "b"]', 'nodes = ["a", "b"]\nhub = "r1"', 1)
+    assert "the topology has no node called 'r1'" in fault(hub)
