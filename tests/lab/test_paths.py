@@ -112,6 +112,6 @@ def test_two_nodes_behind_routers_reach_each_other_once_both_have_sent(early: bo
             argv = ["python3", "-I", "-c", script, str(lab.address(node)), outside[other], str(wait)]
             return (await lab.nodes[node].run(argv, timeout=60)).stdout.strip()
 
-        return await asyncio.gather(send("a", "rb", 0.3 if early else 0.0), send("b", "ra", 0.0))
+        return [*await asyncio.gather(send("a", "rb", 0.3 if early else 0.0), send("b", "ra", 0.0))]
 
     assert in_lab(body, load_topology("behind-nat", FILES)) == ["5", "5"]

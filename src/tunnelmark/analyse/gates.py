@@ -16,6 +16,8 @@ def gates(analysis: Analysis) -> tuple[Gate, ...]:
 
 
 def _same(analysis: Analysis) -> Gate:
+    if analysis.paths_only:
+        return Gate("A/A agrees", True, "not applicable: which path is found is not a figure that is compared")
     return Gate("A/A agrees", analysis.same.standing == "agrees", analysis.same.explanation)
 
 
@@ -34,6 +36,8 @@ def _succeeded(analysis: Analysis) -> Gate:
     passed = not said
     if passed:
         said.append(f"all {trials - len(analysis.void)} trials have a result")
+        if nowhere := len(analysis.failures) - len(analysis.void):
+            said.append(f"in {nowhere} no path was found")
     if replaced:
         said.append(f"{len(analysis.void)} void trials in blocks that other blocks replace")
     if analysis.repeated:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from tunnelmark.errors import NotReady
+from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 
 Verdict = Literal["reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run"]
@@ -298,6 +300,9 @@ class WallTime:
         return self.phases.get("measure", 0.0) / self.wall if self.wall > 0 else 0.0
 
 
+_NO_PATH = NotReady("").kind  # no ping was answered in time
+
+
 @dataclass(frozen=True, slots=True)
 class Disturbance:
     """A trial whose result is disturbed: the cores that other work took, and every reason."""
@@ -351,8 +356,18 @@ class Analysis:
 
     @property
     def failed(self) -> tuple[TrialRow, ...]:
-        """Trials in which the VPN, or the workload over it, failed."""
-        return tuple(row for row in self.failures if row.outcome != "void")
+        """Trials in which the VPN, or the workload over it, failed; that a VPN found no path is a result where that is asked."""
+        asked = {use.name for use in self.results.plan.workloads if use.workload == TRAVERSAL}
+        return tuple(
+            row
+            for row in self.failures
+            if row.outcome != "void" and not (row.workload in asked and row.reason == _NO_PATH)
+        )
+
+    @property
+    def paths_only(self) -> bool:
+        """Whether nothing is asked but which path is found, so that nothing is ranked."""
+        return all(use.workload == TRAVERSAL for use in self.results.plan.workloads)
 
     @cached_property
     def _by_metric(self) -> Mapping[tuple[Scenario, str], dict[str, MetricCell]]:

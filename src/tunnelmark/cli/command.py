@@ -22,6 +22,11 @@ from tunnelmark.errors import TunnelmarkError, UnknownName
 _COMMANDS = {
     "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
+    "traversal": (
+        "tunnelmark.cli.traversal",
+        "traversal",
+        "Try which path VPNs find through address translation and filters.",
+    ),
     "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),

@@ -114,15 +114,16 @@ class LinkChecks:
 
     def trouble(self, trial: Trial) -> str | None:
         """Why a trial's link is not what it says; None if it is."""
-        return self._outside.get((trial.profile.name, trial.topology.name))
+        return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
         """Look once more at a link that was not proved, a few times in a run."""
-        key = trial.profile.name, trial.topology.name
+        topology = self._shown_by(trial.topology)
+        key = trial.profile.name, topology.name
         if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
             self._later[key] = self._later.get(key, 0) + 1
             await self._calm()
-            await self._look(trial.profile, trial.topology, "before")
+            await self._look(trial.profile, topology, "before")
 
     async def halfway(self) -> None:
         """Look at each link in the middle of the run: a machine that has changed at the end had changed for some trials."""
@@ -130,7 +131,8 @@ class LinkChecks:
 
     async def prove(self, when: When) -> None:
         """Look at each profile on each topology, again where a look is outside; what stays outside is reported at once."""
-        for profile, topology in product(self._plan.study.profiles, self._plan.study.topologies):
+        topologies = [each for each in self._plan.study.topologies if self._shown_by(each) == each]
+        for profile, topology in product(self._plan.study.profiles, topologies):
             for number in range(1, self._looks + 1):
                 if (found := await self._look(profile, topology, when)) is None:
                     break
@@ -143,6 +145,10 @@ class LinkChecks:
                     await self._calm()
                 else:
                     self._say(f"void: {where}", "red")
+
+    def _shown_by(self, topology: Topology) -> Topology:
+        """The first topology of the study with the same link to look at: those that differ in their routers have one."""
+        return next(each for each in self._plan.study.topologies if each.probed.links == topology.probed.links)
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
         """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement
 
 from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.profiles import JOIN
+from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT
+
+TRAVERSAL = "traversal"
+"""The workload, and the study, of which path is found."""
 
 YARDSTICK = "anchor-chacha20"
 """The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""
@@ -68,6 +74,60 @@ def comparison(
         # What the bare link shows by chance says little of a VPN, which the processor and not the link holds.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
         *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
+    ]
+    return "\n".join(tables)
+
+
+def traversal(
+    vpns: Sequence[str],
+    files: Files,
+    catalogue: Catalogue,
+    *,
+    kinds: Sequence[str] = ALL_KINDS,
+    sample: int | None = None,
+    topology: str = "behind-nat",
+    profile: str = "home-fibre",
+    blocks: int = 1,
+    seed: int = 1,
+    duration: int = 20,
+) -> str:
+    """The TOML text of a study of which path VPNs find between two nodes behind each two of these kinds of routers.
+
+    Each two once: both nodes begin at the same time, so it makes no difference which is behind which. `sample`: so many of the
+    pairs, drawn by `seed`. The first VPN is in it twice, which shows whether what is found is found again. `duration` in seconds.
+
+    UnknownName for a name that does not exist, UsageError when there is nothing to try.
+    """
+    arms = [vpn for vpn in dict.fromkeys(vpns) if vpn != DIRECT]
+    if not arms:
+        raise UsageError("there is no VPN to try", hint="name one or more, see `tunnelmark list vpns`")
+    _check("VPN", arms, catalogue.arms)
+    _check("kind of router", kinds, ALL_KINDS)
+    files.find("topology", topology)
+    files.find("profile", profile)
+    pairs = list(combinations_with_replacement(dict.fromkeys(kinds), 2))
+    if sample is not None:
+        if not 0 < sample <= len(pairs):
+            raise UsageError(
+                f"{sample} of {len(pairs)} pairs cannot be drawn", hint=f"name a number from 1 to {len(pairs)}"
+            )
+        chosen = random.Random(seed).sample(pairs, sample)  # noqa: S311 (a draw that can be repeated)
+        pairs = [pair for pair in pairs if pair in chosen]
+    named = [JOIN.join((topology, *dict.fromkeys(pair))) for pair in pairs]
+    tables = [
+        _table(
+            "[study]",
+            name=TRAVERSAL,
+            title=f"Which path {', '.join(arms)} find through routers",
+            description="Written by `tunnelmark traversal`.",
+            seed=seed,
+            blocks=blocks,
+            profiles=[profile],
+            topologies=named,
+        ),
+        *(_table("[[arm]]", name=arm) for arm in (DIRECT, *arms)),
+        _table("[[arm]]", name=f"{arms[0]}-again", same_as=arms[0]),
+        f'[[workload]]\nworkload = "{TRAVERSAL}"\noptions = {{ duration = "{duration} s" }}\n',
     ]
     return "\n".join(tables)
 

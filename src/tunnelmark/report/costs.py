@@ -43,7 +43,7 @@ class Cost:
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
     """The costs of each setting, of those metrics that have a heading in `SHOWN`."""
     found = []
-    for setting in analysis.settings():
+    for setting in (one for one in analysis.settings() if not queries.in_grid(analysis, one)):
         metrics = {metric.name: metric for metric in watched(analysis, setting)}
         columns = tuple((metrics[name], title) for name, title in SHOWN.items() if name in metrics)
         if columns:

@@ -53,12 +53,12 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
         said.append(f"Do not rank: {analysis.same.explanation}.")
-    elif analysis.same.standing == "not judged":
+    elif analysis.same.standing == "not judged" and not analysis.paths_only:
         said.append(f"Nothing is ranked: {analysis.same.explanation}.")
     if analysis.missing:
         done = len(plan.trials) - len(analysis.missing)
         said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
-    if plan.blocks < MIN_BLOCKS:
+    if plan.blocks < MIN_BLOCKS and not analysis.paths_only:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values are shown, but a difference cannot be separated from chance.")
     said += trial_lengths.short(analysis)
@@ -73,7 +73,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 def _failed(analysis: Analysis) -> list[str]:
     """Arms without any result, and how many trials of the others failed; void ones are reported elsewhere."""
-    nothing = silent(analysis.trials)
+    nothing = silent(analysis.trials) if not analysis.paths_only else ()
     others = [row for row in analysis.failed if row.arm not in nothing]
     said = []
     if nothing:

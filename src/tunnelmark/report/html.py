@@ -28,11 +28,13 @@ from tunnelmark.report import (
     placed,
     queries,
     travels,
+    traversal,
     trial_lengths,
 )
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import effects, lab, proof, series
+from tunnelmark.report.figures import grid as grid_figure
 from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
@@ -117,6 +119,8 @@ def render(analysis: Analysis) -> str:
         findings=findings(analysis),
         where=queries.where,
         rate=Rate,
+        grids=[(grid, grid_figure.picture(grid)) for grid in traversal.grids(analysis)],
+        paths_explained=traversal.EXPLAINED,
         groups=[_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
         links=[
             (profile, topology_figure.picture(topology) if topology.routers else lab.link(topology, profile))

@@ -19,6 +19,7 @@ from tunnelmark.report import (
     placed,
     queries,
     travels,
+    traversal,
     trial_lengths,
 )
 from tunnelmark.report.environment_tables import environment
@@ -51,6 +52,12 @@ def render(analysis: Analysis) -> str:
     )
     parts += _travels(analysis)
     parts.append(_safe(placed.head(analysis)))
+    for grid in traversal.grids(analysis):
+        parts.append(f"### {_safe(grid.title)}")
+        head = ["routers", *(_safe(queries.label(analysis, arm)) for arm in grid.arms)]
+        cells = [[_safe(str(grid.cells[kinds, arm])) for arm in grid.arms] for kinds in grid.rows]
+        parts.append(_rows(head, [[traversal.named(kinds), *row] for kinds, row in zip(grid.rows, cells, strict=True)]))
+        parts.append(_safe(traversal.EXPLAINED))
     for heading, settings in queries.groups(analysis):
         if heading:
             parts.append(f"### {_safe(heading)}")

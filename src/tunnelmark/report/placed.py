@@ -16,9 +16,12 @@ def head(analysis: Analysis) -> str:
         return ""
     counts = sorted({one["cores_per_node"] for one in found.values()})
     said = [f"cores per node: {formatting.listed([str(count) for count in counts])}"]
+    alike: dict[str, list[str]] = {}
     for name, one in found.items():
         parts = [f"{formatting.listed(list(nodes))} share core {core}" for core, nodes in one["shared"].items()]
-        said.append((f"{name}: " if len(found) > 1 else "") + ", ".join([*parts, _links(one)]))
+        alike.setdefault(", ".join([*parts, _links(one)]), []).append(name)
+    for words, names in alike.items():
+        said.append((f"{formatting.listed(names)}: " if len(alike) > 1 else "") + words)
     return f"{'; '.join(said)}.".replace("c", "C", 1)
 
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario
+from tunnelmark.plan.compose import TRAVERSAL
+from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record.results import MetricInfo, WorkloadInfo
 
 
+def in_grid(analysis: Analysis, setting: Scenario) -> bool:
+    """Whether a setting is one of several kinds of routers where only the path is asked for: a cell of a grid (`report.traversal`)."""
+    own = setting.topology.partition(JOIN)[0]
+    alike = [one for one in analysis.results.plan.topologies if one.name.partition(JOIN)[0] == own]
+    return len(alike) > 1 and workload(analysis, setting).workload == TRAVERSAL
+
+
 def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
-    """Settings that share profile and topology, under a heading that is empty when there is one group only."""
+    """Settings that share profile and topology, under a heading that is empty when there is one group only; without those of grids."""
     plan = analysis.results.plan
     profiles = {profile.name: profile.title for profile in plan.profiles}
     topologies = {topology.name: topology.title for topology in plan.topologies}
     found: dict[tuple[str, str], list[Scenario]] = {}
     for setting in analysis.settings():
-        found.setdefault((setting.profile, setting.topology), []).append(setting)
+        if not in_grid(analysis, setting):
+            found.setdefault((setting.profile, setting.topology), []).append(setting)
     if len(found) == 1:
         return (("", tuple(*found.values())),)
     return tuple(

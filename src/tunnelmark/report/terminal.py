@@ -24,6 +24,7 @@ from tunnelmark.report import (
     placed,
     queries,
     travels,
+    traversal,
     trial_lengths,
 )
 from tunnelmark.report.findings import cautions, time_spent
@@ -42,6 +43,7 @@ _STYLES = {
     "void": "yellow",
     "reference": "bold",
 }
+_PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red"}
 
 
 def render(analysis: Analysis) -> RenderableType:
@@ -51,11 +53,12 @@ def render(analysis: Analysis) -> RenderableType:
     parts += [Text(f"! {text}", style="yellow") for text in cautions(analysis)]
     parts += _travels(analysis)
     parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
+    parts += _grids(analysis)
     for heading, settings in queries.groups(analysis):
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
         parts.append(OutcomeRow(analysis, settings))
-    parts.append(Padding(_legend(analysis), (0, 0, 1, 0)))
+    parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
     parts += _grades(analysis)
@@ -115,6 +118,23 @@ def _table(
             *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
         )
     return table
+
+
+def _grids(analysis: Analysis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for grid in traversal.grids(analysis):
+        parts.append(Text(f"\n{grid.title}", style="bold"))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+        table.add_column("routers", overflow="fold")
+        for arm in grid.arms:
+            table.add_column(queries.label(analysis, arm), overflow="fold")
+        for kinds in grid.rows:
+            found = [grid.cells[kinds, arm] for arm in grid.arms]
+            table.add_row(
+                traversal.named(kinds), *(Text(str(one), style=_PATHS.get(one.outcome, "dim")) for one in found)
+            )
+        parts += [table, Text(traversal.EXPLAINED, style="dim")]
+    return parts
 
 
 def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -> Text:

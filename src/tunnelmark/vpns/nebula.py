@@ -113,6 +113,7 @@ DRIVER = Driver(
     variants={
         "nebula-1.10": {"build": "1.10"},
         "nebula-relay": {"relay": True},
+        "nebula-punch": {"punch": True},
         "nebula-1.10-relay": {"build": "1.10", "relay": True},
     },
     ipv6=True,

@@ -93,12 +93,19 @@ def shares(arrived: Mapping[str, Arrivals], others: Mapping[str, str], least: in
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """The time of the first look from which on no other path carried more than stray bytes; None if the last one did."""
+    """The time of the first look from which on no other path carried more than stray bytes; None if the last one did.
+
+    A packet that was seen outside in one look may be seen inside in the next only, so a share below 100 % alone proves nothing.
+    """
+    looks: dict[float, dict[str, float]] = {}
+    for sample in series:
+        if sample.time is not None:
+            looks.setdefault(sample.time, {})[sample.metric] = sample.value
     found = None
-    for sample in reversed([sample for sample in series if sample.metric == DIRECT]):
-        if sample.value < 100 - STRAY:
+    for time_, look in sorted(looks.items(), reverse=True):
+        if look[RELAYED] >= STRAY or look[DIRECT] <= look[RELAYED]:
             break
-        found = sample.time
+        found = time_
     return found
 
 

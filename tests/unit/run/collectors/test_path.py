@@ -47,8 +47,20 @@ def test_of_little_nothing_is_said():
 
 
 @pytest.mark.parametrize(
-    ("values", "moment"), [((0, 0, 95, 100), 2), ((100, 100), 0), ((100, 0, 100), 2), ((100, 50), None), ((), None)]
+    ("relayed", "moment"), [((100, 100, 5, 0), 2), ((0, 0), 0), ((0, 100, 0), 2), ((0, 50), None), ((), None)]
 )
-def test_directly_is_from_the_first_look_that_no_other_path_follows(values: tuple[float, ...], moment: float | None):
-    series = [Sample(DIRECT, value, float(time)) for time, value in enumerate(values)]
-    assert directly_from([*series, Sample(RELAYED, 100.0, 9.0)]) == moment
+def test_directly_is_from_the_first_look_that_no_other_path_follows(relayed: tuple[float, ...], moment: float | None):
+    series = [
+        Sample(metric, value, float(time))
+        for time, share in enumerate(relayed)
+        for metric, value in ((DIRECT, 100 - share), (RELAYED, share))
+    ]
+    assert directly_from(series) == moment
+
+
+def test_what_is_inside_one_look_late_is_no_other_path():
+    looks = [(90, 0), (100, 0), (80, 0)]
+    series = [
+        Sample(m, v, float(t)) for t, look in enumerate(looks) for m, v in zip((DIRECT, RELAYED), look, strict=True)
+    ]
+    assert directly_from(series) == 0

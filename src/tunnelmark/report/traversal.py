@@ -1,0 +1,97 @@
+"""Which path each VPN found between each two kinds of routers: direct, relayed or none, and how soon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.plan.profiles import JOIN
+from tunnelmark.report import formatting, queries
+
+Outcome = Literal["direct", "relayed", "both", "none", "unknown"]
+
+WORDS: Mapping[Outcome, str] = {
+    "direct": "direct",
+    "relayed": "relayed",
+    "both": "direct and relayed",
+    "none": "no path",
+    "unknown": "–",
+}
+EXPLAINED = (
+    "Direct: from some moment on everything came from the other end itself; the seconds are from the VPN's start to that moment. "
+    "Relayed: it came through a third node to the end. No path: no ping was answered in time. What was seen on the underlay decides, "
+    "not what a VPN says of itself."
+)
+_MOST = 90.0  # per cent of the bytes that make a path the path
+_HALF = 50.0
+_DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPath:
+    """What an arm found between two kinds: the path, seconds until it went directly, whether mostly over TCP, in how many trials."""
+
+    outcome: Outcome
+    seconds: float | None = None
+    tcp: bool = False
+    tried: str = ""
+
+    def __str__(self) -> str:
+        said = WORDS[self.outcome] + (", TCP" if self.tcp else "")
+        said += f", {formatting.scale('s', [self.seconds]).value(self.seconds)}" if self.seconds is not None else ""
+        return f"{said} ({self.tried})" if self.tried else said
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One topology with several kinds of routers: `kinds` by row as they were joined to its name, and what each arm found there."""
+
+    title: str
+    arms: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    cells: Mapping[tuple[tuple[str, ...], str], FoundPath]
+
+
+def grids(analysis: Analysis) -> tuple[Grid, ...]:
+    """A grid for each profile, topology and workload of which several kinds were tried."""
+    titles = {topology.name: topology.title for topology in analysis.results.plan.topologies}
+    found: dict[tuple[str, str, str], list[Scenario]] = {}
+    for setting in analysis.settings():
+        if queries.in_grid(analysis, setting):
+            own = setting.topology.partition(JOIN)[0]
+            found.setdefault((setting.profile, own, setting.workload), []).append(setting)
+    made = []
+    for (profile, own, _), settings in found.items():
+        arms = tuple(arm.name for arm in analysis.results.plan.arms)
+        rows: dict[tuple[str, ...], Scenario] = {
+            tuple(setting.topology.split(JOIN)[1:]): setting for setting in settings
+        }
+        cells = {(kinds, arm): _found(analysis, setting, arm) for kinds, setting in rows.items() for arm in arms}
+        title = titles.get(own, titles[settings[0].topology].partition(":")[0])
+        made.append(Grid(f"Paths: {title}, {profile}", arms, tuple(rows), cells))
+    return tuple(made)
+
+
+def named(kinds: tuple[str, ...]) -> str:
+    """The kinds of a row: `symmetric × full-cone`; those of the file itself where none was named."""
+    return " × ".join(kinds * 2 if len(kinds) == 1 else kinds) or "as it is"
+
+
+def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
+    share = analysis.cell(arm, setting, _DIRECT)
+    count = share.success
+    tried = "" if count.count == count.total or not count.count else f"{count.count} of {count.total}"
+    if share.spread is None:
+        return FoundPath("none" if share.verdict == "failed" else "unknown")
+    seen = {
+        name: cell.spread.median
+        for name in (_SOON, _TCP)
+        for cell in analysis.cells_of(setting, name)
+        if cell.arm == arm and cell.spread is not None
+    }
+    tcp = seen.get(_TCP, 0.0) > _HALF
+    if (soon := seen.get(_SOON)) is not None:
+        return FoundPath("direct", soon, tcp, tried)
+    return FoundPath("both" if share.spread.median > 100 - _MOST else "relayed", None, tcp, tried)
