@@ -18,7 +18,7 @@ from tunnelmark.plan.load import load_topology
 from tunnelmark.plan.model import Topology
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
-from tunnelmark.run.collectors import collectors, path
+from tunnelmark.run.collectors import collectors, traffic_path
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import deploy
 
@@ -61,31 +61,31 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
 
 def test_a_vpn_goes_directly(tmp_path: Path) -> None:
     values, said = seen("nebula", tmp_path)
-    assert values[path.DIRECT] > 99
-    assert values[path.RELAYED] < 1
-    assert values[path.TCP] == 0
-    assert values[path.SOON] < 30
+    assert values[traffic_path.DIRECT] > 99
+    assert values[traffic_path.RELAYED] < 1
+    assert values[traffic_path.TCP] == 0
+    assert values[traffic_path.SOON] < 30
     assert "went directly, and the arm is a relayed one" in said
 
 
 def test_through_a_relay_nothing_goes_directly(tmp_path: Path) -> None:
     values, said = seen("nebula-relay", tmp_path)
-    assert values[path.RELAYED] > 99
-    assert values[path.DIRECT] < 1
-    assert path.SOON not in values
+    assert values[traffic_path.RELAYED] > 99
+    assert values[traffic_path.DIRECT] < 1
+    assert traffic_path.SOON not in values
     assert "went through a third node, and the arm is a direct one" in said
 
 
 def test_tcp_is_told_from_udp(tmp_path: Path) -> None:
     values, _ = seen("tinc-tcp", tmp_path)
-    assert values[path.TCP] > 95
-    assert values[path.DIRECT] > 99
+    assert values[traffic_path.TCP] > 95
+    assert values[traffic_path.DIRECT] > 99
 
 
 def test_behind_two_routers_a_vpn_that_opens_the_way_goes_directly(tmp_path: Path) -> None:
     """It sends towards the other's router, and so does the other: each router then takes the other's packets for answers."""
     values, _ = seen("nebula", tmp_path, load_topology("behind-nat", FILES), punch=True)
-    assert values[path.DIRECT] > 99
+    assert values[traffic_path.DIRECT] > 99
 
 
 @pytest.mark.parametrize("early", [False, True])

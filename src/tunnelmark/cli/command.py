@@ -23,7 +23,7 @@ _COMMANDS = {
     "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
     "traversal": (
-        "tunnelmark.cli.traversal",
+        "tunnelmark.cli.traversal_command",
         "traversal",
         "Try which path VPNs find through address translation and filters.",
     ),

@@ -25,10 +25,10 @@ from tunnelmark.report import (
     formatting,
     graded,
     machine_facts,
+    paths_found,
     placed,
     queries,
     travels,
-    traversal,
     trial_lengths,
 )
 from tunnelmark.report.environment_tables import environment
@@ -119,8 +119,8 @@ def render(analysis: Analysis) -> str:
         findings=findings(analysis),
         where=queries.where,
         rate=Rate,
-        grids=[(grid, grid_figure.picture(grid)) for grid in traversal.grids(analysis)],
-        paths_explained=traversal.EXPLAINED,
+        grids=[(grid, grid_figure.picture(grid)) for grid in paths_found.grids(analysis)],
+        paths_explained=paths_found.EXPLAINED,
         groups=[_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
         links=[
             (profile, topology_figure.picture(topology) if topology.routers else lab.link(topology, profile))

@@ -16,10 +16,10 @@ from tunnelmark.report import (
     formatting,
     graded,
     machine_facts,
+    paths_found,
     placed,
     queries,
     travels,
-    traversal,
     trial_lengths,
 )
 from tunnelmark.report.environment_tables import environment
@@ -52,12 +52,14 @@ def render(analysis: Analysis) -> str:
     )
     parts += _travels(analysis)
     parts.append(_safe(placed.head(analysis)))
-    for grid in traversal.grids(analysis):
+    for grid in paths_found.grids(analysis):
         parts.append(f"### {_safe(grid.title)}")
         head = ["routers", *(_safe(queries.label(analysis, arm)) for arm in grid.arms)]
         cells = [[_safe(str(grid.cells[kinds, arm])) for arm in grid.arms] for kinds in grid.rows]
-        parts.append(_rows(head, [[traversal.named(kinds), *row] for kinds, row in zip(grid.rows, cells, strict=True)]))
-        parts.append(_safe(traversal.EXPLAINED))
+        parts.append(
+            _rows(head, [[paths_found.named(kinds), *row] for kinds, row in zip(grid.rows, cells, strict=True)])
+        )
+        parts.append(_safe(paths_found.EXPLAINED))
     for heading, settings in queries.groups(analysis):
         if heading:
             parts.append(f"### {_safe(heading)}")

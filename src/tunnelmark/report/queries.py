@@ -11,7 +11,7 @@ from tunnelmark.record.results import MetricInfo, WorkloadInfo
 
 
 def in_grid(analysis: Analysis, setting: Scenario) -> bool:
-    """Whether a setting is one of several kinds of routers where only the path is asked for: a cell of a grid (`report.traversal`)."""
+    """Whether a setting is one of several kinds of routers where only the path is asked for: a cell of a grid (`report.paths_found`)."""
     own = setting.topology.partition(JOIN)[0]
     alike = [one for one in analysis.results.plan.topologies if one.name.partition(JOIN)[0] == own]
     return len(alike) > 1 and workload(analysis, setting).workload == TRAVERSAL

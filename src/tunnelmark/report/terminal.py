@@ -21,10 +21,10 @@ from tunnelmark.report import (
     formatting,
     graded,
     machine_facts,
+    paths_found,
     placed,
     queries,
     travels,
-    traversal,
     trial_lengths,
 )
 from tunnelmark.report.findings import cautions, time_spent
@@ -122,7 +122,7 @@ def _table(
 
 def _grids(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    for grid in traversal.grids(analysis):
+    for grid in paths_found.grids(analysis):
         parts.append(Text(f"\n{grid.title}", style="bold"))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
         table.add_column("routers", overflow="fold")
@@ -131,9 +131,9 @@ def _grids(analysis: Analysis) -> list[RenderableType]:
         for kinds in grid.rows:
             found = [grid.cells[kinds, arm] for arm in grid.arms]
             table.add_row(
-                traversal.named(kinds), *(Text(str(one), style=_PATHS.get(one.outcome, "dim")) for one in found)
+                paths_found.named(kinds), *(Text(str(one), style=_PATHS.get(one.outcome, "dim")) for one in found)
             )
-        parts += [table, Text(traversal.EXPLAINED, style="dim")]
+        parts += [table, Text(paths_found.EXPLAINED, style="dim")]
     return parts
 
 

@@ -25,7 +25,7 @@ from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.collection import Collection, shifted
-from tunnelmark.run.collectors import path
+from tunnelmark.run.collectors import traffic_path
 from tunnelmark.run.collectors.base import Collector, CollectorContext
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver
@@ -216,12 +216,12 @@ def check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
     """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds."""
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
     relayed = context.tunnel.relayed
-    stray = seen.get(path.DIRECT if relayed else path.RELAYED, 0.0)
-    if stray >= path.STRAY and (relayed or not context.lab.topology.filtered):
+    stray = seen.get(traffic_path.DIRECT if relayed else traffic_path.RELAYED, 0.0)
+    if stray >= traffic_path.STRAY and (relayed or not context.lab.topology.filtered):
         way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")
         raise TrialVoid(
             f"{stray:.0f} % of the bytes went {way}, and the arm is a {called} one",
-            hint=f"{path.FILE} says who sent to whom; where a path needs longer to be found, the daemons' logs say why",
+            hint=f"{traffic_path.FILE} says who sent to whom; where a path needs longer to be found, the daemons' logs say why",
         )
 
 

@@ -135,7 +135,7 @@ def test_series_begin_where_the_window_does():
 
 
 def test_every_watcher_is_whole():
-    assert {"cpu", "limits", "memory", "switches", "wire"} == set(light())
+    assert {"cpu", "limits", "memory", "path", "switches", "wire"} == set(light())
     assert {"tcp", "syscalls"} <= set(collectors())
     names = [metric.name for one in collectors().values() for metric in one.metrics]
     assert len(names) == len(set(names)), "two collectors have a metric of one name"

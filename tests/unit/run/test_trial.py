@@ -141,6 +141,7 @@ class Tunnel:
         self._supervisor = DaemonSupervisor(cast(Lab, lab), logs, {})
         self._silent = silent
         self.first_packet: dict[str, float] = {}
+        self.relayed = False
 
     async def start(self) -> None:
         await self._supervisor.start(Daemon("a", "vpnd", ("vpnd",)), 1.0)

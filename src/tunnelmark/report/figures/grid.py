@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from tunnelmark.report import formatting
 from tunnelmark.report.figures import svg
-from tunnelmark.report.traversal import FoundPath, Grid, named
+from tunnelmark.report.paths_found import FoundPath, Grid, named
 
 _NAMES = 118.0  # width of the kinds' names on the left
 _CELL = (58.0, 30.0)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tunnelmark.model.metrics import Sample
-from tunnelmark.run.collectors.path import DIRECT, RELAYED, TCP, Arrivals, directly_from, shares
+from tunnelmark.run.collectors.traffic_path import DIRECT, RELAYED, TCP, Arrivals, directly_from, shares
 
 OTHERS = {"a": "b", "b": "a"}
 

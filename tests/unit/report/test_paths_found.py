@@ -22,7 +22,7 @@ from tunnelmark.record.results import (
     TrialRow,
     WorkloadInfo,
 )
-from tunnelmark.report import html, markdown, terminal, traversal
+from tunnelmark.report import html, markdown, paths_found, terminal
 from tunnelmark.report.findings import cautions
 from unit.builders import PROFILE
 
@@ -99,7 +99,7 @@ def analysed(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Analysis:
 )
 def test_each_path_has_its_words_in_every_report(values: Mapping[str, float], words: str) -> None:
     analysis = analysed({("symmetric", "nebula"): values})
-    (grid,) = traversal.grids(analysis)
+    (grid,) = paths_found.grids(analysis)
     assert str(grid.cells[("symmetric",), "nebula"]) == words
     console = Console(width=200, record=True)
     console.print(terminal.render(analysis))
