@@ -52,7 +52,7 @@ def traversal(
     json_: bool,
     dry_run: bool,
 ) -> int:
-    """Try which path VPNS find between two nodes behind routers: direct, through a relay, or none, and how soon.
+    """Try which path VPNS find between two nodes behind routers: direct, through a relay, or none, and when.
 
     A server that both nodes reach runs what a VPN needs in the middle. What is said is what was seen on the underlay.
     A run that was stopped goes on with `tunnelmark run --resume DIR`.

@@ -1,4 +1,4 @@
-"""Which path each VPN found between each two kinds of routers: direct, relayed or none, and how soon."""
+"""Which path each VPN found between each two kinds of routers: direct, relayed or none, and when."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class MeshNode:
 class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
 
-    `hub_relays`: a relay is on the hub, too, which is no end of the traffic then.
+    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then.
     """
 
     hosts: tuple[MeshNode, ...]

@@ -1,4 +1,4 @@
-"""Which path a VPN finds between two nodes, and how soon: pings of 1,000 bytes from the moment on in which it answers.
+"""Which path a VPN finds between two nodes, and when: pings of 1,000 bytes from the moment on in which it answers.
 
 Through routers that translate addresses or filter, a VPN may begin with a relay and go directly later, or never. The collector
 `path` sees from the underlay which way the pings take; `ping` counts those that were lost meanwhile.
@@ -61,7 +61,7 @@ def read(outputs: dict[str, str], options: TraversalOptions) -> Reading:
 
 WORKLOAD = Workload(
     name="traversal",
-    title="which path is found, and how soon",
+    title="which path is found, and when",
     metrics=METRICS,
     traffic=traffic,
     read=read,
