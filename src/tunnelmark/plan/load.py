@@ -68,7 +68,7 @@ def parse_study(
     problems = Problems(file)
     table = content.study
     settings = sysctls_of(table.sysctls, ("study", "sysctls"), problems)
-    arms = arms_of(content.arm, catalogue, settings, problems)
+    arms = arms_of(content.arm, catalogue, settings, table.inner, problems)
     uses = _uses(content.workload, catalogue, problems, smoke=False)
     if any(table.smoke for table in content.workload):  # checked also where it is not asked for
         short = _uses(content.workload, catalogue, problems, smoke=True)

@@ -129,12 +129,25 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerNetwork:
+    """A VXLAN on top of the overlay (of the underlay, without a VPN), in which workloads run: as pods of a cluster do.
+
+    `mtu` in bytes of its interfaces; None: that of the overlay less the headers that it adds, so that nothing is fragmented.
+    """
+
+    mtu: int | None = None
+
+    def __str__(self) -> str:
+        return "VXLAN" + ("" if self.mtu is None else f", MTU {self.mtu}")
+
+
+@dataclass(frozen=True, slots=True)
 class Arm:
     """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
 
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
     it stays as shipped. `underlay`: which of the nodes' addresses the VPN is given. `sysctls`: kernel settings of all nodes
-    and routers, by sysctl(8)'s names.
+    and routers, by sysctl(8)'s names. `inner`: the network on top of it in which workloads run, None: none.
     """
 
     name: str
@@ -144,6 +157,7 @@ class Arm:
     normalised: bool = False
     underlay: Literal["ipv4", "ipv6"] = "ipv4"
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    inner: InnerNetwork | None = None
 
 
 @dataclass(frozen=True, slots=True)

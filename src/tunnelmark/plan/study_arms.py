@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from tunnelmark.errors import nearest
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.model import Arm
+from tunnelmark.plan.model import Arm, InnerNetwork
 from tunnelmark.plan.problems import Location, Problems, checked, unique
-from tunnelmark.plan.study_schema import ArmTable
+from tunnelmark.plan.study_schema import ArmTable, InnerTable
 from tunnelmark.plan.sysctls import sysctls_of
 
 DIRECT = "direct"
@@ -21,9 +21,13 @@ ANCHOR = "anchor"
 
 
 def arms_of(
-    tables: list[ArmTable], catalogue: Catalogue, settings: Mapping[str, str], problems: Problems
+    tables: list[ArmTable],
+    catalogue: Catalogue,
+    settings: Mapping[str, str],
+    inner: InnerTable | None,
+    problems: Problems,
 ) -> tuple[Arm, ...]:
-    """The arms of a study whose nodes have these `settings`; with problems, those that are right so far."""
+    """The arms of a study whose nodes have these `settings` and that `inner` network; with problems, those that are right so far."""
     unique([table.name for table in tables], ("arm",), problems, field="name")
     arms: dict[str, Arm] = {}
     models: dict[str, BaseModel] = {}
@@ -47,6 +51,8 @@ def arms_of(
         sysctls = inherited.sysctls if twin is not None else settings
         if table.sysctls is not None:
             sysctls = {**settings, **sysctls_of(table.sysctls, (*key, "sysctls"), problems)}
+        on_top = table.inner or (None if twin is not None else inner)
+        network = InnerNetwork(on_top.mtu) if on_top is not None else inherited.inner
         if vpn in catalogue.variants:
             vpn, own = catalogue.variants[vpn]
             options = {**own, **options}
@@ -61,20 +67,21 @@ def arms_of(
         model = checked(options, catalogue.vpns[vpn], key, table.name, problems)
         if model is None:
             continue
-        if twin is not None and (vpn, model, normalised, underlay, sysctls) != (
+        if twin is not None and (vpn, model, normalised, underlay, sysctls, network) != (
             twin.vpn,
             models[twin.name],
             twin.normalised,
             twin.underlay,
             twin.sysctls,
+            twin.inner,
         ):
             problems.add(
                 (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls",
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls or inner network",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
-        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls)
+        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls, network)
         models[table.name] = model
     if all(table.name in arms for table in tables):
         _controls(arms, problems)

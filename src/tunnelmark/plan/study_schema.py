@@ -18,6 +18,7 @@ _NAME = "a name of lower-case letters, digits, dots and dashes that begins with 
 
 
 _DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
+_INNER = "a table such as { vxlan = true, mtu = 1230 }"
 _SYSCTLS = 'a table of kernel settings such as "net.ipv4.tcp_reordering" = 127'
 _SERVICES = 'a list such as ["udp", "tcp/443"]'
 
@@ -74,9 +75,17 @@ class StudyTable(TomlTable):
         description="a whole number of blocks from 0 on that may replace blocks with void trials",
     )
     sysctls: dict[str, Any] = Field(default_factory=dict, description=_SYSCTLS)
+    inner: InnerTable | None = Field(default=None, description=_INNER)
     profile_stacks: bool = Field(
         default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
     )
+
+
+class InnerTable(TomlTable):
+    """`inner`: a VXLAN on top of the VPN, in which workloads run"""
+
+    vxlan: Literal[True] = Field(description="true")
+    mtu: int | None = Field(default=None, ge=576, le=9216, description="a whole number of bytes from 576 to 9216")
 
 
 class ArmTable(TomlTable):
@@ -89,6 +98,7 @@ class ArmTable(TomlTable):
     normalised: bool = Field(default=False, description="true or false: the same inner MTU and queue for each arm")
     underlay: Literal["ipv4", "ipv6"] | None = Field(default=None, description='"ipv4" or "ipv6"')
     sysctls: dict[str, Any] | None = Field(default=None, description=_SYSCTLS)
+    inner: InnerTable | None = Field(default=None, description=_INNER)
 
 
 class UseTable(TomlTable):

@@ -115,7 +115,13 @@ def describe(
         blocks=study.blocks,
         arms=tuple(
             results.ArmInfo(
-                arm.name, arm.vpn, drivers[arm.vpn].title, dict(arm.options), arm.same_as, dict(arm.sysctls)
+                arm.name,
+                arm.vpn,
+                drivers[arm.vpn].title,
+                dict(arm.options),
+                arm.same_as,
+                dict(arm.sysctls),
+                str(arm.inner or ""),
             )
             for arm in study.arms
         ),

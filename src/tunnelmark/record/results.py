@@ -38,6 +38,7 @@ class ArmInfo:
     options: Mapping[str, Any]
     same_as: str | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    inner: str = ""  # the network on top of it in which workloads ran, in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.options import Options
+from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
@@ -43,6 +44,7 @@ def prepare(
     *,
     normalised: bool = False,
     ipv6: bool = False,
+    inner: InnerNetwork | None = None,
     logs_are: str = BESIDE,
 ) -> RunningDeployment:
     """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder.
@@ -52,7 +54,7 @@ def prepare(
     part = driver.part(options)
     path = path_of(part.recipe, part.strict)
     deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
-    return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, logs_are=logs_are)
+    return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, inner=inner, logs_are=logs_are)
 
 
 @asynccontextmanager

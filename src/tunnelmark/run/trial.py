@@ -66,7 +66,13 @@ class PreparedTrial:
             )
         with self._clock.phase("deploy"):
             tunnel = self._tunnel = deploy.prepare(
-                lab, spec.driver, spec.options, self._raw, normalised=trial.arm.normalised, ipv6=ipv6
+                lab,
+                spec.driver,
+                spec.options,
+                self._raw,
+                normalised=trial.arm.normalised,
+                ipv6=ipv6,
+                inner=trial.arm.inner,
             )
             await tunnel.start()
         with self._clock.phase("ready"):

@@ -14,7 +14,8 @@ from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
-from tunnelmark.run import overlay_interfaces
+from tunnelmark.plan.model import InnerNetwork
+from tunnelmark.run import inner_network, overlay_interfaces
 from tunnelmark.run.background import background, together
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
@@ -59,6 +60,7 @@ class RunningDeployment:
         *,
         path: str = "",
         normalised: bool = False,
+        inner: InnerNetwork | None = None,
         logs_are: str = BESIDE,
     ) -> None:
         self._lab = lab
@@ -67,6 +69,7 @@ class RunningDeployment:
         self._supervisor = DaemonSupervisor(lab, logs, self._env, logs_are)
         self._logs_are = logs_are
         self._normalised = normalised
+        self._inner = inner
         self.encrypted = deployment.encrypted
         self.relayed = deployment.relayed
         overlay_interfaces.check(deployment)
@@ -125,6 +128,16 @@ class RunningDeployment:
         await together(*(self._ask(node, *before.result()) for node, before in asking.items() if before.result()))
         if self._normalised:
             await self._normalise(nodes)
+        if self._inner is not None:
+            self.address = {**await inner_network.make(self._lab, self.address, self.interface, self._inner)}
+            self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
+            pings = together(*(self._first_answer(a, b, deadline) for a in nodes for b in nodes if a != b))
+            try:
+                await asyncio.wait_for(self.unless_dead(pings), timeout)
+            except TimeoutError:
+                raise NotReady(
+                    f"no ping was answered inside {self._inner} within {timeout:g} s", hint=_MORE_TIME
+                ) from None
 
     async def wait_converged(self, timeout: float) -> None:
         """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""

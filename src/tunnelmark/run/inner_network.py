@@ -1,0 +1,69 @@
+"""Makes a VXLAN on top of an overlay, as a cluster's pod network is one: workloads then run inside it (RFC 7348)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
+
+from tunnelmark.errors import SetupFailed
+from tunnelmark.lab.client import Lab
+from tunnelmark.model.steps import Command
+from tunnelmark.plan.model import InnerNetwork
+from tunnelmark.run.background import together
+
+INTERFACE = "vxlan0"
+NETWORK = IPv4Network("10.61.0.0/16")
+"""Its addresses: those of no underlay and of no overlay."""
+
+PORT = 4789
+IDENTIFIER = 1  # VNI
+HEADERS = {4: 50, 6: 70}
+"""Bytes that VXLAN adds to an IP packet over IPv4 and IPv6: IP, UDP, VXLAN and an Ethernet header (RFC 7348, section 5)."""
+
+_EVERYONE = "00:00:00:00:00:00"  # whoever's Ethernet address is not known yet
+
+
+def addresses(nodes: Mapping[str, object]) -> dict[str, IPv4Address]:
+    """The address of each node in it, in the order of the nodes."""
+    return {node: NETWORK[place] for place, node in enumerate(nodes, start=1)}
+
+
+def commands(
+    node: str, overlay: Mapping[str, IPv4Address | IPv6Address], inner: InnerNetwork, mtu: int
+) -> tuple[Command, ...]:
+    """What makes it on a node, whose overlay interface has that MTU, in the words of ip(8) and bridge(8)."""
+    own = overlay[node]
+    size = inner.mtu or mtu - HEADERS[own.version]
+    device = ("type", "vxlan", "id", str(IDENTIFIER), "local", str(own), "dstport", str(PORT))
+    lines: list[tuple[str, ...]] = [("ip", "link", "add", INTERFACE, "mtu", str(size), *device)]
+    lines += [
+        ("bridge", "fdb", "append", _EVERYONE, "dev", INTERFACE, "dst", str(other))
+        for name, other in overlay.items()
+        if name != node
+    ]
+    inside = addresses(overlay)[node]
+    lines.append(("ip", "address", "add", f"{inside}/{NETWORK.prefixlen}", "dev", INTERFACE))
+    lines.append(("ip", "link", "set", INTERFACE, "up"))
+    return tuple(Command(node, line) for line in lines)
+
+
+async def make(
+    lab: Lab,
+    overlay: Mapping[str, IPv4Address | IPv6Address],
+    interfaces: Mapping[str, str],
+    inner: InnerNetwork,
+) -> dict[str, IPv4Address]:
+    """Make it on all nodes; their addresses in it. SetupFailed says what the kernel refused."""
+
+    async def on(node: str) -> None:
+        mtu = int(await lab.nodes[node].read(f"/sys/class/net/{interfaces[node]}/mtu"))
+        for step in commands(node, overlay, inner, mtu):
+            done = await lab.nodes[node].run(step.argv)
+            if done.code != 0:
+                raise SetupFailed(
+                    f"`{' '.join(step.argv)}` on {node} ended with code {done.code}: {done.stderr.strip()}",
+                    hint="a VXLAN on top of the VPN needs the kernel's vxlan, and an MTU of at least 68",
+                )
+
+    await together(*(on(node) for node in overlay))
+    return addresses(overlay)

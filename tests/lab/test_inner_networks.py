@@ -1,0 +1,40 @@
+"""Workloads run in a VXLAN on top of a VPN, and of the bare link."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.labs import TRIO, UNSHAPED
+from tunnelmark import registry
+from tunnelmark.lab.client import LabClient
+from tunnelmark.plan.model import InnerNetwork
+from tunnelmark.run.deploy import prepare
+
+pytestmark = pytest.mark.root
+
+
+@pytest.mark.parametrize("arm", ["direct", "nebula", "yggdrasil"])
+def test_what_is_sent_inside_arrives_in_frames_of_the_vxlan(arm: str, tmp_path: Path) -> None:
+    """A ping of 1,400 bytes fits inside with an MTU of 1,450, whatever the VPN below does with it."""
+    driver, options = registry.arm(arm)
+
+    async def run() -> list[str]:
+        async with LabClient() as labs, labs.lab(TRIO, UNSHAPED) as lab:
+            tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(1450))
+            await tunnel.start()
+            await tunnel.answer(30)
+            mtu = await lab.nodes["c"].read(f"/sys/class/net/{tunnel.interface['c']}/mtu")
+            # Where a frame does not fit into the VPN's MTU, the kernel tells who forbids fragments (skb_tunnel_check_pmtu()).
+            pinged = []
+            for how, size in (("dont", 1400), ("do", 1450)):
+                ping = ["ping", "-n", "-q", "-M", how, "-c5", "-i0.05", f"-s{size}", str(tunnel.address["c"])]
+                pinged.append((await lab.nodes["a"].run(ping, timeout=30)).stdout)
+            return [mtu.strip(), *pinged]
+
+    mtu, whole, longer = asyncio.run(run())
+    assert mtu == "1450"
+    assert " 5 received" in whole
+    assert " 0 received" in longer
