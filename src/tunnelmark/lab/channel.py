@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 LIMIT = 150_000  # bytes of one message; below Linux's default send buffer of 212,992
-_MAX_FDS = 64
+_MAX_FDS = 253  # SCM_MAX_FD of <linux/net/scm.h>: as many as the kernel passes at once
 _UCRED = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 
 

@@ -18,6 +18,9 @@ _NAME = "a name of lower-case letters, digits, dots and dashes that begins with 
 
 
 _DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
+MOST_NODES = 200
+"""As many nodes as the addresses of a link's /24 are for, with room for further ones."""
+
 _INNER = "a table such as { vxlan = true, mtu = 1230 }"
 _SYSCTLS = 'a table of kernel settings such as "net.ipv4.tcp_reordering" = 127'
 _SERVICES = 'a list such as ["udp", "tcp/443"]'
@@ -127,12 +130,19 @@ class StudyFile(TomlTable):
     smoke: SmokeTable = Field(default_factory=SmokeTable, description="a table [smoke] with blocks")
 
 
+def _counted(given: object) -> object:
+    """The names n1, n2 and so on of as many nodes; what is not a number is left as it is."""
+    if isinstance(given, int) and not isinstance(given, bool) and 2 <= given <= MOST_NODES:
+        return [f"n{number}" for number in range(1, given + 1)]
+    return given
+
+
 class TopologyTable(TomlTable):
     """`[topology]`"""
 
     title: str = Field(description="one line of text for people", min_length=1)
-    nodes: Annotated[list[Name], Field(min_length=2)] = Field(
-        description='a list of two node names or more, such as ["a", "b"]'
+    nodes: Annotated[Annotated[list[Name], Field(min_length=2)], BeforeValidator(_counted)] = Field(
+        description='a list of two node names or more, such as ["a", "b"], or how many there are, from 2 to 200'
     )
     hub: str | None = Field(default=None, description="the name of the node that serves the others, such as 's'")
 
@@ -141,8 +151,8 @@ class LinkTable(TomlTable):
     """`[[link]]`"""
 
     name: Name = Field(description=_NAME)
-    nodes: Annotated[list[str], Field(min_length=2)] = Field(
-        description='a list of two of the topology\'s nodes and routers or more, such as ["a", "b"]'
+    nodes: Annotated[list[str], Field(min_length=2)] | Literal["all"] = Field(
+        description='a list of two of the topology\'s nodes and routers or more, such as ["a", "b"], or "all" of its nodes'
     )
     mtu: int = Field(default=1500, ge=1280, le=9216, description="a whole number of bytes from 1280 to 9216")
     profile: JoinedName | None = Field(

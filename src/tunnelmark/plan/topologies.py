@@ -16,7 +16,8 @@ from tunnelmark.plan.study_schema import LinkTable, RouterTable, TopologyFile
 def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Profile]) -> Topology:
     """The topology that the text holds; `file` is what errors call it, `profile` finds the profile of a name."""
     content = parse(text, file, TopologyFile)
-    nodes, links = content.topology.nodes, content.link
+    nodes = content.topology.nodes
+    links = [link.model_copy(update={"nodes": nodes}) if link.nodes == "all" else link for link in content.link]
     members = [*nodes, *(router.name for router in content.router)]
     problems = Problems(file)
     unique(nodes, ("topology", "nodes"), problems)

@@ -35,6 +35,7 @@ can have it, and the packets that a TUN device queues unless set otherwise (Linu
 _STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
 _MORE_TIME = "a study gives more time by `ready_timeout`"
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
+_FEW = 12  # nodes of which each two ping each other
 _ASK_EVERY, _ASK_TIMES = 10, 100_000  # milliseconds, and how often, while the first packet is waited for
 _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 
@@ -43,6 +44,17 @@ _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
 _Result = TypeVar("_Result")
+
+
+def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """Which nodes ping each other before a trial, the later one first: each two, or of many each with the first and those beside it.
+
+    A hundred nodes are 4,950 pairs, and programs that wait for answers would take all of a small machine's time.
+    """
+    if len(nodes) <= _FEW:
+        return [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
+    ring = [(nodes[place], nodes[place - 1]) for place in range(1, len(nodes))] + [(nodes[-1], nodes[0])]
+    return list(dict.fromkeys([*ring, *((node, nodes[0]) for node in nodes[1:])]))
 
 
 class RunningDeployment:
@@ -103,7 +115,7 @@ class RunningDeployment:
         for node, overlay in self._deployment.overlays.items():
             self.address[node] = overlay.address or await self._read_address(node, overlay.interface, deadline)
         nodes = list(self.address)
-        pairs = [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
+        pairs = asked(nodes)
         async with background(*(self._ask_often(node, timeout) for node in nodes)) as tasks:
             asking = dict(zip(nodes, tasks, strict=True))
 
@@ -118,7 +130,7 @@ class RunningDeployment:
             try:
                 await asyncio.wait_for(self.unless_dead(together(*(both_ways(*pair) for pair in pairs))), timeout)
             except TimeoutError:
-                directions = [f"{a}>{b}" for a in nodes for b in nodes if a != b]
+                directions = [way for a, b in pairs for way in (f"{a}>{b}", f"{b}>{a}")]
                 silent = ", ".join(one for one in directions if one not in self.first_packet)
                 raise NotReady(
                     await self._interfaces.missing()
@@ -131,7 +143,8 @@ class RunningDeployment:
         if self._inner is not None:
             self.address = {**await inner_network.make(self._lab, self.address, self.interface, self._inner)}
             self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
-            pings = together(*(self._first_answer(a, b, deadline) for a in nodes for b in nodes if a != b))
+            ways = [way for a, b in pairs for way in ((a, b), (b, a))]
+            pings = together(*(self._first_answer(*way, deadline) for way in ways))
             try:
                 await asyncio.wait_for(self.unless_dead(pings), timeout)
             except TimeoutError:

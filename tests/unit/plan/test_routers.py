@@ -162,3 +162,15 @@ def test_the_hub_must_be_a_node() -> None:
     assert load_topology("behind-nat", FILES).hub == "s"
     hub = CHAIN.format(more="").replace('nodes = ["a", "b"]', 'nodes = ["a", "b"]\nhub = "r1"', 1)
     assert "the topology has no node called 'r1'" in fault(hub)
+
+
+def test_nodes_may_be_counted() -> None:
+    lan = load_topology("lan-100", FILES)
+    assert (len(lan.nodes), lan.nodes[0], lan.nodes[-1]) == (100, "n1", "n100")
+    assert lan.links[0].nodes == lan.nodes
+
+
+@pytest.mark.parametrize("count", ["1", "201", "true"])
+def test_as_many_as_no_link_has_are_refused(count: str) -> None:
+    text = f'[topology]\ntitle = "T"\nnodes = {count}\n[[link]]\nname = "l"\nnodes = "all"\n'
+    assert "from 2 to 200" in fault(text)

@@ -243,6 +243,9 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     return lines
 
 
+_ACTIONS = 14  # of one filter: tc takes a hundred words a line
+
+
 def _tc(lines: Sequence[str]) -> None:
     """Carry tc commands out; OSError with what tc said if it refuses one."""
     if not lines:
@@ -266,7 +269,10 @@ def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> 
     if len(others) == 1:
         rules = [f"{add} match u32 0 0 {to(others)}"]
     else:
-        rules = [f"{add} match u8 0x01 0x01 at -14 {to(others)}"]  # broadcast and multicast
+        # Broadcast and multicast: a filter has 32 actions at most (TCA_ACT_MAX_PRIO), so one hands on to the next.
+        parts = [others[begin : begin + _ACTIONS] for begin in range(0, len(others), _ACTIONS)]
+        rules = [f"{add} match u8 0x01 0x01 at -14 {to(part)}" for part in parts]
+        rules = rules if len(rules) == 1 else [f"{rule} continue" for rule in rules]
         for name in others:
             mac = macs[name].replace(":", "")
             rules.append(

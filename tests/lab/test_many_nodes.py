@@ -1,0 +1,51 @@
+"""A switch of thirty nodes: each reaches each, and what is sent to all reaches all."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.labs import UNSHAPED, in_lab
+from tunnelmark import registry
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.plan.files import PACKAGED, Files
+from tunnelmark.plan.load import load_topology
+from tunnelmark.run.deploy import prepare
+
+pytestmark = pytest.mark.root
+
+LAN = load_topology("lan-30", Files((PACKAGED,)))
+
+
+def unheard(snmp: str) -> int:
+    """Datagrams to all that found no socket (IgnoredMulti of /proc/net/snmp)."""
+    names, values = (line.split() for line in snmp.splitlines() if line.startswith("Udp:"))
+    return int(dict(zip(names, values, strict=True))["IgnoredMulti"])
+
+
+def test_what_is_sent_to_all_reaches_each_once() -> None:
+    async def body(lab: Lab) -> set[int]:
+        send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(1, 6, 1); "
+        send += "[s.sendto(b'x', ('10.50.0.255', 9)) for _ in range(100)]"
+        done = await lab.nodes["n16"].run(["python3", "-I", "-c", send])
+        assert done.code == 0, done.stderr
+        return {unheard(await node.read("/proc/net/snmp")) for name, node in lab.nodes.items() if name != "n16"}
+
+    assert in_lab(body, LAN) == {100}
+
+
+def test_a_vpn_of_thirty_nodes_answers(tmp_path: Path) -> None:
+    driver, options = registry.arm("wireguard-go")
+
+    async def run() -> set[str]:
+        async with LabClient() as labs, labs.lab(LAN, UNSHAPED) as lab:
+            tunnel = prepare(lab, driver, options, tmp_path)
+            await tunnel.start()
+            await tunnel.answer(60)
+            return set(tunnel.first_packet)
+
+    answered = asyncio.run(run())
+    assert {f"n{number}>n1" for number in range(2, 31)} <= answered
+    assert {f"n{number}>n{number + 1}" for number in range(1, 30)} <= answered
