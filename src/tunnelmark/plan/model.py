@@ -15,8 +15,8 @@ from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.plan.routers import Router
 from tunnelmark.units import Duration, Rate, Share, Size
 
-CARD: Literal["offloads", "none"] = "none"
-"""The card of a profile that states none, wherever the link can have it."""
+CARD: Literal["offloads", "none"] = "offloads"
+"""The card of a profile file that states none, wherever the link can have it: that of real hosts (docs/decisions/011)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Profile:
     unit: Literal["wire", "gso"] = "wire"
     backend: Literal["auto", "emulator", "shaper", "netem"] = "auto"
     place: Literal["middle", "sender"] = "middle"
-    card: Literal["offloads", "none"] = CARD
+    card: Literal["offloads", "none"] = "none"
     auto: Rate | None = None
     """The highest bit/s that a rate `auto` may become, as long as it is not fixed (see `load.fix`); None: all are fixed."""
 

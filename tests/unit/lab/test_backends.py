@@ -119,7 +119,7 @@ def test_the_published_profile_in_netems_words():
 
 
 def test_the_record_says_how_a_link_is_made():
-    assert describe(load_profile("unshaped", FILES)) == "veth pairs, no shaper"
+    assert describe(load_profile("unshaped+no-offloads", FILES)) == "veth pairs, no shaper"
     assert (
         describe(load_profile("gigabit", FILES))
         == "tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B, each direction"
