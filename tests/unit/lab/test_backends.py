@@ -122,8 +122,8 @@ def test_the_record_says_how_a_link_is_made():
     assert describe(load_profile("unshaped+no-offloads", FILES)) == "veth pairs, no shaper"
     assert (
         describe(load_profile("gigabit", FILES))
-        == "tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B, each direction"
+        == "cards that split and merge; tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B, each direction"
     )
-    dsl = describe(load_profile("home-dsl", FILES))
+    dsl = describe(load_profile("home-dsl+no-offloads", FILES))
     assert dsl.startswith("tunnelmark-emulator, model stated, unit wire: forward delay 8 ms")
     assert "back" in dsl

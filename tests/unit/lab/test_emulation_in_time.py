@@ -72,7 +72,9 @@ def test_gigabit_ethernet_counts_what_a_frame_takes_on_the_wire():
     assert gigabit.carried == round(1e9 * 1514 / 1538)
     assert float(gigabit.carried or 0) * 1448 / 1514 == pytest.approx(941.5e6, rel=1e-3)
     assert gigabit.only_shaped
-    assert describe(gigabit).startswith("cards that split and merge; tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B")
+    assert describe(gigabit).startswith(
+        "cards that split and merge; tbf rate 1 Gbit/s, burst 31250 B, limit 512 KiB, overhead 24 B"
+    )
     lan = load_profile("lan", Files((PACKAGED,)))
     stages = configuration(lan, PORTS, seed=1, link=0)["directions"][1]["stages"]
     assert stages["rate"]["overhead_bytes"] == 24

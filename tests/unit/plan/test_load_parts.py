@@ -8,7 +8,7 @@ from tunnelmark.errors import PlanError, UnknownName
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.load import load_profile, load_topology
-from tunnelmark.plan.model import Link, Profile
+from tunnelmark.plan.model import CARD, Link, Profile
 from unit.plan.studies import FILES, write
 
 PROFILE = '[profile]\ntitle = "T"\nsource = "S"\n'
@@ -50,7 +50,7 @@ class TestAProfile:
     def test_has_rate_and_queue(self, tmp_path):
         loaded = profile(tmp_path, PROFILE + 'rate = "20 Mbit/s"\nqueue = "64 KiB"\n')
         assert loaded.forward == loaded.back == Direction(rate=loaded.rate, queue=loaded.queue)
-        assert loaded == Profile("mine", "T", "S", loaded.forward, loaded.back)
+        assert loaded == Profile("mine", "T", "S", loaded.forward, loaded.back, card=CARD)
         assert (loaded.rate, loaded.queue) == (20_000_000, 65536)
 
     def test_or_neither(self, tmp_path):
