@@ -20,7 +20,7 @@ IDENTIFIER = 1  # VNI
 HEADERS = {4: 50, 6: 70}
 """Bytes that VXLAN adds to an IP packet over IPv4 and IPv6: IP, UDP, VXLAN and an Ethernet header (RFC 7348, section 5)."""
 
-_EVERYONE = "00:00:00:00:00:00"  # whoever's Ethernet address is not known yet
+_EVERYONE = "00:00:00:00:00:00"  # each whose Ethernet address is not known yet
 
 
 def addresses(nodes: Mapping[str, object]) -> dict[str, IPv4Address]:

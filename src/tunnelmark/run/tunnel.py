@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 
 def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
-    """Which nodes ping each other before a trial, the later one first: each two, or of many each with the first and those beside it.
+    """Which nodes ping each other before a trial, the later one first: each two, or of many each with the first and those next to it.
 
     A hundred nodes are 4,950 pairs, and programs that wait for answers would take all of a small machine's time.
     """
