@@ -139,6 +139,7 @@ def catalogue() -> Catalogue:
         vpns={name: driver.options for name, driver in vpns().items()},
         variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
         ipv6=frozenset(name for name, driver in vpns().items() if driver.ipv6),
+        cascades=frozenset(name for name, driver in vpns().items() if driver.cascades),
         workloads={name: kind.options for name, kind in workloads().items()},
         collectors={name: collector.light for name, collector in collectors().items()},
     )

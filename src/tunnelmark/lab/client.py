@@ -35,6 +35,9 @@ from tunnelmark.plan.model import Profile, Topology
 MIDDLE = "middle"
 """Name of the node that all links run through; no topology may use it."""
 
+FORWARDS = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
+"""What makes a node forward packets that are not for it."""
+
 HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
     "net.ipv6.conf.default.accept_dad": "0",
@@ -197,7 +200,12 @@ class LabClient:
                 lab=name,
                 middle=MIDDLE,
                 nodes=[
-                    {"name": n, "sysctls": HOST_SYSCTLS | dict(sysctls), "cores": list(own), "receive": list(own)}
+                    {
+                        "name": n,
+                        "sysctls": HOST_SYSCTLS | dict(sysctls) | (FORWARDS if n in topology.forwards else {}),
+                        "cores": list(own),
+                        "receive": list(own),
+                    }
                     for n, own in placement.nodes.items()
                 ]
                 + [
@@ -223,7 +231,9 @@ class LabClient:
             )
             granted(sysctls, answer["refused"])
             await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            await asyncio.gather(*(route(nodes[node], topology, links) for node in names[:-1] if routers))
+            await asyncio.gather(
+                *(route(nodes[node], topology, links) for node in names[:-1] if routers or topology.forwards)
+            )
             emulators = await carry(nodes[MIDDLE], links, profiles_of(topology, profile), seed, raw)
         except BaseException:
             for node in nodes.values():
@@ -298,6 +308,11 @@ class Lab:
     def address6(self, node: str) -> IPv6Address:
         """The node's IPv6 underlay address, which goes with `address`."""
         return veth.six(self.address(node))
+
+    def address_towards(self, node: str, other: str) -> IPv4Address:
+        """The node's underlay address on the first link that it has in common with another."""
+        spec = next(spec for spec in self._links if {node, other} <= set(spec.addresses))
+        return IPv4Address(spec.addresses[node].partition("/")[0])
 
     @property
     def owners(self) -> dict[IPv4Address | IPv6Address, str]:

@@ -25,6 +25,10 @@ class Catalogue:
 
     ipv6: frozenset[str] = frozenset()  # VPNs that can use an IPv6 underlay
 
+    cascades: frozenset[str] = (
+        frozenset()
+    )  # VPNs of which a node can have several tunnels, with others' networks behind them
+
     collectors: Mapping[str, bool] = field(
         default_factory=dict
     )  # by name: whether a study has it unless it says otherwise

@@ -83,7 +83,8 @@ class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
     A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last. `hub` is the node that
-    serves the others where a VPN needs one; None: the first, and its relay is the second.
+    serves the others where a VPN needs one; None: the first, and its relay is the second. Nodes in `forwards` are routers, too, and
+    all nodes are a chain: a VPN is then a cascade, with a tunnel on each link.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Topology:
     links: tuple[Link, ...]
     routers: tuple[Router, ...] = ()
     hub: str | None = None
+    forwards: tuple[str, ...] = ()
 
     @property
     def filtered(self) -> bool:
@@ -122,7 +124,7 @@ class Topology:
     @property
     def probed(self) -> Topology:
         """What probes look at in its place: with routers, the first link that has the study's profile, alone between its ends."""
-        if not self.routers:
+        if not (self.routers or self.forwards):
             return self
         link = next((link for link in self.links if link.profile is None), self.links[0])
         return Topology(self.name, self.title, link.nodes, (link,))

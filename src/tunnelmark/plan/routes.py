@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tunnelmark.plan.model import Topology
+from tunnelmark.plan.routers import Router
 
 Hop = tuple[str, str]
 """The link to send on, and the router on it to send to."""
@@ -21,7 +22,7 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
     begun = deque(own)
     while begun:
         link = begun.popleft()
-        for router in topology.routers:
+        for router in (*topology.routers, *map(Router, topology.forwards)):
             if router.name == start or router.name not in link.nodes:
                 continue
             if router.nat is not None and router.outside == link.name:
@@ -42,7 +43,8 @@ def translators(topology: Topology, start: str, end: str) -> list[str]:
         ways = routes(open_, here)
         hop = next(hop for link in topology.links if end in link.nodes and (hop := ways.get(link.name)) is not None)
         here = hop[1]
-        if kinds[here].nat is not None and kinds[here].outside != hop[0]:
+        router = kinds.get(here)
+        if router is not None and router.nat is not None and router.outside != hop[0]:
             found.append(here)
     return found
 

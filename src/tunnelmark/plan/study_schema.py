@@ -145,6 +145,9 @@ class TopologyTable(TomlTable):
         description='a list of two node names or more, such as ["a", "b"], or how many there are, from 2 to 200'
     )
     hub: str | None = Field(default=None, description="the name of the node that serves the others, such as 's'")
+    forwards: list[str] = Field(
+        default_factory=list, description='a list of the nodes that forward for the others, such as ["v1", "v2"]'
+    )
 
 
 class LinkTable(TomlTable):

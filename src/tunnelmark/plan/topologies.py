@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from tunnelmark.errors import TunnelmarkError, nearest
 from tunnelmark.plan.model import Link, Profile, Topology
@@ -30,6 +30,8 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
     if content.topology.hub is not None and content.topology.hub not in nodes:
         hub = content.topology.hub
         problems.add(("topology", "hub"), f"the topology has no node called {hub!r}", nearest(hub, nodes))
+    if content.topology.forwards:
+        _chain(content.topology.forwards, nodes, links, problems)
     problems.raise_if_any()
     made = Topology(
         name,
@@ -38,6 +40,7 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
         tuple(_link(link, place, profile, problems) for place, link in enumerate(links)),
         tuple(_router(table) for table in content.router),
         content.topology.hub,
+        tuple(content.topology.forwards),
     )
     problems.raise_if_any()
     _reachable(made, problems)
@@ -82,6 +85,17 @@ def _routers(
                 f"is missing: {what} needs to know the side of the Internet",
                 f"one of {', '.join(own)}",
             )
+
+
+def _chain(forwards: Sequence[str], nodes: Sequence[str], links: Sequence[LinkTable], problems: Problems) -> None:
+    """Note what keeps nodes that forward from being all those between the first and the last, each linked to the next."""
+    pairs = [set(pair) for pair in pairwise(nodes)]
+    if list(forwards) != list(nodes[1:-1]) or [set(link.nodes) for link in links] != pairs:
+        problems.add(
+            ("topology", "forwards"),
+            "nodes that forward must be those between the first and the last, and each link joins one node to the next",
+            "list the links in the order of the nodes; for anything else name routers",
+        )
 
 
 def _router(table: RouterTable) -> Router:

@@ -12,6 +12,8 @@ from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import InnerNetwork
+from tunnelmark.plan.study_arms import DIRECT
+from tunnelmark.run import cascade
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
@@ -53,7 +55,10 @@ def prepare(
     """
     part = driver.part(options)
     path = path_of(part.recipe, part.strict)
-    deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+    chained = bool(lab.topology.forwards) and driver.name != DIRECT
+    deployment = (
+        cascade.deployment(lab, driver, options) if chained else driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+    )
     return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, inner=inner, logs_are=logs_are)
 
 

@@ -16,7 +16,13 @@ from tunnelmark.vpns.base import Deployment, Mesh, MeshNode
 INTERFACE = "wg0"
 PORT = 51820
 SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
-"""Where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
+"""Of the first tunnel of a node: where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
+
+
+def socket(host: MeshNode) -> UnixSocket:
+    """The same of a node's tunnel."""
+    return UnixSocket(PurePosixPath(f"/var/run/wireguard/{host.interface(INTERFACE)}.sock"))
+
 
 TOOLS = ("wg", "ip")  # programs that `full_mesh` uses
 PACKAGES = ("wireguard-tools", "iproute2")  # that bring them
@@ -40,10 +46,11 @@ def public(key: X25519PrivateKey) -> str:
 
 def config(mesh: Mesh, host: MeshNode, keys: dict[str, X25519PrivateKey]) -> str:
     """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
-    text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {PORT}\n"
+    text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {host.port(PORT)}\n"
     for peer in mesh.others(host):
-        text += f"[Peer]\nPublicKey = {public(keys[peer.name])}\nAllowedIPs = {peer.overlay.ip}/32\n"
-        text += f"Endpoint = {peer.endpoint(PORT)}\n"
+        allowed = ", ".join([f"{peer.overlay.ip}/32", *map(str, peer.behind)])
+        text += f"[Peer]\nPublicKey = {public(keys[peer.name])}\nAllowedIPs = {allowed}\n"
+        text += f"Endpoint = {peer.endpoint(peer.port(PORT))}\n"
     return text
 
 
@@ -57,9 +64,10 @@ def full_mesh(mesh: Mesh, begin: Callable[[MeshNode], Step], mtu: int | None) ->
     size = () if mtu is None else ("mtu", str(mtu))
     configure, up = [], []
     for host in mesh.hosts:
-        configure.append(host.command("wg", "setconf", INTERFACE, host.path("wg.conf")))
-        configure.append(host.command("ip", "address", "add", str(host.overlay), "dev", INTERFACE))
-        up.append(host.command("ip", "link", "set", INTERFACE, *size, "up"))
+        interface = host.interface(INTERFACE)
+        configure.append(host.command("wg", "setconf", interface, host.path("wg.conf")))
+        configure.append(host.command("ip", "address", "add", str(host.overlay), "dev", interface))
+        up.append(host.command("ip", "link", "set", interface, *size, "up"))
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         files=tuple(host.file("wg.conf", config(mesh, host, keys)) for host in mesh.hosts),

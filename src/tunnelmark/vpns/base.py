@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address
 from pathlib import PurePosixPath
 from typing import Generic
 
@@ -35,13 +35,24 @@ class MeshNode:
     """A node as a driver sees it: its name, underlay address, and a folder of its own.
 
     `dir` is an empty folder on the node that no one else uses and that ends with the node.
-    `overlay` is the overlay address the driver should give it where the VPN lets us choose.
+    `overlay` is the overlay address the driver should give it where the VPN lets us choose. On a node with several tunnels each
+    has another `instance`, from 0 on, and networks `behind` the node are reached through it (a cascade).
     """
 
     name: str
     underlay: IPv4Address | IPv6Address
     dir: PurePosixPath
     overlay: IPv4Interface
+    instance: int = 0
+    behind: tuple[IPv4Network, ...] = ()
+
+    def interface(self, name: str) -> str:
+        """The name of the interface of this instance: `wg0` is wg1 for the next."""
+        return name.removesuffix("0") + str(self.instance) if self.instance else name
+
+    def port(self, number: int) -> int:
+        """The port of this instance: that number for the first, and one more for each further."""
+        return number + self.instance
 
     def endpoint(self, port: int) -> str:
         """Its underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
@@ -101,7 +112,10 @@ class Mesh:
 
     def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
         """The overlay at an interface of that name on each node, with the nodes' `overlay` addresses or the VPN's own choice."""
-        return {host.name: Overlay(interface, None if own_addresses else host.overlay.ip) for host in self.hosts}
+        return {
+            host.name: Overlay(host.interface(interface), None if own_addresses else host.overlay.ip)
+            for host in self.hosts
+        }
 
     def others(self, host: MeshNode) -> tuple[MeshNode, ...]:
         return tuple(other for other in self.hosts if other != host)
@@ -236,6 +250,9 @@ class Driver(Generic[OptionsT]):
 
     ipv6: bool = False
     """Whether it can use an IPv6 underlay."""
+
+    cascades: bool = False
+    """Whether a node can have several tunnels of it, with others' networks behind them: it minds `MeshNode.instance` and `behind`."""
 
     kernel: tuple[str, ...] = ()
     """Kernel features that it needs, by the names in `host.kernel_features`."""

@@ -24,4 +24,5 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     ipv6=True,
+    cascades=True,
 )

@@ -27,7 +27,7 @@ def _common(host: MeshNode, options: OpenVpnOptions, role: str) -> str:
     """What a server and a client both say; `proto` is of the underlay's kind, and with TCP of their role."""
     proto = f"{options.proto}{host.underlay.version}" + (f"-{role}" if options.proto == "tcp" else "")
     return f"""\
-dev {INTERFACE}
+dev {host.interface(INTERFACE)}
 dev-type tun
 topology subnet
 proto {proto}
@@ -48,7 +48,7 @@ def _identity(host: MeshNode) -> tuple[str, str]:
 def _server(mesh: Mesh, fingerprints: tuple[str, ...], options: OpenVpnOptions) -> str:
     hub = mesh.hub
     config = _common(hub, options, "server")
-    config += f"mode server\ntls-server\ndh none\nlocal {hub.underlay}\nport {PORT}\n"
+    config += f"mode server\ntls-server\ndh none\nlocal {hub.underlay}\nport {hub.port(PORT)}\n"
     config += f'ifconfig {hub.overlay.ip} {hub.overlay.netmask}\npush "topology subnet"\n'
     config += f"client-config-dir {hub.dir / 'clients'}\nccd-exclusive\n"
     # As OpenVPN's own sample server.conf has them; it says that the second is for UDP only.
@@ -65,17 +65,18 @@ def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
     """Clients start once the server's port is bound: a lost first packet is sent again after 2 s only."""
     hub = mesh.hub
     blocks, fingerprints = zip(*(_identity(host) for host in mesh.hosts), strict=True)
-    client = _common(hub, options, "client")
-    client += f"client\nnobind\nremote {hub.underlay} {PORT}\npeer-fingerprint {fingerprints[0]}\n"
-    configs = [_server(mesh, fingerprints[1:], options), *(client for _ in mesh.spokes)]
+    client = f"client\nnobind\nremote {hub.underlay} {hub.port(PORT)}\npeer-fingerprint {fingerprints[0]}\n"
+    clients = [_common(spoke, options, "client") + client for spoke in mesh.spokes]
+    configs = [_server(mesh, fingerprints[1:], options), *clients]
     files = [
         host.file("openvpn.conf", config + block)
         for host, config, block in zip(mesh.hosts, configs, blocks, strict=True)
     ]
     for spoke in mesh.spokes:
         address = f"ifconfig-push {spoke.overlay.ip} {spoke.overlay.netmask}\n"
+        address += "".join(f"iroute {network.network_address} {network.netmask}\n" for network in spoke.behind)
         files.append(hub.file(f"clients/{spoke.name}", address))
-    bound = TcpPort(PORT) if options.proto == "tcp" else UdpPort(PORT)
+    bound = (TcpPort if options.proto == "tcp" else UdpPort)(hub.port(PORT))
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         files=tuple(files),
@@ -95,4 +96,5 @@ DRIVER = Driver(
     options=OpenVpnOptions,
     variants={"openvpn-chacha20": {"cipher": "CHACHA20-POLY1305"}, "openvpn-tcp": {"proto": "tcp"}},
     ipv6=True,
+    cascades=True,
 )

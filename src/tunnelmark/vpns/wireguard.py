@@ -9,7 +9,8 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 def _interface(host: MeshNode) -> Command:
     """A new interface in place of one that is there: a node that starts again after a crash has forgotten its own."""
-    anew = f"ip link delete {_wg.INTERFACE} 2>/dev/null; exec ip link add {_wg.INTERFACE} type wireguard"
+    name = host.interface(_wg.INTERFACE)
+    anew = f"ip link delete {name} 2>/dev/null; exec ip link add {name} type wireguard"
     return host.command("sh", "-c", anew)
 
 
@@ -29,5 +30,6 @@ DRIVER = Driver(
     deploy=deploy,
     options=_wg.WgOptions,
     ipv6=True,
+    cascades=True,
     kernel=("wireguard",),
 )

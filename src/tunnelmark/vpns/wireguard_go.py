@@ -18,7 +18,7 @@ class WireGuardOptions(_wg.WgOptions):
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    return host.daemon("wireguard-go", "wireguard-go", "-f", _wg.INTERFACE, ready=_wg.SOCKET)
+    return host.daemon("wireguard-go", "wireguard-go", "-f", host.interface(_wg.INTERFACE), ready=_wg.socket(host))
 
 
 def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:
@@ -44,4 +44,5 @@ DRIVER = Driver(
     },
     variants={f"wireguard-go-{year}": {"build": year} for year in _YEARS},
     ipv6=True,
+    cascades=True,
 )

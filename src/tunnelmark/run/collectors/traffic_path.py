@@ -115,7 +115,8 @@ class _End:
     def __init__(self, context: CollectorContext, node: str, other: str) -> None:
         self._context, self._node = context, node
         self._names = dict(context.lab.owners)
-        behind = translators(context.lab.topology, other, node)
+        # In a cascade each tunnel ends at the next node of the chain, which speaks for all behind it.
+        behind = {*translators(context.lab.topology, other, node), *context.lab.topology.forwards}
         self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
         names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
         self._samplers: list[PacketSampler] = []
