@@ -153,7 +153,18 @@ def test_what_a_workload_says_is_true(
                 node: {key: after[node][key] - before[node][key] for key in (*_COUNTED, UNREAD)} for node in after
             },
             ends=ends,
-            header={node: 14 if kind.strip() == "1" else 0 for node, kind in kinds.items()},
+            header={
+                node: dict(
+                    zip(
+                        ("rx", "tx"),
+                        lab.counted_headers(node).get(
+                            tunnel.interface[node], (14, 14) if kind.strip() == "1" else (0, 0)
+                        ),
+                        strict=True,
+                    )
+                )
+                for node, kind in kinds.items()
+            },
             mtu=int(await lab.nodes[source].read(f"/sys/class/net/{tunnel.interface[source]}/mtu")),
             lossy=mesh.lossy,
             quiet=quiet,

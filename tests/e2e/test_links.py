@@ -77,7 +77,7 @@ def test_a_trial_meets_the_link_and_keeps_what_its_emulator_says(tmp_path: Path)
 
 def test_environment_and_report_say_what_carried_it(results: Path):
     lab = json.loads((results / "environment.json").read_text())["lab"]
-    assert lab["shaper"]["wifi-bad+gigabit"].startswith("tunnelmark-emulator, model stated")
+    assert lab["shaper"]["wifi-bad+gigabit"].startswith("cards that split and merge; tunnelmark-emulator, model stated")
     assert len(lab["emulator"]["sha256"]) == 64
     assert "The link as it was: wifi-bad+gigabit, pair" in (results / "report.html").read_text()
     assert {file.name for file in (results / "inputs" / "profiles").iterdir()} == {"wifi-bad.toml", "gigabit.toml"}

@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from tunnelmark.lab.emulator import Emulator, carry
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.server import veth
+from tunnelmark.lab.underlay import Underlay
 from tunnelmark.linux import cgroup_cleanup, cgroups, kernel_threads
 from tunnelmark.plan.model import Profile, Topology
 
@@ -270,7 +270,7 @@ def _gone(how: str) -> LabError:
     return LabError(f"the lab server {how}", hint=_GONE)
 
 
-class Lab:
+class Lab(Underlay):
     """Nodes on links, all fresh; `middle` is the node that the links run through."""
 
     def __init__(
@@ -287,7 +287,7 @@ class Lab:
         refused: dict[str, list[str]],
     ) -> None:
         self._client = client
-        self._links = links
+        super().__init__(links)
         self._emulators = emulators
         self.name = name
         self.topology = topology
@@ -299,30 +299,6 @@ class Lab:
         self.cores = {node: list(own) for node, own in placement.nodes.items()}
         self.timings = timings
         self.refused = refused
-
-    def address(self, node: str) -> IPv4Address:
-        """The node's first underlay address."""
-        spec = next(spec for spec in self._links if node in spec.addresses)
-        return IPv4Address(spec.addresses[node].partition("/")[0])
-
-    def address6(self, node: str) -> IPv6Address:
-        """The node's IPv6 underlay address, which goes with `address`."""
-        return veth.six(self.address(node))
-
-    def address_towards(self, node: str, other: str) -> IPv4Address:
-        """The node's underlay address on the first link that it has in common with another."""
-        spec = next(spec for spec in self._links if {node, other} <= set(spec.addresses))
-        return IPv4Address(spec.addresses[node].partition("/")[0])
-
-    @property
-    def owners(self) -> dict[IPv4Address | IPv6Address, str]:
-        """The node or router that has each underlay address."""
-        found: dict[IPv4Address | IPv6Address, str] = {}
-        for spec in self._links:
-            for name, text in spec.addresses.items():
-                address = IPv4Address(text.partition("/")[0])
-                found |= {address: name, veth.six(address): name}
-        return found
 
     def cpu_seconds(self) -> float | None:
         """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2.

@@ -33,7 +33,9 @@ class Seen:
     outputs: Mapping[str, str]
     counted: Counters
     ends: Endpoints
-    header: Mapping[str, int]  # bytes of link header that each packet counts there, by node: 14 on Ethernet, else 0
+    header: Mapping[
+        str, Mapping[str, int]
+    ]  # bytes of link header that a packet counts there, by node and way ("rx", "tx")
     mtu: int  # of the source's overlay interface, in bytes
     lossy: bool
     quiet: bool  # whether this is a proof, for which the machine does nothing else
@@ -50,7 +52,7 @@ class Seen:
         header, so this holds with segmentation offload, too.
         """
         counted = self.counted[node]
-        return counted[f"{way}_bytes"] - counted[f"{way}_packets"] * (headers + self.header[node])
+        return counted[f"{way}_bytes"] - counted[f"{way}_packets"] * (headers + self.header[node][way])
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def _fragments(seen: Seen) -> int:
 def _datagrams(seen: Seen, node: str, way: str) -> float:
     """The stream's datagrams that an interface counted, from its packets and bytes: the others are reports."""
     packets = seen.counted[node][f"{way}_packets"]
-    size = seen.counted[node][f"{way}_bytes"] - packets * seen.header[node]
+    size = seen.counted[node][f"{way}_bytes"] - packets * seen.header[node][way]
     each, fragments = _PAYLOAD + _fragments(seen) * _IP, _fragments(seen)
     return (size - _REPORT * packets) / (each - fragments * _REPORT)
 

@@ -80,6 +80,9 @@ class Shaper:
         return f"tbf rate {self.rate}bit burst {self.burst} limit {self.queue}{more}"
 
 
+ETHERNET = 14  # bytes of an Ethernet header
+
+
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
     """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
@@ -111,6 +114,15 @@ class LinkSpec:
         """What `plain` has written."""
         shapers = {node: Shaper(**shaper) for node, shaper in plain["shapers"].items()}
         return cls(**{**plain, "shapers": shapers})
+
+    @property
+    def counted_headers(self) -> tuple[int, int]:
+        """Bytes of Ethernet header in what a node's interface counts of each packet that it receives, and that it sends.
+
+        A veth that is polled, for GRO or for XDP, counts packets without it, and counts what is sent to it for the sender as well
+        (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()).
+        """
+        return 0 if self.card else ETHERNET, 0 if self.emulated and not self.super_packets else ETHERNET
 
     def netem_here(self, node: str) -> bool:
         """Whether netem is on the middle node's port to a node."""

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tunnelmark.lab.server.veth import ETHERNET
+from tunnelmark.run import inner_network
 from tunnelmark.run.collectors.base import CollectorContext
 
-ETHERNET = 14  # bytes of an Ethernet header, which interface counters include on such interfaces
 _ARPHRD_ETHER = "1"
 
 
@@ -40,8 +41,9 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     """What a node has sent and received up to now; OSError if it is gone."""
     interfaces = interface_counts(context.proc(node, "net/dev"))
     overlay = context.tunnel.interface[node]
-    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), has_ethernet(context, node, overlay))
-    wires = [_ip(counts, True) for name, counts in interfaces.items() if name.startswith("eth")]
+    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), headers(context, node, overlay))
+    underlay = context.lab.counted_headers(node)
+    wires = [_ip(counts, underlay[name]) for name, counts in interfaces.items() if name in underlay]
     wire = [sum(column) for column in zip(*wires, strict=True)]
     snmp = ip_counts(context.proc(node, "net/snmp"))
     return TrafficCounts(
@@ -57,10 +59,17 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     )
 
 
-def has_ethernet(context: CollectorContext, node: str, interface: str) -> bool:
-    """Whether an interface of a node carries Ethernet frames (TAP devices do, TUN devices do not)."""
+def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, int]:
+    """Bytes of Ethernet header in what an interface of a node counts of each packet that it receives, and that it sends.
+
+    TAP devices count them, TUN devices have none, and a VXLAN does not count them (vxlan_rcv(), vxlan_xmit_one()).
+    """
+    if (found := context.lab.counted_headers(node).get(interface)) is not None:
+        return found
+    if interface == inner_network.INTERFACE:
+        return 0, 0
     kind = Path(f"/proc/{context.lab.nodes[node].pid}", "root", "sys/class/net", interface, "type")
-    return kind.read_text().strip() == _ARPHRD_ETHER
+    return (ETHERNET, ETHERNET) if kind.read_text().strip() == _ARPHRD_ETHER else (0, 0)
 
 
 def interface_counts(text: str) -> dict[str, tuple[int, int, int, int]]:
@@ -79,10 +88,9 @@ def ip_counts(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in zip(names, values, strict=True)}
 
 
-def _ip(counts: tuple[int, int, int, int], ethernet: bool) -> tuple[int, int, int, int]:
-    header = ETHERNET if ethernet else 0
+def _ip(counts: tuple[int, int, int, int], header: tuple[int, int]) -> tuple[int, int, int, int]:
     received, packets_in, sent, packets_out = counts
-    return received - header * packets_in, packets_in, sent - header * packets_out, packets_out
+    return received - header[0] * packets_in, packets_in, sent - header[1] * packets_out, packets_out
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from statistics import median
 from tunnelmark.host import keep_awake, softirq
 from tunnelmark.host.programs import find
 from tunnelmark.lab.client import MIDDLE
+from tunnelmark.lab.server.veth import ETHERNET
 from tunnelmark.linux import cgroups, netns
 from tunnelmark.run.collectors import _proc, _streams
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
@@ -195,11 +196,16 @@ class _Limits:
         for end, node in context.ends.items():
             interfaces = _proc.devices(context.proc(node, "net/dev"))
             wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
+            left_out = sum(
+                (ETHERNET - sent) * interfaces[name].sent_packets
+                for name, (_, sent) in context.lab.counted_headers(node).items()
+                if name in interfaces
+            )
             if (inner := context.tunnel.interface[node]) in interfaces and not inner.startswith(_UNDERLAY):
                 found[f"drop_tun_{end}"] = interfaces[inner].sent_dropped
                 found[f"sent_{end}"] = interfaces[inner].sent_packets
                 found[f"got_{end}"] = interfaces[inner].received_packets
-            found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires)
+            found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
             found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
             found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
             found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.lab.cores[node])

@@ -176,8 +176,7 @@ class _End:
         outside, packets = sum(each[0] for each in wires), sum(each[1] for each in wires)
         overlay = self._context.tunnel.interface[self._node]
         inner, number, *_ = counts.get(overlay, (0, 0, 0, 0))
-        if _counts.has_ethernet(self._context, self._node, overlay):
-            inner -= _counts.ETHERNET * number
+        inner -= _counts.headers(self._context, self._node, overlay)[0] * number
         return inner, outside, packets
 
     def close(self) -> None:

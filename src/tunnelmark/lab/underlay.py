@@ -1,0 +1,44 @@
+"""A lab's underlay as the command knows it: who has which address, and what interfaces count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
+
+from tunnelmark.lab.server import veth
+
+
+class Underlay:
+    """The links of a lab, by what was asked of them when they were made."""
+
+    def __init__(self, links: Sequence[veth.LinkSpec]) -> None:
+        self._links = links
+
+    def address(self, node: str) -> IPv4Address:
+        """The node's first underlay address."""
+        spec = next(spec for spec in self._links if node in spec.addresses)
+        return IPv4Address(spec.addresses[node].partition("/")[0])
+
+    def address6(self, node: str) -> IPv6Address:
+        """The node's IPv6 underlay address, which goes with `address`."""
+        return veth.six(self.address(node))
+
+    def address_towards(self, node: str, other: str) -> IPv4Address:
+        """The node's underlay address on the first link that it has in common with another."""
+        spec = next(spec for spec in self._links if {node, other} <= set(spec.addresses))
+        return IPv4Address(spec.addresses[node].partition("/")[0])
+
+    def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
+        """By underlay interface of a node: bytes of Ethernet header in what it counts as received and as sent."""
+        own = (spec for spec in self._links if node in spec.addresses)
+        return {f"eth{number}": spec.counted_headers for number, spec in enumerate(own)}
+
+    @property
+    def owners(self) -> dict[IPv4Address | IPv6Address, str]:
+        """The node or router that has each underlay address."""
+        found: dict[IPv4Address | IPv6Address, str] = {}
+        for spec in self._links:
+            for name, text in spec.addresses.items():
+                address = IPv4Address(text.partition("/")[0])
+                found |= {address: name, veth.six(address): name}
+        return found
