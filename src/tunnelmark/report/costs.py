@@ -11,6 +11,7 @@ from tunnelmark.report import formatting, queries
 SHOWN = {
     "cpu_per_gb_source": "CPU per GB, sender",
     "cpu_per_gb_target": "CPU per GB, receiver",
+    "cpu_per_gb_others": "CPU per GB, other nodes",
     "cpu_per_gb_shared": "CPU per GB, kernel on shared cores",
     "cpu_per_gb_lab": "CPU per GB, the lab's links",
     "cpu_per_packet_source": "CPU per packet, sender",

@@ -31,6 +31,14 @@ METRICS = (
     Metric(
         "cpu_per_gb_lab", "s/GB", "CPU per gigabyte of the laboratory's links", "lower", "difference", feels="processor"
     ),
+    Metric(
+        "cpu_per_gb_others",
+        "s/GB",
+        "CPU per gigabyte of all nodes but the ends",
+        "lower",
+        "difference",
+        feels="processor",
+    ),
     *both("cpu_per_packet", "us", "CPU per wire packet", feels="processor"),
     *both("cpu", "ms/s", "CPU", feels="processor"),
     *both("cpu_user", "ms/s", "CPU in user space", feels="processor"),
@@ -177,7 +185,7 @@ class _Cpu:
     def _of_the_path(
         self, first: _Look, look: _Look, took: float, gigabytes: float, notes: dict[str, str]
     ) -> list[Sample]:
-        """What belongs to neither end: the links', the kernel's on shared cores, and its workers' elsewhere."""
+        """What belongs to neither end: other nodes', the links', the kernel's on shared cores, and its workers' elsewhere."""
         links = self._cpu(first, look, MIDDLE)
         samples = [
             Sample("cpu_links", links),
@@ -190,6 +198,10 @@ class _Cpu:
             notes["cpu_per_gb_lab"] = TOO_LITTLE
         elif links > 0 or self._owned[MIDDLE]:
             samples.append(Sample("cpu_per_gb_lab", links / 1000 * took / gigabytes))
+        between = set(self._context.lab.nodes) - set(self._context.ends.values())
+        if between and enough:
+            spent = sum(self._cpu(first, look, node) for node in between) / 1000 * took
+            samples.append(Sample("cpu_per_gb_others", spent / gigabytes))
         if self._owned[_EVERYBODY] and enough:
             shared = look.kernel[_EVERYBODY].since(first.kernel[_EVERYBODY])
             samples.append(Sample("cpu_per_gb_shared", shared.seconds / gigabytes))
