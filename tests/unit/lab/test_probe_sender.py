@@ -98,20 +98,21 @@ def test_probes_leave_at_their_times():
 
 def test_a_sender_that_cannot_keep_up_stops_in_time_and_says_what_it_sent():
     here = ["127.0.0.1", free_port()]
-    endless = {"to": here, "start": 0, "end": 100_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
+    endless = {"to": here, "start": 0, "end": 500_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
     began = time.monotonic()
-    records, said = probe({"bind": here, "until": 200_000_000, "phases": [endless]})
+    records, said = probe({"bind": here, "until": 600_000_000, "phases": [endless]})
     assert time.monotonic() - began < 5
     (done,) = said["phases"]
     assert 0 < done["sent"] < 1 << 20
-    assert done["seconds"] <= 0.1
+    assert done["seconds"] <= 0.5
     assert len(records) > 0.9 * done["sent"]
 
 
 def test_what_came_while_the_prober_was_late_is_read():
     here = ["127.0.0.1", free_port()]
-    busy = {"to": here, "start": 0, "end": 100_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
-    records, said = probe({"bind": here, "until": 50_000_000, "phases": [busy]})
+    busy = {"to": here, "start": 0, "end": 500_000_000, "count": 1 << 30, "interval": 1, "size": 64, "batch": 1}
+    records, said = probe({"bind": here, "until": 250_000_000, "phases": [busy]})
+    assert said["phases"][0]["sent"] > 0
     assert len(records) > 0.9 * said["phases"][0]["sent"]
 
 
