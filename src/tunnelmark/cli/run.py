@@ -25,8 +25,10 @@ PROFILE = "gigabit"
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 _blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
 _seed = click.option("--seed", type=int, help="Seed of the trial order, instead of the study's own.")
-_json = click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr.")
-_dry = click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
+json_option = click.option(
+    "--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr."
+)
+dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
 
 
 @click.command()
@@ -53,8 +55,8 @@ _dry = click.option("--dry-run", is_flag=True, help="Print the trials in order a
 @binary_overrides.option
 @vm.options
 @link_capacities.option
-@_json
-@_dry
+@json_option
+@dry_option
 def run(
     study: str | None,
     blocks: int | None,
@@ -185,8 +187,8 @@ def _begun(folder: Path, blocks: int | None) -> Study:
 @binary_overrides.option
 @vm.options
 @link_capacities.option
-@_json
-@_dry
+@json_option
+@dry_option
 def compare(
     vpns: tuple[str, ...],
     profiles: tuple[str, ...],

@@ -9,6 +9,7 @@ import click
 from tunnelmark import registry
 from tunnelmark.cli import binary_overrides, param_types, retry_options
 from tunnelmark.cli.measuring import RunOptions, study_of
+from tunnelmark.cli.run import dry_option, json_option
 from tunnelmark.plan import compose
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import parse_study
@@ -36,8 +37,8 @@ from tunnelmark.plan.routers import ALL_KINDS
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/traversal-TIME].")
 @retry_options.options
 @binary_overrides.option
-@click.option("--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr.")
-@click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
+@json_option
+@dry_option
 def traversal(
     vpns: tuple[str, ...],
     kinds: tuple[str, ...],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network
 
 from tunnelmark.lab import backends, netem
 from tunnelmark.lab.server.veth import LinkSpec, six
@@ -67,7 +67,7 @@ def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -
     numbers = {link.name: number for number, link in enumerate(topology.links)}
     lines, ways = [], [(name, hop) for name, hop in routes(topology, member).items() if hop is not None]
     for name, (link, router) in ways:
-        spec, gateway = specs[numbers[name]], IPv4Address(specs[numbers[link]].addresses[router].partition("/")[0])
+        spec, gateway = specs[numbers[name]], specs[numbers[link]].address(router)
         network = IPv4Interface(next(iter(spec.addresses.values()))).network
         lines.append(f"route add {network} via {gateway}")
         if spec.ipv6:
@@ -75,7 +75,7 @@ def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -
     if ways and member in topology.nodes:
         link, router = ways[0][1]
         spec = specs[numbers[link]]
-        gateway = IPv4Address(spec.addresses[router].partition("/")[0])
+        gateway = spec.address(router)
         lines.append(f"route add default via {gateway}")
         lines += [f"-6 route add default via {six(gateway)}"] if spec.ipv6 else []
     return lines

@@ -35,9 +35,6 @@ from tunnelmark.plan.model import Profile, Topology
 MIDDLE = "middle"
 """Name of the node that all links run through; no topology may use it."""
 
-FORWARDS = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
-"""What makes a node forward packets that are not for it."""
-
 HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
     "net.ipv6.conf.default.accept_dad": "0",
@@ -202,7 +199,9 @@ class LabClient:
                 nodes=[
                     {
                         "name": n,
-                        "sysctls": HOST_SYSCTLS | dict(sysctls) | (FORWARDS if n in topology.forwards else {}),
+                        "sysctls": HOST_SYSCTLS
+                        | dict(sysctls)
+                        | (router_rules.FORWARDS if n in topology.forwards else {}),
                         "cores": list(own),
                         "receive": list(own),
                     }

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 
 from tunnelmark.plan.routers import Nat, Router, Service
 
+FORWARDS = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
+"""What makes a node forward packets that are not for it."""
+
 _KEYS = {
     "endpoint-independent": "ip saddr . udp sport",
     "address-dependent": "ip saddr . udp sport . ip daddr",
@@ -34,7 +37,7 @@ _TCP = "ct state established,related accept"
 
 def sysctls(router: Router) -> dict[str, str]:
     """What makes a node a router; a mapping lasts as long as the kernel keeps the connection that began it."""
-    made = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
+    made = dict(FORWARDS)
     if router.nat is not None:
         seconds = str(max(round(router.nat.timeout), 1))
         made |= dict.fromkeys(

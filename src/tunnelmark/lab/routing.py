@@ -31,7 +31,7 @@ async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> No
         interfaces = {link: f"eth{number}" for number, link in enumerate(on)}  # in the order of the links
         outside, address = "", ""
         if router.outside is not None:
-            outside, address = interfaces[router.outside], on[router.outside].addresses[node.name].partition("/")[0]
+            outside, address = interfaces[router.outside], str(on[router.outside].address(node.name))
         steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
         steps.append((["tc", "-batch", "-"], "\n".join(router_rules.queues(router, tuple(interfaces.values())))))
     for argv, words in steps:

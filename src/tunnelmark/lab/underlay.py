@@ -16,8 +16,7 @@ class Underlay:
 
     def address(self, node: str) -> IPv4Address:
         """The node's first underlay address."""
-        spec = next(spec for spec in self._links if node in spec.addresses)
-        return IPv4Address(spec.addresses[node].partition("/")[0])
+        return next(spec for spec in self._links if node in spec.addresses).address(node)
 
     def address6(self, node: str) -> IPv6Address:
         """The node's IPv6 underlay address, which goes with `address`."""
@@ -25,8 +24,7 @@ class Underlay:
 
     def address_towards(self, node: str, other: str) -> IPv4Address:
         """The node's underlay address on the first link that it has in common with another."""
-        spec = next(spec for spec in self._links if {node, other} <= set(spec.addresses))
-        return IPv4Address(spec.addresses[node].partition("/")[0])
+        return next(spec for spec in self._links if {node, other} <= set(spec.addresses)).address(node)
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
         """By underlay interface of a node: bytes of Ethernet header in what it counts as received and as sent."""
@@ -38,7 +36,7 @@ class Underlay:
         """The node or router that has each underlay address."""
         found: dict[IPv4Address | IPv6Address, str] = {}
         for spec in self._links:
-            for name, text in spec.addresses.items():
-                address = IPv4Address(text.partition("/")[0])
+            for name in spec.addresses:
+                address = spec.address(name)
                 found |= {address: name, veth.six(address): name}
         return found

@@ -24,7 +24,7 @@ EXPLAINED = (
     "Relayed: it came through a third node to the end. No path: no ping was answered in time. What was seen on the underlay decides, "
     "not what a VPN says of itself."
 )
-_MOST = 90.0  # per cent of the bytes that make a path the path
+_SOME = 10.0  # per cent of the bytes from which on a path was used
 _HALF = 50.0
 _DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
 
@@ -94,4 +94,4 @@ def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
     tcp = seen.get(_TCP, 0.0) > _HALF
     if (soon := seen.get(_SOON)) is not None:
         return FoundPath("direct", soon, tcp, tried)
-    return FoundPath("both" if share.spread.median > 100 - _MOST else "relayed", None, tcp, tried)
+    return FoundPath("both" if share.spread.median > _SOME else "relayed", None, tcp, tried)

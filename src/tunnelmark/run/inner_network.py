@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
-from tunnelmark.errors import SetupFailed
-from tunnelmark.lab.client import Lab
 from tunnelmark.model.steps import Command
 from tunnelmark.plan.model import InnerNetwork
-from tunnelmark.run.background import together
 
 INTERFACE = "vxlan0"
 NETWORK = IPv4Network("10.61.0.0/16")
@@ -45,25 +42,3 @@ def commands(
     lines.append(("ip", "address", "add", f"{inside}/{NETWORK.prefixlen}", "dev", INTERFACE))
     lines.append(("ip", "link", "set", INTERFACE, "up"))
     return tuple(Command(node, line) for line in lines)
-
-
-async def make(
-    lab: Lab,
-    overlay: Mapping[str, IPv4Address | IPv6Address],
-    interfaces: Mapping[str, str],
-    inner: InnerNetwork,
-) -> dict[str, IPv4Address]:
-    """Make it on all nodes; their addresses in it. SetupFailed says what the kernel refused."""
-
-    async def on(node: str) -> None:
-        mtu = int(await lab.nodes[node].read(f"/sys/class/net/{interfaces[node]}/mtu"))
-        for step in commands(node, overlay, inner, mtu):
-            done = await lab.nodes[node].run(step.argv)
-            if done.code != 0:
-                raise SetupFailed(
-                    f"`{' '.join(step.argv)}` on {node} ended with code {done.code}: {done.stderr.strip()}",
-                    hint="a VXLAN on top of the VPN needs the kernel's vxlan, and an MTU of at least 68",
-                )
-
-    await together(*(on(node) for node in overlay))
-    return addresses(overlay)

@@ -141,16 +141,8 @@ class RunningDeployment:
         if self._normalised:
             await self._normalise(nodes)
         if self._inner is not None:
-            self.address = {**await inner_network.make(self._lab, self.address, self.interface, self._inner)}
-            self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
             ways = [way for a, b in pairs for way in ((a, b), (b, a))]
-            pings = together(*(self._first_answer(*way, deadline) for way in ways))
-            try:
-                await asyncio.wait_for(self.unless_dead(pings), timeout)
-            except TimeoutError:
-                raise NotReady(
-                    f"no ping was answered inside {self._inner} within {timeout:g} s", hint=_MORE_TIME
-                ) from None
+            await self._go_inside(self._inner, ways, timeout, deadline)
 
     async def wait_converged(self, timeout: float) -> None:
         """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
@@ -208,6 +200,25 @@ class RunningDeployment:
                 for node in nodes
             )
         )
+
+    async def _go_inside(
+        self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
+    ) -> None:
+        """Make the network on top of the overlay, and wait until a ping is answered inside it along each of the ways."""
+
+        async def make(node: str) -> None:
+            mtu = int(await self._lab.nodes[node].read(f"/sys/class/net/{self.interface[node]}/mtu"))
+            for step in inner_network.commands(node, self.address, inner, mtu):
+                await self._command(step)
+
+        await together(*(make(node) for node in self.address))
+        self.address = {**inner_network.addresses(self.address)}
+        self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
+        pings = together(*(self._first_answer(*way, deadline) for way in ways))
+        try:
+            await asyncio.wait_for(self.unless_dead(pings), timeout)
+        except TimeoutError:
+            raise NotReady(f"no ping was answered inside {inner} within {timeout:g} s", hint=_MORE_TIME) from None
 
     async def _settled(self, one: Converged | CommandSucceeds, deadline: float) -> None:
         if isinstance(one, CommandSucceeds):

@@ -15,12 +15,10 @@ from tunnelmark.vpns.base import Deployment, Mesh, MeshNode
 
 INTERFACE = "wg0"
 PORT = 51820
-SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
-"""Of the first tunnel of a node: where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
 
 
 def socket(host: MeshNode) -> UnixSocket:
-    """The same of a node's tunnel."""
+    """Where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
     return UnixSocket(PurePosixPath(f"/var/run/wireguard/{host.interface(INTERFACE)}.sock"))
 
 

@@ -21,8 +21,8 @@ def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
 
     def daemon(host: MeshNode) -> Daemon:
         # It would become the user that called sudo, as whom it may not set up the interface again.
-        argv = ("boringtun-cli", "--foreground", "--disable-drop-privileges", *threads, _wg.INTERFACE)
-        return host.daemon("boringtun", *argv, ready=_wg.SOCKET)
+        argv = ("boringtun-cli", "--foreground", "--disable-drop-privileges", *threads, host.interface(_wg.INTERFACE))
+        return host.daemon("boringtun", *argv, ready=_wg.socket(host))
 
     return _wg.full_mesh(mesh, daemon, options.mtu)
 

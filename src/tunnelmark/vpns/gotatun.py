@@ -22,8 +22,8 @@ def deploy(mesh: Mesh, options: GotaTunOptions) -> Deployment:
 
     def daemon(host: MeshNode) -> Daemon:
         # A socket that an earlier daemon left behind accepts no connection, so it does not count as ready.
-        argv = ("gotatun", "--foreground", "--disable-drop-privileges", _wg.INTERFACE)
-        return host.daemon("gotatun", *argv, ready=_wg.SOCKET, env=env)
+        argv = ("gotatun", "--foreground", "--disable-drop-privileges", host.interface(_wg.INTERFACE))
+        return host.daemon("gotatun", *argv, ready=_wg.socket(host), env=env)
 
     return _wg.full_mesh(mesh, daemon, options.mtu)
 

@@ -1,4 +1,5 @@
-//! The program between real network namespaces. Needs root, `ip`, `ping`, `ethtool`, `nsenter` and `unshare`; without root the tests pass without doing anything. Nothing of the host's network is touched.
+//! The program between real network namespaces. Needs root, `ip`, `ping`, `ethtool`, `nsenter` and `unshare`;
+//! without root the tests pass without doing anything. Nothing of the host's network is touched.
 
 mod nodes;
 
@@ -177,7 +178,12 @@ fn packets_that_came_while_the_program_stood_still_are_carried_or_counted() {
             (carried.as_u64().unwrap(), dropped.as_u64().unwrap())
         };
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while counts(&lab.report()).0 + counts(&lab.report()).1 < SENT && std::time::Instant::now() < deadline {}
+        loop {
+            let (carried, dropped) = counts(&lab.report());
+            if carried + dropped >= SENT || std::time::Instant::now() >= deadline {
+                break;
+            }
+        }
         let report = lab.finish();
         let port = &report["ports"][0];
         let (carried, dropped) = counts(&report);

@@ -115,6 +115,10 @@ class LinkSpec:
         shapers = {node: Shaper(**shaper) for node, shaper in plain["shapers"].items()}
         return cls(**{**plain, "shapers": shapers})
 
+    def address(self, node: str) -> IPv4Address:
+        """The address of a node on it; KeyError if it is not on it."""
+        return IPv4Address(self.addresses[node].partition("/")[0])
+
     @property
     def counted_headers(self) -> tuple[int, int]:
         """Bytes of Ethernet header in what a node's interface counts of each packet that it receives, and that it sends.
@@ -231,7 +235,7 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
         # A lost ARP request costs a second. No path of routers has that, and the link represents the whole path.
         for name, mac in spec.macs(joint.number).items():
             if name != host.name:
-                address = IPv4Address(spec.addresses[name].partition("/")[0])
+                address = spec.address(name)
                 for known in (address, six(address)) if spec.ipv6 else (address,):
                     route.neigh("add", dst=str(known), lladdr=mac, ifindex=index, state="permanent")
 

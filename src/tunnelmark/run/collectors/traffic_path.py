@@ -126,7 +126,8 @@ class _End:
         except OSError:
             self.close()
             raise
-        self._share = 1.0
+        self._overlay = context.tunnel.interface[node]
+        self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
         self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
 
@@ -174,10 +175,8 @@ class _End:
         counts = _counts.interface_counts(self._context.proc(self._node, "net/dev"))
         wires = [each for name, each in counts.items() if name.startswith(_OF)]
         outside, packets = sum(each[0] for each in wires), sum(each[1] for each in wires)
-        overlay = self._context.tunnel.interface[self._node]
-        inner, number, *_ = counts.get(overlay, (0, 0, 0, 0))
-        inner -= _counts.headers(self._context, self._node, overlay)[0] * number
-        return inner, outside, packets
+        inner, number, *_ = counts.get(self._overlay, (0, 0, 0, 0))
+        return inner - self._header * number, outside, packets
 
     def close(self) -> None:
         for sampler in self._samplers:
