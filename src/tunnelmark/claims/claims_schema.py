@@ -1,0 +1,118 @@
+"""What a file of claims may hold: its shape, field by field. Each field's description completes "should be ..."."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tunnelmark.plan.fields import JoinedName, Name
+from tunnelmark.plan.study_schema import TomlTable
+
+_TEXT = "one line of text for people"
+_RANGE = "a number"
+
+Line = Annotated[str, Field(min_length=1)]
+
+
+class SourceTable(TomlTable):
+    """`[source]`"""
+
+    title: Line = Field(description=_TEXT)
+    study: Name = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
+    within: float = Field(
+        default=1.25, gt=1, description="the factor, above 1, by which a ratio may differ from the printed one"
+    )
+    differs: list[Line] = Field(
+        default=[], description="a list of sentences: what the study does otherwise than the source"
+    )
+
+
+class QuantityTable(TomlTable):
+    """`[quantity.NAME]`"""
+
+    title: Line = Field(description=_TEXT)
+    unit: str = Field(description="the unit in which the source prints it, such as 'Mbit/s'")
+    kind: Literal["rate", "time", "share", "count", "size", "ratio"] = Field(
+        description="'rate', 'time', 'share', 'count', 'size' or 'ratio'"
+    )
+    better: Literal["higher", "lower"] = Field(description="'higher' or 'lower'")
+    workload: str = Field(default="", description="the name of the workload in the study that measures it")
+    metric: str = Field(default="", description="the name of the workload's metric")
+    factor: float = Field(default=1.0, gt=0, description="how many of the metric's unit make one of the source's")
+    unmeasured: str = Field(default="", description="why no workload of the study measures it")
+
+
+class ConditionTable(TomlTable):
+    """`[condition.NAME]`"""
+
+    title: Line = Field(description=_TEXT)
+    profile: JoinedName | Literal[""] = Field(default="", description="the profile of the study that repeats it")
+    topology: JoinedName | Literal[""] = Field(default="", description="the topology, where the study has several")
+    impaired: bool = Field(default=False, description="true where loss, delay or jitter of the link holds TCP down")
+    unmeasured: str = Field(default="", description="why the study has no such condition")
+
+
+class ValuesTable(TomlTable):
+    """`[[table]]`"""
+
+    place: Line = Field(description="where the source prints it, such as 'tab tcp_baseline'")
+    quantity: str = Field(description="the name of a [quantity]")
+    conditions: list[str] = Field(min_length=1, description="a list of names of a [condition], one for each column")
+    rows: dict[str, list[float]] = Field(
+        description="a table of the source's arms, each with a number for every condition, nan where nothing is printed"
+    )
+
+
+class OverTable(TomlTable):
+    """An entry of `over`: what the value is compared with, as far as it differs from the value's own cell."""
+
+    quantity: str | None = Field(default=None, description="the name of a [quantity]")
+    condition: str | None = Field(default=None, description="the name of a [condition]")
+    arm: str | None = Field(default=None, description="one of the source's arms")
+
+
+class ClaimTable(TomlTable):
+    """`[[claim]]`"""
+
+    id: Name = Field(description="a name of lower-case letters, digits, dots and dashes")
+    place: Line = Field(description="where the source says it, such as 'sec Latency'")
+    says: Line = Field(description="a sentence of our own; {arm}, {condition} and {value} stand for those of the claim")
+    test: Literal["ratio", "difference", "value", "order", "groups", "apart", "none"] = Field(
+        description="'ratio', 'difference', 'value', 'order', 'groups', 'apart' or 'none'"
+    )
+    quantity: str = Field(default="", description="the name of a [quantity]")
+    conditions: list[str] = Field(default=[], description="a list of names of a [condition]")
+    arms: list[str] = Field(default=[], description="a list of the source's arms")
+    over: list[OverTable] = Field(default=[], description='a list such as [{ arm = "Internal" }]')
+    within: float | None = Field(default=None, gt=1, description="a factor above 1")
+    plus_minus: float | None = Field(default=None, gt=0, description="a number above 0, in the source's unit")
+    least: float | None = Field(default=None, description=_RANGE)
+    most: float | None = Field(default=None, description=_RANGE)
+    together: bool = Field(default=False, description="true where one claim is about all its arms and conditions")
+    along: Literal["arms", "conditions", "quantities"] = Field(
+        default="arms", description="what an order runs along: 'arms', 'conditions' or 'quantities'"
+    )
+    quantities: list[str] = Field(default=[], description="a list of names of a [quantity], for an order along them")
+    margin: float = Field(
+        default=1.05, ge=1, description="a factor: places of an order whose printed values are closer are not compared"
+    )
+    groups: list[list[str]] = Field(default=[], description="a list of lists of arms, the best group first")
+    pairs: list[tuple[str, str]] = Field(default=[], description="a list of pairs of arms")
+    differ: bool = Field(default=True, description="false where the source could not tell the pairs apart")
+    untestable: str = Field(default="", description="why this laboratory cannot test it")
+    contradicted: str = Field(default="", description="what the source's own figures say against it")
+
+
+class ClaimsTable(TomlTable):
+    """The whole file."""
+
+    source: SourceTable = Field(description="a table [source] with title and study")
+    arms: dict[str, str] = Field(description="a table of the source's arms, each with its name in the study")
+    absent: dict[str, str] = Field(
+        default={}, description="a table of arms that the study does not have, each with the reason"
+    )
+    quantity: dict[str, QuantityTable] = Field(description="tables [quantity.NAME]")
+    condition: dict[str, ConditionTable] = Field(description="tables [condition.NAME]")
+    table: list[ValuesTable] = Field(default=[], description="tables [[table]] with the printed values")
+    claim: list[ClaimTable] = Field(description="tables [[claim]]")

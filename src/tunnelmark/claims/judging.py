@@ -1,0 +1,175 @@
+"""What values say of a claim: each statement's effect with its interval, and whether it is inside the range that was claimed.
+
+Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs that are not
+paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35). An interval that lies inside of the range
+shows the statement, one that lies outside of it shows the contrary; so a claim holds by evidence only. Where a claim has several statements, each
+interval that is to refute it is that of all together (Bonferroni), as one false alarm would be enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, exp, inf, log, sqrt
+from statistics import fmean, variance
+
+from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
+from tunnelmark.claims.taus import kendall
+
+LEVEL = 0.05
+MIN_BLOCKS = 3
+"""Fewer blocks give no interval, as elsewhere in the analysis."""
+
+MOST_BLOCKS = 1000
+"""Beyond so many blocks a number helps nobody."""
+
+
+def judge(claim: Claim, values: Values) -> Judged:
+    """What these values say of the claim."""
+    if claim.untestable:
+        return Judged(claim, "not testable", reason=claim.untestable)
+    judged: list[Effect] = []
+    outcomes: list[Outcome] = []
+    refuting = LEVEL / max(1, len(claim.statements))
+    for statement in claim.statements:
+        cells = _cells(statement)
+        if missing := [str(cell) for cell in cells if values.of(cell) is None]:
+            reason = values.obstacle(cells, _scale(statement)) or f"no value of {'; '.join(missing)}"
+            return Judged(claim, "not testable", reason=reason)
+        if reason := values.obstacle(cells, _scale(statement)):
+            return Judged(claim, "not testable", reason=reason)
+        if isinstance(statement, Apart):
+            outcomes.append(_told_apart(statement, values))
+            continue
+        found = _effect(statement, values, refuting)
+        if found is None:
+            return Judged(claim, "not testable", reason="no block has a value of each, or a ratio has a zero in it")
+        judged.append(found)
+        outcomes.append(found.outcome)
+    tau = kendall([_sample(values, cell) for cell in claim.order], values) if claim.order else None
+    return Judged(claim, _together(outcomes), tuple(judged), tau=tau)
+
+
+def _cells(statement: Statement | Apart) -> tuple[Cell, ...]:
+    if isinstance(statement, Apart):
+        return statement.one, statement.other
+    return tuple(cell for cell, _ in statement.terms)
+
+
+def _scale(statement: Statement | Apart) -> str:
+    return "ratio" if isinstance(statement, Apart) else statement.scale
+
+
+def _together(outcomes: list[Outcome]) -> Outcome:
+    if not outcomes:
+        return "not testable"
+    if "did not hold" in outcomes:
+        return "did not hold"
+    return "undecided" if "undecided" in outcomes else "held"
+
+
+def _sample(values: Values, cell: Cell) -> CellValues:
+    found = values.of(cell)
+    assert found is not None  # `judge` has looked
+    return found
+
+
+def _effect(statement: Statement, values: Values, refuting: float) -> Effect | None:
+    """The effect over blocks or runs; None where there is no value of it."""
+    samples = {cell: _sample(values, cell).values for cell, _ in statement.terms}
+    ratio = statement.scale == "ratio"
+    if ratio and any(value <= 0 for sample in samples.values() for value in sample.values()):
+        return None
+    if values.paired:
+        effects = _by_block(statement, samples)
+        if not effects:
+            return None
+        middle, count = fmean(effects), len(effects)
+        error = sqrt(variance(effects) / count) if count > 1 else inf
+        freedom = float(count - 1)
+    else:
+        middle, error, freedom = _unpaired(statement, samples)
+        count = min(map(len, samples.values()))
+    back = exp if ratio else float
+    bounds = tuple(
+        bound if bound is None or not ratio else log(bound) if bound > 0 else -inf
+        for bound in (statement.low, statement.high)
+    )
+    if values.single:
+        inside = _inside(middle, middle, *bounds)
+        return Effect(statement, back(middle), None, None, count, "held" if inside else "did not hold")
+    if (count < MIN_BLOCKS and values.paired) or error == inf:
+        return Effect(statement, back(middle), None, None, count, "undecided", MIN_BLOCKS)
+    half, wide = (_quantile(freedom, level) * error for level in (LEVEL, refuting))
+    outcome: Outcome = "undecided"
+    if _inside(middle - half, middle + half, *bounds):
+        outcome = "held"
+    elif _outside(middle - wide, middle + wide, *bounds):
+        outcome = "did not hold"
+    needed = _blocks(middle, error * sqrt(count), *bounds) if outcome == "undecided" else None
+    return Effect(statement, back(middle), back(middle - half), back(middle + half), count, outcome, needed)
+
+
+def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> list[float]:
+    blocks = sorted(set.intersection(*(set(sample) for sample in samples.values())))
+    ratio = statement.scale == "ratio"
+    return [
+        sum(power * (log(samples[cell][block]) if ratio else samples[cell][block]) for cell, power in statement.terms)
+        for block in blocks
+    ]
+
+
+def _unpaired(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> tuple[float, float, float]:
+    """The mean, its standard error, and Welch's degrees of freedom; the error is infinite where a cell has one run only."""
+    middle, squares, parts = 0.0, 0.0, 0.0
+    for cell, power in statement.terms:
+        given = list(samples[cell].values())
+        mean = fmean(given)
+        middle += power * (log(mean) if statement.scale == "ratio" else mean)
+        if len(given) < 2:
+            squares = inf
+            continue
+        # Delta method: the variance of the logarithm of a mean is that of the mean over its square.
+        part = power**2 * variance(given) / len(given) / (mean**2 if statement.scale == "ratio" else 1.0)
+        squares += part
+        parts += part**2 / (len(given) - 1)
+    freedom = squares**2 / parts if parts > 0 and squares < inf else inf
+    return middle, sqrt(squares), freedom
+
+
+def _inside(low: float, high: float, least: float | None, most: float | None) -> bool:
+    return (least is None or low >= least) and (most is None or high <= most)
+
+
+def _outside(low: float, high: float, least: float | None, most: float | None) -> bool:
+    return (least is not None and high < least) or (most is not None and low > most)
+
+
+def _blocks(middle: float, spread: float, least: float | None, most: float | None) -> int | None:
+    """How many blocks of this spread would decide, if the estimate stays: until the nearest bound lies outside of the interval."""
+    distance = min(abs(middle - bound) for bound in (least, most) if bound is not None)
+    if distance <= 0 or spread == inf:
+        return None
+    for count in range(MIN_BLOCKS, MOST_BLOCKS + 1):
+        if _quantile(count - 1, LEVEL) * spread / sqrt(count) < distance:
+            return count
+        if count > 50:  # Student's factor hardly changes any more
+            needed = ceil((2 * spread / distance) ** 2)
+            return needed if needed <= MOST_BLOCKS else None
+    return None
+
+
+def _quantile(freedom: float, level: float) -> float:
+    from scipy.special import ndtri, stdtrit  # SciPy costs 0.4 s, and most commands need none of it
+
+    return float(ndtri(1 - level / 2) if freedom == inf else stdtrit(freedom, 1 - level / 2))
+
+
+def _told_apart(statement: Apart, values: Values) -> Outcome:
+    """By the source's own test; a p above 5 % of few runs shows nothing, so it holds only as far as the source's own did."""
+    from scipy.stats import mannwhitneyu
+
+    one, other = (list(_sample(values, cell).values.values()) for cell in (statement.one, statement.other))
+    if min(len(one), len(other)) < 4:  # the least p of three against three is 0.1
+        return "undecided"
+    differ = bool(mannwhitneyu(one, other).pvalue < LEVEL)
+    return "held" if differ == statement.differ else "did not hold"

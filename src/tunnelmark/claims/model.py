@@ -1,0 +1,180 @@
+"""Claims as frozen data: what was printed where, what must be true of it, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Outcome = Literal["held", "did not hold", "undecided", "not testable"]
+"""`held`: every statement of the claim is shown. `did not hold`: the contrary of one of them is shown. `undecided`: neither, at this
+precision. `not testable`: these values cannot say it, for a reason that is given."""
+
+OUTCOMES: tuple[Outcome, ...] = ("held", "did not hold", "undecided", "not testable")
+
+Kind = Literal["rate", "time", "share", "count", "size", "ratio"]
+"""What a quantity is. Rates, times and counts of other hardware are compared with something of their own study; only a share, a size in
+bytes, or a pure ratio is also compared as it is."""
+
+Scale = Literal["ratio", "difference"]
+"""How values are held against each other: A/B, or A - B (a single value is a difference of nothing)."""
+
+AS_IT_IS: tuple[Kind, ...] = ("share", "size", "ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a table of the source gives: `unit` is the source's, `factor` turns it into the unit of the workload's metric.
+
+    `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`.
+    """
+
+    name: str
+    title: str
+    unit: str
+    kind: Kind
+    better: Literal["higher", "lower"]
+    workload: str = ""
+    metric: str = ""
+    factor: float = 1.0
+    unmeasured: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Under what the source measured, and the profile and topology of the study that repeat it; "" for the topology: the study's only one.
+
+    `impaired`: its link decides what TCP reaches, not the hosts' processors.
+    """
+
+    name: str
+    title: str
+    profile: str = ""
+    topology: str = ""
+    impaired: bool = False
+    unmeasured: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """One place of the source's tables, by its own names of quantity, condition and arm."""
+
+    quantity: str
+    condition: str
+    arm: str
+
+    def __str__(self) -> str:
+        return f"{self.arm}, {self.quantity}, {self.condition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A value as the source prints it, in the source's unit; `place` is the table, figure or section."""
+
+    cell: Cell
+    value: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An effect and the range in which a claim puts it.
+
+    `terms` are cells with their powers (`scale` "ratio") or factors ("difference"): {A: 1, B: -1} is A/B or A - B. `low` and `high` bound a
+    pure ratio, or a difference or a single value in the source's unit; None: not bounded. `printed` is what the source's own values give.
+    """
+
+    terms: tuple[tuple[Cell, int], ...]
+    scale: Scale
+    low: float | None
+    high: float | None
+    printed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Whether the runs of two cells are told apart by the test that the source used (Mann-Whitney U, two-sided, 5 %)."""
+
+    one: Cell
+    other: Cell
+    differ: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a source says at `place`, in a sentence of our own, and the statements that must all be true for it.
+
+    `order` holds the cells of a claimed order, the largest value first, whose agreement is also given as Kendall's tau. `untestable` says why no
+    run of this laboratory can test it; `contradicted` what the source's own figures say against it.
+    """
+
+    id: str
+    place: str
+    says: str
+    statements: tuple[Statement | Apart, ...]
+    order: tuple[Cell, ...] = ()
+    untestable: str = ""
+    contradicted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsFile:
+    """The claims of one published source, with its values; `study` is the study that repeats it, `arms` its names of arms as the study's."""
+
+    name: str
+    title: str
+    study: str
+    differs: tuple[str, ...]
+    arms: Mapping[str, str]
+    absent: Mapping[str, str]
+    quantities: Mapping[str, Quantity]
+    conditions: Mapping[str, Condition]
+    printed: Mapping[Cell, Printed]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellValues:
+    """The values of one cell by block (or by run, where runs are not paired), in the source's unit."""
+
+    values: Mapping[int, float] = field(default_factory=dict)
+
+
+class Values(Protocol):
+    """Where a claim's values come from.
+
+    `paired`: values of one block belong together. `single`: values without a spread, so that a point decides.
+    """
+
+    paired: bool
+    single: bool
+
+    def of(self, cell: Cell) -> CellValues | None:
+        """The values of a cell; None where there are none."""
+
+    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+        """Why these cells cannot be compared with what was published; "" where they can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A statement's estimate with its interval, over `count` blocks (or the fewest runs of a cell); `blocks` would decide it."""
+
+    statement: Statement
+    estimate: float
+    low: float | None
+    high: float | None
+    count: int
+    outcome: Outcome
+    blocks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim with what came of it: the effects of its statements, or the reason why there are none."""
+
+    claim: Claim
+    outcome: Outcome
+    effects: tuple[Effect, ...] = ()
+    reason: str = ""
+    tau: tuple[float, float, float] | None = None

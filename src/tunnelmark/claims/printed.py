@@ -1,0 +1,30 @@
+"""The values that a source prints, as if they were measured: whether its sentences follow from its own figures, and whether a test can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+
+
+class PrintedValues:
+    """Values without a spread: `values` by cell, in the source's unit."""
+
+    paired = True
+    single = True
+
+    def __init__(self, values: Mapping[Cell, float]) -> None:
+        self._values = values
+
+    @classmethod
+    def of_source(cls, claims: ClaimsFile) -> PrintedValues:
+        """What the source prints."""
+        return cls({cell: printed.value for cell, printed in claims.printed.items()})
+
+    def of(self, cell: Cell) -> CellValues | None:
+        """The value of a cell; None where the source prints none."""
+        return CellValues({0: self._values[cell]}) if cell in self._values else None
+
+    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+        """Nothing hinders a source's own figures."""
+        return ""

@@ -1,0 +1,102 @@
+"""What must be true of values for a claim: its test, spelt out as effects in ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise, product
+from math import prod
+
+from tunnelmark.claims.claims_schema import ClaimTable, OverTable
+from tunnelmark.claims.model import Apart, Cell, Printed, Quantity, Scale, Statement
+
+Table = Mapping[Cell, Printed]
+
+
+def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Statement:
+    """The statement of a `ratio`, `difference` or `value` about one cell.
+
+    ValueError where a range rests on a value that the source does not print.
+    """
+    terms = _terms(cell, claim.over)
+    scale: Scale = "ratio" if claim.test == "ratio" else "difference"
+    value = _printed(terms, scale, printed)
+    if claim.least is not None or claim.most is not None:
+        return Statement(terms, scale, claim.least, claim.most, value)
+    if value is None:
+        raise ValueError(f"rests on a value that no [[table]] holds: {', '.join(str(cell) for cell, _ in terms)}")
+    if scale == "ratio":
+        factor = claim.within or within
+        return Statement(terms, scale, value / factor, value * factor, value)
+    if claim.plus_minus is None:
+        raise ValueError(
+            "should say how far a difference or value may be from the printed one: plus_minus, least or most"
+        )
+    return Statement(terms, scale, value - claim.plus_minus, value + claim.plus_minus, value)
+
+
+def order(
+    cells: Sequence[Cell], printed: Table, quantity: Quantity, margin: float, over: Sequence[OverTable]
+) -> tuple[Statement, ...]:
+    """Each cell before each later one, best first, but for those whose printed values are closer than the margin."""
+    pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
+    found = []
+    for better, worse in pairs:
+        one = before(better, worse, printed, quantity, over)
+        if one.printed is None or one.printed >= margin:
+            found.append(one)
+    return tuple(found)
+
+
+def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
+    """That one value is better than the other: the ratio of the larger to the smaller is above 1."""
+    larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
+    terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
+    return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))
+
+
+def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> tuple[Statement, ...]:
+    """Each cell of a group before each one of the next."""
+    return tuple(
+        before(better, worse, printed, quantity)
+        for group, following in pairwise(of)
+        for better, worse in product(group, following)
+    )
+
+
+def apart(pairs: Sequence[tuple[Cell, Cell]], differ: bool) -> tuple[Apart, ...]:
+    """Whether the runs of each pair differ."""
+    return tuple(Apart(one, other, differ) for one, other in pairs)
+
+
+def _terms(cell: Cell, over: Sequence[OverTable]) -> tuple[tuple[Cell, int], ...]:
+    """The cell over what it is compared with; a second comparison is of ratios: (A/B) / (C/D)."""
+    terms: tuple[tuple[Cell, int], ...] = ((cell, 1),)
+    for each in over:
+        other = {key: value for key, value in each.model_dump().items() if value is not None}
+        terms += tuple((replace(of, **other), -power) for of, power in terms)
+    return _joined(terms)
+
+
+def _joined(terms: Sequence[tuple[Cell, int]]) -> tuple[tuple[Cell, int], ...]:
+    """Each cell once; what cancels out is left out."""
+    powers: dict[Cell, int] = {}
+    for cell, power in terms:
+        powers[cell] = powers.get(cell, 0) + power
+    return tuple((cell, power) for cell, power in powers.items() if power)
+
+
+def _known(cell: Cell, over: Sequence[OverTable], printed: Table) -> bool:
+    return all(each in printed for each, _ in _terms(cell, over))
+
+
+def _printed(terms: Sequence[tuple[Cell, int]], scale: str, printed: Table) -> float | None:
+    """What the source's own values give; None where it does not print all of them, or divides by zero."""
+    values = [(printed[cell].value, power) for cell, power in terms if cell in printed]
+    if len(values) < len(terms):
+        return None
+    if scale == "difference":
+        return sum(value * power for value, power in values)
+    if any(value <= 0 for value, _ in values):
+        return None
+    return prod(value**power for value, power in values)

@@ -1,0 +1,105 @@
+"""The claims that tunnelmark brings: each refers to what its study has, follows from the source's own figures, and could fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from tunnelmark import registry
+from tunnelmark.claims import reading
+from tunnelmark.claims.judging import judge
+from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Statement
+from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+
+FILES = {name: reading.read(reading.FOLDER / f"{name}.toml") for name in reading.names()}
+CLAIMS = [(file, claim) for file in FILES.values() for claim in file.claims]
+BY_ID = pytest.mark.parametrize(("file", "claim"), CLAIMS, ids=[f"{file.name}:{claim.id}" for file, claim in CLAIMS])
+
+
+class Runs:
+    """Many runs of each cell, for a test that ranks runs."""
+
+    paired = False
+    single = False
+
+    def __init__(self, *, apart: bool) -> None:
+        self._apart = apart
+        self._seen: list[Cell] = []
+
+    def of(self, cell: Cell) -> CellValues:
+        """Runs that overlap with no other cell's, or are the same as every other's."""
+        if cell not in self._seen:
+            self._seen.append(cell)
+        base = 100.0 * self._seen.index(cell) if self._apart else 0.0
+        return CellValues({run: base + 1 + run for run in range(12)})
+
+    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+        """None."""
+        return ""
+
+
+def contrary(claim: Claim, statement: Statement, file: ClaimsFile) -> PrintedValues:
+    """The source's values (10 where it prints none), but for one cell, which puts this statement's effect out of its range."""
+    values = {cell: 10.0 for each in claim.statements if isinstance(each, Statement) for cell, _ in each.terms}
+    values |= {cell: printed.value for cell, printed in file.printed.items()}
+    (cell, power), *others = statement.terms
+    bound, way = (statement.low, -1) if statement.low is not None else (statement.high, 1)
+    assert bound is not None, "a statement without a bound says nothing"
+    if statement.scale == "ratio":
+        rest = math.prod(values[each] ** factor for each, factor in others)
+        values[cell] = (bound * 1.01**way / rest) ** (1 / power)
+    else:
+        rest = sum(values[each] * factor for each, factor in others)
+        values[cell] = (bound + way * (0.01 * abs(bound) or 0.01) - rest) / power
+    return PrintedValues(values)
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_what_a_file_names_is_in_its_study(file: ClaimsFile) -> None:
+    study = load_study(file.study, Files.standard(), registry.catalogue())
+    assert set(file.arms.values()) <= {arm.name for arm in study.arms}
+    profiles, topologies = {each.name for each in study.profiles}, {each.name for each in study.topologies}
+    uses = {use.name: use for use in study.workloads}
+    for condition in file.conditions.values():
+        assert bool(condition.profile) != bool(condition.unmeasured), condition
+        assert condition.profile in profiles | {""}, condition
+        assert condition.topology in topologies | {""}, condition
+    for quantity in file.quantities.values():
+        assert bool(quantity.workload) != bool(quantity.unmeasured), quantity
+        if quantity.workload:
+            use = uses[quantity.workload]
+            workload = registry.workload(use.workload)
+            metrics = workload.metrics_with(workload.options.model_validate(dict(use.options)))
+            assert quantity.metric in {metric.name for metric in metrics}, quantity
+
+
+@BY_ID
+def test_a_claim_follows_from_the_source_s_own_figures(file: ClaimsFile, claim: Claim) -> None:
+    if any(isinstance(each, Apart) for each in claim.statements) or claim.untestable:
+        return
+    if any(
+        cell not in file.printed for each in claim.statements if isinstance(each, Statement) for cell, _ in each.terms
+    ):
+        return
+    found = judge(claim, PrintedValues.of_source(file))
+    assert (found.outcome == "did not hold") == bool(claim.contradicted), found.effects
+
+
+@BY_ID
+def test_a_claim_s_test_can_fail(file: ClaimsFile, claim: Claim) -> None:
+    for statement in claim.statements:
+        if isinstance(statement, Apart):
+            wrong = judge(claim, Runs(apart=not statement.differ))
+        elif claim.untestable:
+            continue
+        else:
+            wrong = judge(claim, contrary(claim, statement, file))
+        assert wrong.outcome == "did not hold", wrong
+
+
+def test_untestable_claims_say_why() -> None:
+    assert all(claim.statements or claim.untestable for _, claim in CLAIMS)
