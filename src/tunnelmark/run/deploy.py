@@ -13,7 +13,7 @@ from tunnelmark.lab.client import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.plan.study_arms import DIRECT
-from tunnelmark.run import cascade
+from tunnelmark.run import cascades
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
@@ -57,7 +57,7 @@ def prepare(
     path = path_of(part.recipe, part.strict)
     chained = bool(lab.topology.forwards) and driver.name != DIRECT
     deployment = (
-        cascade.deployment(lab, driver, options) if chained else driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+        cascades.deployment(lab, driver, options) if chained else driver.deploy(mesh_of(lab, ipv6=ipv6), options)
     )
     return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, inner=inner, logs_are=logs_are)
 
