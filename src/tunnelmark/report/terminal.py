@@ -58,6 +58,7 @@ def render(analysis: Analysis) -> RenderableType:
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
         parts.append(OutcomeRow(analysis, settings))
+    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
     parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
