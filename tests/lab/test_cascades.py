@@ -17,14 +17,19 @@ from tunnelmark import registry
 from tunnelmark.errors import SetupFailed
 from tunnelmark.host import kernel_features
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import PACKAGED, Files
-from tunnelmark.plan.load import load_topology
+from tunnelmark.plan.load import load_study, load_topology
 from tunnelmark.plan.model import Cascade
+from tunnelmark.plan.order import order
+from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors, traffic_path
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.runner import RunContext
+from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
@@ -193,6 +198,25 @@ def test_without_a_vpn_the_hosts_forward(tmp_path: Path) -> None:
             return (await lab.nodes["r1"].run(["ping", "-n", "-c1", str(tunnel.address["r2"])])).stdout
 
     assert "ttl=61" in asyncio.run(run())
+
+
+@pytest.mark.parametrize(("arm", "least"), [("wireguard-go", 1.04), ("wireguard-go-nested", 1.08)])
+def test_a_trial_has_the_tunnels_of_its_arm(arm: str, least: float, tmp_path: Path) -> None:
+    """Of the packaged study: what the sender's link carries is more by what its tunnels add, 60 bytes of 1,420 or 120 of 1,380."""
+    plan = order(load_study("cascade", FILES, registry.catalogue(), smoke=True))
+    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+    trial = next(t for t in plan.trials if t.id == f"001.{arm}.gigabit.chain-1.tcp")
+
+    async def run() -> Attempt:
+        async with LabClient() as labs:
+            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
+
+    attempt = asyncio.run(run())
+    assert attempt.outcome != "failed", attempt.failure
+    if attempt.outcome == "ok":  # else the machine was too busy
+        values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
+        assert least < values["wire_bytes_per_byte"] < least + 0.03
+        assert values[traffic_path.DIRECT] > 99
 
 
 @pytest.mark.parametrize("arm", ["direct", "tinc"])

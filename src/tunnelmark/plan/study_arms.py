@@ -93,7 +93,7 @@ def arms_of(
 
 
 def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
-    """Note each cascade in a study with a topology that is no chain of nodes that forward."""
+    """Note each cascade in a study with a topology that is not a chain of nodes that forward."""
     for place, arm in enumerate(arms):
         for topology in topologies if arm.cascade else ():
             if not topology.forwards:
