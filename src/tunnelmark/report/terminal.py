@@ -61,8 +61,9 @@ def render(analysis: Analysis) -> RenderableType:
             parts.append(Text(f"\n{heading}", style="bold"))
         parts.append(OutcomeRow(analysis, settings))
     if (found := of_run(analysis)) is not None:
-        said = f"{claim_tables.summary(found.judged)} (tunnelmark study verdict {analysis.results.path})"
-        parts.append(Padding(Text(said, style="bold"), (1, 0, 0, 0)))
+        held = f"{claim_tables.summary(found.judged)} (tunnelmark study verdict {analysis.results.path})"
+        parts.append(Padding(Text(held, style="bold"), (1, 0, 0, 0)))
+    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
     parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)
