@@ -90,12 +90,14 @@ class MeshNode:
 class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
 
-    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then.
+    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then. `translated`: a node is behind a router
+    that translates its address.
     """
 
     hosts: tuple[MeshNode, ...]
     staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
     hub_relays: bool = False
+    translated: bool = False
 
     @property
     def hub(self) -> MeshNode:
