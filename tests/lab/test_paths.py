@@ -92,10 +92,19 @@ def test_behind_two_routers_a_vpn_that_opens_the_way_goes_directly(tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arm", ["easytier"])
+@pytest.mark.parametrize("arm", ["easytier", "netbird"])
 def test_behind_two_routers_a_vpn_that_asks_stun_servers_finds_the_lab_s(arm: str, tmp_path: Path) -> None:
     values, _ = seen(arm, tmp_path, load_topology("behind-nat", FILES))
     assert values[traffic_path.DIRECT] > 99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["", "+symmetric"])
+def test_turn_relays_over_udp_behind_any_translation(kind: str, tmp_path: Path) -> None:
+    values, said = seen("netbird-turn", tmp_path, load_topology(f"behind-nat{kind}", FILES))
+    assert values[traffic_path.RELAYED] > 99
+    assert values[traffic_path.TCP] < 1
+    assert not said, "where routers filter, a direct arm takes the way that it finds"
 
 
 @pytest.mark.parametrize("early", [False, True])
