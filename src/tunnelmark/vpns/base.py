@@ -174,6 +174,9 @@ class Deployment:
     relayed: bool = False
     """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
 
+    recovery_time: float = 0.0
+    """Seconds beyond `Driver.recovery_time` that nodes of this arm alone may need to find one that crashed and came back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Build:

@@ -23,6 +23,9 @@ MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_file
 KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
 SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # where the daemon serves its commands
+# Seconds. Offers come up to 51 s apart by then (client/internal/peer/guard), and one fails if the only candidate, that of TURN, is
+# there before its agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
+TURN_RECOVERY = 90.0
 LIFE = 86400  # seconds that a setup key is valid; it may not be less
 
 _SETUP = """\
@@ -186,6 +189,7 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
         ),
         converged=tuple(_direct(mesh, host) for host in mesh.hosts) if options.path == "direct" else (),
         relayed=options.path != "direct",
+        recovery_time=TURN_RECOVERY if options.path == "turn" else 0.0,
     )
 
 
