@@ -35,7 +35,7 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
         )
         for place, name in enumerate(sorted(nodes, key=lambda node: node != hub), start=1)
     )
-    return Mesh(hosts, STAGING, hub is not None)
+    return Mesh(hosts, STAGING, hub is not None, any(router.nat is not None for router in lab.topology.routers))
 
 
 def prepare(

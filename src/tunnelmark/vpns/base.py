@@ -91,13 +91,15 @@ class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
 
     `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then. `mtu` in bytes that overlay interfaces must
-    have, because the tunnel runs inside another; None: as shipped, or as the VPN's options say.
+    have, because the tunnel runs inside another; None: as shipped, or as the VPN's options say. `translated`: a node is behind a
+    router that translates its address.
     """
 
     hosts: tuple[MeshNode, ...]
     staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
     hub_relays: bool = False
     mtu: int | None = None
+    translated: bool = False
 
     @property
     def hub(self) -> MeshNode:
@@ -176,6 +178,9 @@ class Deployment:
 
     arrives_from: Mapping[str, IPv4Address | IPv6Address] = field(default_factory=dict)
     """By node: the underlay address from which the other end's packets reach it, where that is not the other end's own (a cascade)."""
+
+    recovery_time: float = 0.0
+    """Seconds beyond `Driver.recovery_time` that nodes of this arm alone may need to find one that crashed and came back."""
 
 
 @dataclass(frozen=True, slots=True)
