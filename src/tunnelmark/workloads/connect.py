@@ -21,7 +21,17 @@ from tunnelmark.model.steps import UdpPort
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _events, _paths, _stream
-from tunnelmark.workloads.base import EVENTS, EVERY_NODE, PATH_LOOKS, Endpoints, Program, Reading, Traffic, Workload
+from tunnelmark.workloads.base import (
+    ANSWERED,
+    EVENTS,
+    EVERY_NODE,
+    PATH_LOOKS,
+    Endpoints,
+    Program,
+    Reading,
+    Traffic,
+    Workload,
+)
 
 SERVER, CLIENT = "server", "client"
 
@@ -154,13 +164,23 @@ def _faults(ends: Endpoints, options: ConnectOptions) -> tuple[_events.Fault, ..
 
 
 def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
-    client, server, happened = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    client, server, lines = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    happened = [line for line in lines if line["kind"] != ANSWERED]
     ways = (_stream.way("source to target", client, server), _stream.way("target to source", server, client))
     samples = (
         _warm(options, ways[0], happened)
         if options.event == "none"
         else _interrupted(options, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
     )
+    if options.node == "all":
+        backs = sorted(
+            cast(float, line["begun"]) - cast(float, happened[1]["begun"]) for line in lines if line not in happened
+        )
+        samples += (
+            [Sample(name, value) for name, value in zip(_EACH, (backs[0], median(backs), backs[-1]), strict=True)]
+            if backs
+            else []
+        )
     if options.may_change_path:
         begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
         samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
@@ -290,6 +310,11 @@ _METRICS = (
     Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
     Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
 )
+_EACH = ("node_back_first", "node_back_median", "node_back_last")
+_NODES = tuple(
+    Metric(name, "s", f"until {which} node carried traffic again", "lower", compare="difference", feels="longest")
+    for name, which in zip(_EACH, ("the first", "the median", "the last"), strict=True)
+)
 _FIRST = (
     Metric(
         "cold",
@@ -308,7 +333,7 @@ _FIRST = (
 def _metrics(options: ConnectOptions) -> tuple[Metric, ...]:
     if options.event == "none":
         return _FIRST
-    return (*_METRICS, *_paths.METRICS) if options.may_change_path else _METRICS
+    return _METRICS + (_NODES if options.node == "all" else ()) + (_paths.METRICS if options.may_change_path else ())
 
 
 WORKLOAD = Workload(
