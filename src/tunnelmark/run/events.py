@@ -80,7 +80,7 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events. `powered`: power is on again. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn anew."""
+    """Does events. `powered`: power is on again. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn again."""
 
     lab: Lab
     tunnel: RunningDeployment

@@ -211,7 +211,7 @@ class RunningDeployment:
     async def power_off(self, nodes: Collection[str]) -> None:
         """Kill the daemons of nodes whose links are down, and have the nodes' kernels forget the network that they made.
 
-        Files stay, those of /run too: the deployment has its own there, and they stand for a disk.
+        Files stay, those of /run too: the deployment has its own there, and they are as on a disk.
         """
         await self.stop(nodes)
         forget = ("sh", "-c", _FORGET_NETWORK)
