@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab.client import Lab
+from tunnelmark.run import holdings
 from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
-from tunnelmark.workloads.base import Event
+from tunnelmark.workloads.base import ENDINGS, Event
 
 DEPLOYED = "deployed"
 """The `kind` of the first line: how long the deployment took to its `first_packet`, in seconds by direction."""
@@ -26,26 +27,33 @@ _HINT = "the event could not be done as asked; the link may have lost its interf
 _Address = IPv4Interface | IPv6Interface
 
 
-async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], file: Path) -> None:
+async def happen(
+    lab: Lab,
+    tunnel: RunningDeployment,
+    events: Sequence[Event],
+    file: Path,
+    programs: Callable[[], holdings.Programs] = dict,
+) -> None:
     """Do each event at its time from now on, and append to the file what was done and when.
 
     A line is a JSON object: `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every
-    node; `ended` is null where the trial was over first. The first line says how the deployment began (DEPLOYED).
+    node; `ended` is null where the trial was over first. The first line says how the deployment began (DEPLOYED). `programs`
+    says which programs are not the VPN's, where holdings are counted: that line has them as `held`, by node.
     WorkloadFailed if the VPN does not have what is to be restarted.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
-    hand = _Hand(lab, tunnel)
-    for event in events:
-        await hand.prepare(event)
-    late = 0.0  # what comes after an event that was late comes later by the same time: an outage has the length that was asked
+    hand = _Hand(lab, tunnel, programs)
+    await hand.prepare(events)
+    late = 0.0
     for event in sorted(events, key=lambda event: event.at):
-        await asyncio.sleep(max(0.0, start + event.at + late - time.monotonic()))
+        behind = late if event.kind in ENDINGS else 0.0
+        await asyncio.sleep(max(0.0, start + event.at + behind - time.monotonic()))
         begun = time.monotonic()
-        late = max(late, begun - start - event.at)
+        late = begun - start - event.at
         done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": begun, "ended": None}
         try:
-            await hand.do(event)
+            done |= await hand.do(event)
             done["ended"] = time.monotonic()
         finally:
             _write(file, done)
@@ -58,15 +66,25 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events. By node, as commands of ip(8): what brings its link back (`kept`), and its new addresses (`moves`)."""
+    """Does events. By node, as commands of ip(8): what brings its link back (`kept`), its other addresses (`moves`), and its own (`returns`)."""
 
     lab: Lab
     tunnel: RunningDeployment
+    programs: Callable[[], holdings.Programs]
     kept: dict[str, list[str]] = field(default_factory=dict)
     moves: dict[str, list[str]] = field(default_factory=dict)
+    returns: dict[str, list[str]] = field(default_factory=dict)
 
-    async def prepare(self, event: Event) -> None:
-        """Everything that can be done before its time, so that it then takes no longer than it must."""
+    async def prepare(self, events: Sequence[Event]) -> None:
+        """Everything that can be done before their time, so that they then take no longer than they must.
+
+        Links last: what comes back with a link is also what was made for the other events.
+        """
+        each = {(event.kind, event.node): event for event in events}.values()
+        for event in sorted(each, key=lambda event: event.kind == "link-down"):
+            await self._prepare(event)
+
+    async def _prepare(self, event: Event) -> None:
         match event.kind:
             case "restart-control":
                 self.tunnel.require_control()
@@ -76,18 +94,15 @@ class _Hand:
                 self.kept[event.node] = await self._settings(event.node, addresses)
             case "change-address":
                 changes = [(old, _further(old)) for old in await self._addresses(event.node)]
-                await self._acquaint(event.node, [new for _, new in changes])
+                await self._acquaint(event.node, [one for pair in changes for one in pair])
                 # A secondary address is deleted with its primary unless promote_secondaries is set.
                 setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
                 await self.lab.nodes[event.node].run(["sh", "-c", setting])
-                self.moves[event.node] = [
-                    line
-                    for old, new in changes
-                    for line in (_address("add", new), f"address delete {old} dev {UNDERLAY}")
-                ]
+                self.moves[event.node] = [line for old, new in changes for line in _exchange(old, new)]
+                self.returns[event.node] = [line for old, new in changes for line in _exchange(new, old)]
 
-    async def do(self, event: Event) -> None:
-        """The event itself."""
+    async def do(self, event: Event) -> dict[str, Any]:
+        """The event itself; what it brought to light."""
         match event.kind:
             case "restart":
                 await self.tunnel.restart(event.node, patience=_PATIENCE)
@@ -102,6 +117,11 @@ class _Hand:
                 await self._batch(event.node, [up, *self.kept.get(event.node, [])])
             case "change-address":
                 await self._batch(event.node, self.moves[event.node])
+            case "restore-address":
+                await self._batch(event.node, self.returns[event.node])
+            case "count-holdings":
+                return {"held": await holdings.look(self.lab, self.programs())}
+        return {}
 
     async def _acquaint(self, node: str, addresses: Sequence[_Address]) -> None:
         """Have a node and the others on its link know each other's Ethernet addresses for good.
@@ -160,6 +180,10 @@ class _Hand:
 def _address(verb: str, address: _Address) -> str:
     # Without "nodad" an IPv6 address is tentative, and a bind() to it refused, until a kernel worker has run.
     return f"address {verb} {address} dev {UNDERLAY}" + (" nodad" if address.version == 6 else "")
+
+
+def _exchange(old: _Address, new: _Address) -> tuple[str, str]:
+    return _address("add", new), f"address delete {old} dev {UNDERLAY}"
 
 
 def _neighbour(address: object, mac: str, device: str) -> str:

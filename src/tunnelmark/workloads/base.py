@@ -95,17 +95,33 @@ class Program:
     """Seconds that it may take to become ready, and again to end."""
 
 
+EventKind = Literal[
+    "restart",
+    "restart-fresh",
+    "restart-control",
+    "link-down",
+    "link-up",
+    "change-address",
+    "restore-address",
+    "count-holdings",
+]
+
+ENDINGS: frozenset[EventKind] = frozenset({"link-up", "restore-address"})
+"""Kinds of events that end what the one before them began: they come late by as much as that did, so that it lasts as long as was asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that is done to the deployment while the client runs, `at` seconds after its start.
 
     `restart`: the daemons of the node are killed and started again, with what they keep; `restart-fresh`: without;
     `restart-control`: those daemons of the VPN that are its control service; `link-down`, `link-up`: the node's first
-    underlay interface; `change-address`: that interface has another address of the link's network.
+    underlay interface; `change-address`: that interface has another address of the link's network; `restore-address`: its own
+    again. `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted.
     """
 
     at: float
-    kind: Literal["restart", "restart-fresh", "restart-control", "link-down", "link-up", "change-address"]
+    kind: EventKind
     node: str
 
 
