@@ -15,7 +15,14 @@ from tunnelmark.workloads.base import Reading
 
 pytestmark = pytest.mark.root
 
-SHORT = {"duration": "16 s", "every": "4 s", "outage": "500 ms", "recover": "3500 ms", "seed": 3}
+SHORT: dict[str, Any] = {
+    "events": ["restart", "restart-fresh", "link-flap", "change-address"],
+    "duration": "16 s",
+    "every": "4 s",
+    "outage": "500 ms",
+    "recover": "3500 ms",
+    "seed": 3,
+}
 LEAK = """
 import os, sys, time
 kept, memory = [], []
@@ -80,3 +87,15 @@ def test_a_program_that_leaks_is_found(tmp_path: Path) -> None:
     files = [look["b"]["files"] for look in looks]
     assert files == sorted(files), "it grows from event to event"
     assert looks[-1]["a"]["processes"] == looks[0]["a"]["processes"], "and on that node only"
+
+
+def test_what_takes_the_whole_node_away_is_undone_as_well(tmp_path: Path) -> None:
+    events = ["reboot", "partition", "udp-cut", "restart"]
+    reading, outputs = carried("churn", "tinc", tmp_path, **(SHORT | {"events": events}))
+    values = whole(reading)
+    assert {name for name in values if name.startswith("gap_")} >= {"gap_reboot", "gap_partition", "gap_udp_cut"}
+    assert min(values["gap_reboot"], values["gap_partition"], values["gap_udp_cut"]) >= 0.4
+    assert values["events"] == 4
+    assert values["processes_more"] == 0
+    looks = [line["held"] for line in done(outputs) if line["kind"] == "count-holdings"]
+    assert len(looks) == 5

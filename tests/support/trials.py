@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from support.labs import PAIR, UNSHAPED, in_lab
+from support.events import with_vpn
+from support.labs import PAIR
 from tunnelmark import registry
-from tunnelmark.errors import MissingPart, TrialVoid
-from tunnelmark.host import programs
+from tunnelmark.errors import TrialVoid
 from tunnelmark.lab.client import Lab
+from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.deploy import deploy
+from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints, Reading
 
-_READY = 30.0  # seconds that a mesh may take to answer
 _TINC = 1.1  # seconds: tinc's message numbers are seeded by the clock's second, and a restart must not repeat one
 
 
@@ -28,37 +28,29 @@ async def _nothing(_: Lab) -> None:
 
 
 def carried(
-    name: str, arm: str, folder: Path, first: Callable[[Lab], Awaitable[Any]] = _nothing, **chosen: Any
+    name: str,
+    arm: str,
+    folder: Path,
+    first: Callable[[Lab], Awaitable[Any]] = _nothing,
+    topology: Topology = PAIR,
+    **chosen: Any,
 ) -> tuple[Reading, dict[str, str]]:
-    """What a workload over that VPN said, between two nodes, and what its programs printed.
+    """What a workload over that VPN said, from the topology's first node to its last, and what its programs printed.
 
     `first` is done to the lab before. A trial that a busy machine made void is made again, twice.
     """
-    for attempt in range(3):
-        (raw := folder / str(attempt)).mkdir()
-        try:
-            return _once(name, arm, raw, first, chosen)
-        except TrialVoid as void:
-            why = void.message
-    pytest.fail(f"this machine is too busy: {why}")
-
-
-def _once(
-    name: str, arm: str, raw: Path, first: Callable[[Lab], Awaitable[Any]], chosen: dict[str, Any]
-) -> tuple[Reading, dict[str, str]]:
-    driver, vpn_options = registry.arm(arm)
-    try:
-        programs.require(driver.part(vpn_options))
-    except MissingPart as missing:
-        pytest.skip(f"{arm}: {missing.message}")
     workload = registry.workload(name)
     options = workload.options.model_validate(chosen)
+    for attempt in range(3):
+        (raw := folder / str(attempt)).mkdir()
 
-    async def body(lab: Lab) -> dict[str, str]:
-        async with deploy(lab, driver, vpn_options, logs=raw, ready_timeout=_READY) as tunnel:
+        async def body(lab: Lab, tunnel: RunningDeployment, raw: Path = raw) -> dict[str, str]:
             await first(lab)
             source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
-            ends = Endpoints(source, target, tunnel.address[source], tunnel.address[target], socket_buffer_limit())
+            at = tunnel.address
+            ends = Endpoints(
+                source, target, at[source], at[target], socket_buffer_limit(), at, relay=lab.topology.relay
+            )
             stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw)
             await asyncio.sleep(_TINC)
             await tunnel.unless_dead(stage.serve())
@@ -66,5 +58,9 @@ def _once(
             await tunnel.unless_dead(stage.finish())
             return stage.outputs()
 
-    outputs = in_lab(body, PAIR, UNSHAPED)
-    return workload.read(outputs, options), outputs
+        outputs = with_vpn(arm, raw, body, topology)
+        try:
+            return workload.read(outputs, options), outputs
+        except TrialVoid as void:
+            why = void.message
+    pytest.fail(f"this machine is too busy: {why}")

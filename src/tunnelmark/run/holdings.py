@@ -35,7 +35,7 @@ async def look(lab: Lab, besides: Programs) -> dict[str, dict[str, int]]:
     """What every process of each node holds but the lab's own, and those of the programs `besides`; by node, as plain data."""
     found = await asyncio.to_thread(
         lambda: {
-            name: held_by(Path(f"/proc/{node.pid}/root/proc"), besides.get(name, ()))
+            name: held_by(Path(f"/proc/{node.pid}", "root", "proc"), besides.get(name, ()))
             for name, node in lab.nodes.items()
         }
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.workloads._schedule import kind_of
 from tunnelmark.workloads._stream import DEAD, NEAR, NOTABLE, Silence, StreamWay
 from tunnelmark.workloads.base import ENDINGS
 
@@ -40,26 +42,38 @@ class Accounts:
     @property
     def not_back(self) -> int:
         """Events that came before the path was back from the one before."""
-        return sum(one.until > after.begun for one, after in zip(self.events, self.events[1:], strict=False))
+        return sum(one.until > after.begun for one, after in pairwise(self.events))
 
 
 def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
-    """What was done, in its order; what ends an event makes that longer. WorkloadFailed if one had no end."""
-    found: list[Happened] = []
-    for line in lines:
-        if line["ended"] is None:
-            since = f", {line['begun'] - found[0].begun:.1f} s after the first event" if found else ""
-            raise WorkloadFailed(
-                f"the event {line['kind']} on {line['node']}{since} had no end within the trial",
-                hint="the daemons' logs say what it waits for; with a longer `recover` it may end",
-            )
-        if line["kind"] in ENDINGS:
-            found[-1].ended = line["ended"]
+    """What was done, by the time of its begin; what ends a fault makes that longer. WorkloadFailed if one had no end."""
+    found: list[tuple[Happened, str | None]] = []  # with the last thing that was done for each
+    for line in sorted(lines, key=lambda line: float(line["begun"])):
+        kind, node, begun, ended = line["kind"], line["node"], line["begun"], line["ended"]
+        if ended is None:
+            raise _endless(kind, node, begun, found)
+        last = max((place for place, (one, _) in enumerate(found) if one.node == node), default=None)
+        if kind in ENDINGS and last is not None:
+            found[last][0].ended = ended
+            found[last] = found[last][0], kind
         else:
-            found.append(Happened(line["kind"], line["node"], line["begun"], line["ended"]))
+            found.append((Happened(kind, node, begun, ended), None))
     if not found:
-        raise OutputUnreadable("no event was done", hint="the client may have ended at once; see its stderr")
-    return found
+        raise OutputUnreadable("nothing was done", hint="the client may have ended at once; see its stderr")
+    for one, last_done in found:
+        fault = kind_of(one.kind, last_done)
+        if fault is None:
+            raise _endless(one.kind, one.node, one.begun, found)
+        one.kind = fault
+    return [one for one, _ in found]
+
+
+def _endless(kind: str, node: str, begun: float, before: Sequence[tuple[Happened, object]]) -> WorkloadFailed:
+    since = f", {begun - before[0][0].begun:.1f} s after the first event," if before else ""
+    return WorkloadFailed(
+        f"the event {kind} on {node}{since} had no end within the trial",
+        hint="the daemons' logs say what it waits for; with a longer `recover` it may end",
+    )
 
 
 def account(ways: Sequence[StreamWay], happened: Sequence[Happened], recover: float) -> Accounts:

@@ -30,7 +30,8 @@ class Endpoints:
 
     `socket_buffer` is the largest socket buffer in bytes that the host lets a program ask for. `nodes` are the inner
     addresses of all nodes in the topology's order, `interfaces` their overlay interfaces. `folder` is a place on every
-    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name.
+    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name. `relay` is
+    the node on which a VPN's relay is, if it has one.
     """
 
     source: str
@@ -42,6 +43,7 @@ class Endpoints:
     interfaces: Mapping[str, str] = field(default_factory=dict)
     assets: Mapping[str, Path] = field(default_factory=dict)
     folder: PurePosixPath = FOLDER
+    relay: str = ""
 
     @classmethod
     def between(cls, source: str, target: str) -> Endpoints:
@@ -99,25 +101,52 @@ EventKind = Literal[
     "restart",
     "restart-fresh",
     "restart-control",
+    "stop",
+    "start",
+    "start-fresh",
+    "stop-control",
+    "start-control",
+    "power-off",
+    "power-on",
     "link-down",
     "link-up",
+    "partition",
+    "partition-heal",
+    "udp-cut",
+    "udp-heal",
+    "nat-rebinding",
     "change-address",
     "restore-address",
     "count-holdings",
 ]
-
-ENDINGS: frozenset[EventKind] = frozenset({"link-up", "restore-address"})
-"""Kinds of events that end what the one before them began: they come late by as much as that did, so that it lasts as long as was asked."""
+ENDINGS: frozenset[EventKind] = frozenset(
+    {
+        "start",
+        "start-fresh",
+        "start-control",
+        "power-on",
+        "link-up",
+        "partition-heal",
+        "udp-heal",
+        "restore-address",
+    }
+)
+"""What ends an event that has begun on the same node. It comes as late as that did, so that an outage has the length that was asked."""
+EVERY_NODE = "*"
+"""The node of an event that happens to all nodes at once (`power-off`, `power-on`); no node has that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is done to the deployment while the client runs, `at` seconds after its start.
+    """Something that is done to the deployment while the client runs, `at` seconds after its start (see `run.events`).
 
     `restart`: the daemons of the node are killed and started again, with what they keep; `restart-fresh`: without;
-    `restart-control`: those daemons of the VPN that are its control service; `link-down`, `link-up`: the node's first
-    underlay interface; `change-address`: that interface has another address of the link's network; `restore-address`: its own
-    again. `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted.
+    `restart-control`: those daemons of the VPN that are its control service; `stop...` and `start...`: the two halves of
+    each. `power-off`, `power-on`: a reboot of the node. `link-down`, `link-up`: the node's first underlay interface.
+    `partition`: packets between the node and all others vanish; `udp-cut`: UDP between the node and all but the relay does;
+    `...-heal`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
+    `change-address`: that interface has another address of the link's network; `restore-address`: its own again.
+    `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted; its node is the empty name.
     """
 
     at: float

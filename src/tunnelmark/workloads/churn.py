@@ -18,42 +18,54 @@ from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, MomentText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _gaps, _probe, _schedule, _stream
-from tunnelmark.workloads._schedule import End, Kind, Scheduled
+from tunnelmark.workloads._schedule import AT_ONCE, Kind, Place, Scheduled
 from tunnelmark.workloads._stream import BEFORE
-from tunnelmark.workloads.base import Endpoints, Event, EventKind, Reading, Traffic, Workload
+from tunnelmark.workloads.base import EVERY_NODE, Endpoints, Event, EventKind, Reading, Traffic, Workload
 
 _LINGER = 2.0  # seconds that the last look at the holdings may take, and that probes may be under way
 _GRACE_S = 30.0  # beyond all that: starting, and printing an hour of arrivals
 _EARLIER = 0.2  # seconds before an event in which the holdings are counted
 _LATE = 0.2  # seconds: a gap that falls into a pause of the sender is not seen
 _STEPS = 600  # values of a series at most, each of a second at least
+_ROUNDING = 1e-6  # seconds
 _COUNT: EventKind = "count-holdings"
 _MIB = 1 << 20
 
 
 class ListedEvent(Options):
-    """One event of a `schedule`: `at` says when, after the window's begin."""
+    """One event of a `schedule`: `at` says when, after the window's begin; `outage` for how long, where not as long as all."""
 
     at: MomentText
     event: Kind
-    node: End = "target"
+    node: Place = "target"
+    outage: DurationText | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_node(self) -> ListedEvent:
+        if self.node == "all" and self.event != "reboot":
+            raise ValueError("should have the node 'all' with the event 'reboot' only")
+        return self
 
 
 class ChurnOptions(Options):
     """What happens (`events`: drawn; or `schedule`: listed), how often (`every`, on average), for how long (`duration`).
 
-    `node` says to which end; `both` draws one for each event. `outage` is how long a link is away and another address is
-    kept; `recover` is how long the path is then left alone, at least. `rate` is in probes a second, each way.
+    `node` says to which node; `both` draws one of the two ends for each event. `outage` is how long a node or its link is away,
+    cut off, or has another address (restarts: 0); `recover` is how long the path is then left alone, at least. `rate` is in
+    probes a second, each way.
     """
 
     duration: DurationText = Duration(300)
     events: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
         "restart",
         "restart-fresh",
+        "reboot",
         "link-flap",
+        "partition",
+        "udp-cut",
         "change-address",
     )
-    node: Literal["source", "target", "both"] = "both"
+    node: Literal["source", "target", "both", "relay"] = "both"
     every: DurationText = Duration(20)
     outage: DurationText = Duration(2)
     recover: DurationText = Duration(8)
@@ -65,36 +77,41 @@ class ChurnOptions(Options):
     def _leaves_time_to_recover(self) -> ChurnOptions:
         if self.schedule and (said := sorted(self.model_fields_set & {"events", "node", "every", "seed"})):
             raise ValueError(f"should have no `{said[0]}` with a `schedule`: nothing is drawn")
-        if self.least > self.duration:
+        least = float(self.outage) + float(self.recover)
+        if least > self.duration and not self.schedule:
             raise ValueError("should have a `duration` of at least `outage` and `recover` together")
-        if self.least > self.every and not self.schedule:
+        if least > self.every and not self.schedule:
             raise ValueError("should have an `every` of at least `outage` and `recover` together")
-        ends = (*(float(one.at) for one in self.schedule[1:]), float(self.duration))
-        if any(end - float(one.at) < self.least for one, end in zip(self.schedule, ends, strict=False)):
+        plan = self.plan
+        ends = (*(one.at for one in plan[1:]), float(self.duration))
+        if any(
+            end - one.at < one.outage + float(self.recover) - _ROUNDING for one, end in zip(plan, ends, strict=True)
+        ):
             raise ValueError(
                 "should have a `schedule` in the order of its times, with `outage` and `recover` between two and after the last"
             )
         return self
 
     @property
-    def least(self) -> float:
-        """Seconds from one event's begin to the next one's, at least."""
-        return float(self.outage) + float(self.recover)
-
-    @property
     def plan(self) -> tuple[Scheduled, ...]:
         """All events, in their order."""
-        nodes: tuple[End, ...] = ("source", "target") if self.node == "both" else (self.node,)
         if self.schedule:
-            return tuple(Scheduled(float(one.at), one.event, one.node) for one in self.schedule)
+            return tuple(self._scheduled(one) for one in self.schedule)
+        nodes: tuple[Place, ...] = ("source", "target") if self.node == "both" else (self.node,)
         return _schedule.draw(
             self.seed,
             self.events,
             nodes,
             duration=float(self.duration),
             every=float(self.every),
-            least=self.least,
+            outage=float(self.outage),
+            recover=float(self.recover),
         )
+
+    def _scheduled(self, one: ListedEvent) -> Scheduled:
+        usual = 0.0 if one.event in AT_ONCE else float(self.outage)
+        outage = usual if one.outage is None else float(one.outage)
+        return Scheduled(float(one.at), one.event, one.node, outage)
 
 
 def _traffic(ends: Endpoints, options: ChurnOptions) -> Traffic:
@@ -113,10 +130,10 @@ def _traffic(ends: Endpoints, options: ChurnOptions) -> Traffic:
 def _events(ends: Endpoints, options: ChurnOptions) -> tuple[Event, ...]:
     """Each event with what ends it, and a count of what is held before it; one more at the end."""
     done: list[Event] = []
+    nodes = {"source": ends.source, "target": ends.target, "relay": ends.relay, "all": EVERY_NODE}
     for one in options.plan:
-        node = ends.source if one.node == "source" else ends.target
         done.append(Event(BEFORE + one.at - _EARLIER, _COUNT, ""))
-        done += _schedule.steps(one, node, BEFORE, float(options.outage))
+        done += one.events(nodes[one.node], BEFORE)
     return (*done, Event(BEFORE + float(options.duration), _COUNT, ""))
 
 
@@ -150,8 +167,8 @@ def _read(outputs: dict[str, str], options: ChurnOptions) -> Reading:
         values = {"gap": one.gap, "back": one.back, "lost_events": float(one.lost)}
         samples += [Sample(name, value, at) for name, value in values.items()]
     for kind in dict.fromkeys(one.event for one in options.plan):
-        first = _schedule.steps(Scheduled(0.0, kind, "target"), "", 0.0, 0.0)[0].kind
-        samples.append(Sample(_of(kind), max(one.gap for one in happened if one.kind == first)))
+        seen = [one.gap for one in happened if one.kind == kind]
+        samples += [Sample(_of(kind), max(seen))] if seen else []
     step = max(1.0, float(options.duration) / _STEPS)
     samples += [Sample("passing", share, at) for at, share in _stream.passing(ways, begun, step).items()]
     samples += _held([line for line in lines if line["kind"] == _COUNT], begun)

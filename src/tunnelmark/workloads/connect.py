@@ -17,11 +17,12 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
-from tunnelmark.workloads import _stream
+from tunnelmark.workloads import _events, _stream
 from tunnelmark.workloads._stream import BEFORE, DEAD, NEAR, NOTABLE
-from tunnelmark.workloads.base import Endpoints, Event, Reading, Traffic, Workload
+from tunnelmark.workloads.base import EVERY_NODE, Endpoints, Reading, Traffic, Workload
 
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
+_OUTAGE = 1.0  # seconds that a fault lasts unless another time is asked for; a restart is over at once
 _LINGER = 1.0  # seconds that probes may be under way
 _GRACE_S = 10.0  # beyond all that: starting, and printing what arrived
 _LATE = 0.2  # seconds: a gap that falls into a pause of the sender is not seen
@@ -32,35 +33,56 @@ class ConnectOptions(Options):
     """What happens (`event`), to which node (`node`), and for how long the path is then watched (`duration`).
 
     `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
-    `restart-control`: the VPN's control service only, wherever it runs; `link-flap`: the node's underlay interface is down
-    for `outage`; `change-address`: it has another address of its network; `none`: nothing, and after `idle` without a
-    packet the first one is timed. `rate` is in probes a second, each way.
+    `restart-control`: the VPN's control service only, wherever it runs; `reboot`: the node is away and begins as at boot;
+    `link-flap`: its underlay interface is down; `partition`: packets between it and all others vanish; `udp-cut`: UDP
+    between it and all but the relay does; `change-address`: it has another address of its network; `none`: nothing, and
+    after `idle` without a packet the first one is timed. `outage` is for how long (restarts: 0, others: 1 s, unless it is
+    given). `rate` is in probes a second, each way.
     """
 
-    event: Literal["none", "restart", "restart-fresh", "restart-control", "link-flap", "change-address"] = "restart"
-    node: Literal["source", "target"] = "target"
+    event: Literal[
+        "none",
+        "restart",
+        "restart-fresh",
+        "restart-control",
+        "reboot",
+        "link-flap",
+        "partition",
+        "udp-cut",
+        "change-address",
+    ] = "restart"
+    node: Literal["source", "target", "relay", "all"] = "target"
     duration: DurationText = Duration(15)
-    outage: DurationText = Duration(1)
+    outage: DurationText | None = None
     idle: DurationText = Duration(2)
     rate: Annotated[int, Field(ge=50, le=2000)] = 200
 
     @model_validator(mode="after")
     def _fits_its_event(self) -> ConnectOptions:
         said = self.model_fields_set
-        if "outage" in said and self.event != "link-flap":
-            raise ValueError("should have `outage` with the event 'link-flap' only")
+        if "outage" in said and self.event not in _events.PAIRS:
+            raise ValueError(f"should have `outage` with the events {', '.join(_events.PAIRS)} only")
         if "idle" in said and self.event != "none":
             raise ValueError("should have `idle` with the event 'none' only")
         if said & {"duration", "node"} and self.event == "none":
             raise ValueError("should have no `duration` and no `node` with the event 'none': nothing happens")
+        if self.node == "all" and self.event != "reboot":
+            raise ValueError("should have the node 'all' with the event 'reboot' only")
         return self
+
+    @property
+    def away(self) -> float:
+        """Seconds for which what happens lasts."""
+        if self.outage is not None:
+            return float(self.outage)
+        return _OUTAGE if self.event in _events.PAIRS and self.event not in _events.INSTANT else 0.0
 
     @property
     def watched(self) -> float:
         """Seconds from the event's begin that are measured."""
         if self.event == "none":
             return _AFTER_IDLE
-        return float(self.duration) + (float(self.outage) if self.event == "link-flap" else 0.0)
+        return float(self.duration) + self.away
 
     @property
     def pause(self) -> float:
@@ -78,18 +100,15 @@ def _traffic(ends: Endpoints, options: ConnectOptions) -> Traffic:
         window=options.watched,
         warmup=warmup,
         timeout=warmup + options.watched + _LINGER + _GRACE_S,
-        events=_events(ends.source if options.node == "source" else ends.target, options),
+        events=_events.schedule(_faults(ends, options)),
     )
 
 
-def _events(node: str, options: ConnectOptions) -> tuple[Event, ...]:
-    match options.event:
-        case "none":
-            return ()
-        case "link-flap":
-            return Event(BEFORE, "link-down", node), Event(BEFORE + float(options.outage), "link-up", node)
-        case kind:
-            return (Event(BEFORE, kind, node),)
+def _faults(ends: Endpoints, options: ConnectOptions) -> tuple[_events.Fault, ...]:
+    if options.event == "none":
+        return ()
+    nodes = {"source": ends.source, "target": ends.target, "relay": ends.relay, "all": EVERY_NODE}
+    return (_events.Fault(BEFORE, options.event, nodes[options.node], options.away),)
 
 
 def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:

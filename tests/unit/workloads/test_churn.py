@@ -11,7 +11,15 @@ from tunnelmark.workloads.base import Event, Reading
 from tunnelmark.workloads.churn import WORKLOAD, ChurnOptions
 from unit.workloads.recorded import ends, recorded, series, whole
 
-RECORDED = {"duration": "15 s", "every": "3500 ms", "outage": "500 ms", "recover": "3 s", "seed": 3, "rate": 20}
+RECORDED = {
+    "events": ["restart", "restart-fresh", "link-flap", "change-address"],
+    "duration": "15 s",
+    "every": "3500 ms",
+    "outage": "500 ms",
+    "recover": "3 s",
+    "seed": 3,
+    "rate": 20,
+}
 LISTED = {
     "schedule": [{"at": "0 s", "event": "restart"}, {"at": "5 s", "event": "link-flap", "node": "source"}],
     "outage": "1 s",
@@ -91,6 +99,19 @@ class TestWhatItStarts:
             Event(7.0, "link-up", "a"),
             Event(11.0, "count-holdings", ""),
         )
+
+    def test_gives_a_listed_event_the_outage_that_it_asks_for(self):
+        listed = [
+            {"at": "0 s", "event": "restart-control", "outage": "60 s"},
+            {"at": "70 s", "event": "reboot", "node": "all"},
+        ]
+        traffic = WORKLOAD.traffic(ends(), options(schedule=listed, duration="90 s"))
+        assert [(one.at, one.kind, one.node) for one in traffic.events if one.kind != "count-holdings"] == [
+            (1.0, "stop-control", "b"),
+            (61.0, "start-control", "b"),
+            (71.0, "power-off", "*"),
+            (73.0, "power-on", "*"),
+        ]
 
     def test_is_the_same_for_every_arm(self):
         first, second = (WORKLOAD.traffic(ends(target=address), options()) for address in ("10.0.0.2", "10.9.0.2"))
@@ -183,8 +204,16 @@ class TestWhatItCannotRead:
         with pytest.raises(WorkloadFailed, match=r"the event restart on b had no end"):
             read(set(), events=[EVENTS[0], line("restart", "b", 2.0, None)])
 
+    def test_is_one_that_began_and_was_not_ended(self):
+        with pytest.raises(WorkloadFailed, match=r"the event link-down on a, 5\.0 s after the first event, had no end"):
+            read(set(), events=[one for one in EVENTS if one["kind"] != "link-up"])
+
+    def test_may_come_in_any_order(self):
+        mixed = [EVENTS[place] for place in (0, 3, 4, 2, 1, 5)]
+        assert whole(read(at(7.0, 8.0), events=mixed))["gap_link_flap"] == pytest.approx(1.0)
+
     def test_is_a_trial_in_which_nothing_was_done(self):
-        with pytest.raises(OutputUnreadable, match="no event was done"):
+        with pytest.raises(OutputUnreadable, match="nothing was done"):
             read(set(), events=[EVENTS[0], EVENTS[-1]])
 
     def test_is_a_sender_that_paused_for_longer_than_any_gap(self):
@@ -227,7 +256,8 @@ class TestOptions:
             ({**LISTED, "recover": "5 s"}, "in the order of its times"),
             ({**LISTED, "schedule": LISTED["schedule"][::-1]}, "in the order of its times"),  # type: ignore[index]
             ({"schedule": [{"event": "restart"}]}, "Field required"),
-            ({"node": "c"}, "Input should be 'source', 'target' or 'both'"),
+            ({"schedule": [{"at": "0 s", "event": "restart", "node": "all"}]}, "'all' with the event 'reboot' only"),
+            ({"node": "c"}, "Input should be 'source', 'target', 'both' or 'relay'"),
             ({"rate": 5}, "greater than or equal to 10"),
         ],
     )

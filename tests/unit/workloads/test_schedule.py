@@ -5,12 +5,11 @@ from statistics import mean
 
 import pytest
 
-from tunnelmark.workloads import _schedule
-from tunnelmark.workloads._schedule import Scheduled, draw, steps
-from tunnelmark.workloads.base import Event
+from tunnelmark.workloads._schedule import Scheduled, draw, kind_of
+from tunnelmark.workloads.base import ENDINGS, Event
 
 KINDS = ("restart", "restart-fresh", "link-flap", "change-address")
-HOUR = {"duration": 3600.0, "every": 20.0, "least": 10.0}
+HOUR = {"duration": 3600.0, "every": 20.0, "outage": 2.0, "recover": 8.0}
 
 
 def drawn(seed=1, kinds=KINDS, nodes=("source", "target"), **other):
@@ -64,14 +63,38 @@ def test_has_one_event_where_no_more_fit():
     assert len(drawn(1, duration=10.0)) == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "second"),
-    [("link-flap", "link-down", "link-up"), ("change-address", "change-address", "restore-address")],
-)
-def test_what_lasts_is_ended_again(kind, first, second):
-    assert steps(Scheduled(5.0, kind, "source"), "a", 1.0, 0.5) == (Event(6.0, first, "a"), Event(6.5, second, "a"))
+def test_a_restart_is_over_at_once_and_all_else_lasts():
+    outages = {one.event: one.outage for one in drawn(2)}
+    assert outages == {"restart": 0.0, "restart-fresh": 0.0, "link-flap": 2.0, "change-address": 2.0}
 
 
-def test_what_does_not_last_is_one_step():
-    assert steps(Scheduled(5.0, "restart", "target"), "b", 1.0, 0.5) == (Event(6.0, "restart", "b"),)
-    assert _schedule.steps(Scheduled(0.0, "restart-control", "target"), "b", 1.0, 0.5)[0].kind == "restart-control"
+LASTING = [
+    ("link-flap", "link-down", "link-up"),
+    ("change-address", "change-address", "restore-address"),
+    ("reboot", "power-off", "power-on"),
+    ("partition", "partition", "partition-heal"),
+    ("udp-cut", "udp-cut", "udp-heal"),
+    ("restart", "stop", "start"),
+    ("restart-control", "stop-control", "start-control"),
+]
+
+
+@pytest.mark.parametrize(("kind", "first", "last"), LASTING)
+def test_what_lasts_is_ended_again(kind, first, last):
+    done = Scheduled(5.0, kind, "source", 0.5).events("a", 1.0)
+    assert done == (Event(6.0, first, "a"), Event(6.5, last, "a"))
+    assert last in ENDINGS
+    assert first not in ENDINGS
+    assert kind_of(first, last) == kind
+
+
+@pytest.mark.parametrize(("kind", "first", "last"), LASTING)
+def test_what_has_begun_and_not_ended_is_no_fault(kind, first, last):
+    assert kind_of(first, None) is None
+    assert kind_of(last, None) is None
+
+
+@pytest.mark.parametrize("kind", ["restart", "restart-fresh", "restart-control"])
+def test_what_does_not_last_is_one_step(kind):
+    assert Scheduled(5.0, kind, "target", 0.0).events("b", 1.0) == (Event(6.0, kind, "b"),)
+    assert kind_of(kind, None) == kind
