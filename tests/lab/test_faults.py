@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from support.events import READY, connected, with_vpn
-from support.labs import TRIO, UNSHAPED
+from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
+from tunnelmark.errors import WorkloadFailed
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.plan.files import PACKAGED, Files
+from tunnelmark.plan.load import load_topology
 from tunnelmark.plan.model import InnerNetwork, Topology
+from tunnelmark.plan.routers import KINDS
+from tunnelmark.run import rebinding
 from tunnelmark.run.deploy import FOLDER, RunningDeployment, prepare
 from tunnelmark.run.events import happen
 from tunnelmark.workloads.base import EVERY_NODE, Event
@@ -19,6 +24,7 @@ from tunnelmark.workloads.base import EVERY_NODE, Event
 pytestmark = pytest.mark.root
 
 HUB = Topology("hub", "T", TRIO.nodes, TRIO.links, hub="b")
+BEHIND_NAT = load_topology("behind-nat", Files((PACKAGED,)))
 LONG = 600.0  # seconds: an event that is to come then does not come in a test
 
 
@@ -213,3 +219,47 @@ def test_a_relay_that_is_down_takes_its_path_along(tmp_path: Path) -> None:
 def test_a_relay_that_is_down_is_nothing_to_a_direct_path(tmp_path: Path) -> None:
     values, _ = connected("direct", tmp_path, HUB, event="reboot", node="relay", outage="0.3 s", duration="1 s")
     assert values["lost"] == 0
+
+
+async def outside_ports(lab: Lab, source: str, target: str, times: int = 1) -> list[int]:
+    """By which ports a socket of a node behind a router reaches another node."""
+    port = 5303
+    listen = f"import socket; s = socket.socket(2, 2); s.bind(('', {port})); [s.sendto(str(a[1]).encode(), a) for _ in range({times}) for _, a in [s.recvfrom(99)]]"
+    ask = f"import socket; s = socket.socket(2, 2); s.bind(('', 40123)); s.settimeout(5); s.sendto(b'x', ('{lab.address(target)}', {port})); print(s.recv(99).decode())"
+    server = await lab.nodes[target].spawn(["python3", "-c", listen])
+    await lab.nodes[target].until({"kind": "udp-port", "port": port}, READY)
+    done = [await lab.nodes[source].run(["python3", "-c", ask], timeout=READY) for _ in range(times)]
+    await server.stop()
+    return [int(one.stdout) for one in done]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_router_that_forgets_its_mappings_takes_other_ports(kind: str) -> None:
+    async def body(lab: Lab) -> list[list[int]]:
+        seen = []
+        routers = rebinding.routers_of(lab, "a")
+        assert [router.name for router in routers] == ["ra"]
+        for draw in range(3):
+            if draw:
+                await rebinding.rebind(lab, routers, draw)
+                owners = (await lab.routers["ra"].run(["nft", "list", "map", "ip", "translation", "owner"])).stdout
+                assert "elements" not in owners
+            seen.append(await outside_ports(lab, "a", "s", 2))
+        return seen
+
+    ports = in_lab(body, BEHIND_NAT.of_kinds([kind]))
+    assert len({port for pair in ports for port in pair}) == 3  # one in each life
+    assert all(first == second for first, second in ports)
+
+
+@pytest.mark.parametrize("arm", ["nebula-punch", "direct"])
+def test_a_vpn_finds_its_way_after_its_router_forgot_its_mappings(arm: str, tmp_path: Path) -> None:
+    topology = BEHIND_NAT.open if arm == "direct" else BEHIND_NAT
+    values, (event,) = connected(arm, tmp_path, topology, event="nat-rebinding", node="source", duration="30 s")
+    assert event["kind"] == "nat-rebinding"
+    assert (values["lost"] == 0) or arm != "direct"
+
+
+def test_a_node_behind_no_translation_has_no_mapping_to_forget(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadFailed, match="no router translates the address of b on pair"):
+        connected("wireguard-go", tmp_path, event="nat-rebinding", duration="1 s")

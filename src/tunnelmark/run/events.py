@@ -6,12 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tunnelmark.lab.client import Lab
-from tunnelmark.run import holdings
+from tunnelmark.plan.routers import Router
+from tunnelmark.run import holdings, rebinding
 from tunnelmark.run.background import together
 from tunnelmark.run.cuts import Cuts
 from tunnelmark.run.node_links import NodeLinks
@@ -81,13 +82,15 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events."""
+    """Does events. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn anew."""
 
     lab: Lab
     tunnel: RunningDeployment
     cuts: Cuts
     links: NodeLinks
     programs: Callable[[], holdings.Programs]
+    translating: dict[str, tuple[Router, ...]] = field(default_factory=dict)
+    draws: int = 0
 
     async def prepare(self, event: Event) -> None:
         """Everything that can be done before its time, so that it then takes no longer than it must."""
@@ -103,6 +106,8 @@ class _Hand:
                 await self.cuts.prepare(_named(event.kind, event), event.node)
             case "udp-cut":
                 await self.cuts.prepare(_named(event.kind, event), event.node, only="udp", but=self._relay(event.node))
+            case "nat-rebinding" if not self.tunnel.bare:  # the bare link is measured with open routers
+                self.translating[event.node] = rebinding.routers_of(self.lab, event.node)
             case "change-address":
                 await self.links.prepare_move(event.node)
 
@@ -140,6 +145,9 @@ class _Hand:
                 await self.cuts.cut(_named(event.kind, event))
             case "partition-heal" | "udp-heal":
                 await self.cuts.heal(_named(_HEALS[event.kind], event))
+            case "nat-rebinding":
+                self.draws += 1
+                await rebinding.rebind(self.lab, self.translating.get(node, ()), self.draws)
             case "change-address":
                 await self.links.move(node)
             case "restore-address":

@@ -105,7 +105,7 @@ class NodeLinks:
         for family in ("-4", "-6"):
             for line in await self._lines(node, family, "route", "show", "dev", device):
                 if "proto kernel" not in line:
-                    kept.append(f"{family} route replace {line.strip()} dev {device}")
+                    kept.append(f"route replace {line.strip()} dev {device}")
         return kept
 
     async def _addresses(self, node: str, device: str) -> list[_Address]:

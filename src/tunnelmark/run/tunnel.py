@@ -20,6 +20,7 @@ from tunnelmark.run.background import background, together
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
 from tunnelmark.vpns.base import Converged, Deployment
+from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 FOLDER = PurePosixPath("/run/tunnelmark")
@@ -74,7 +75,7 @@ class RunningDeployment:
     """A deployment that is up: where its overlay is, how long that took, and its daemons.
 
     `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
-    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock.
+    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock. `bare`: no VPN is there.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RunningDeployment:
         self._inner = inner
         self.encrypted = deployment.encrypted
         self.relayed = deployment.relayed
+        self.bare = all(overlay.interface == UNDERLAY_INTERFACE for overlay in deployment.overlays.values())
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
         self._overlay = dict(self.interface)  # below the network on top, if there is one

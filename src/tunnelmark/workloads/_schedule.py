@@ -13,18 +13,7 @@ from tunnelmark.workloads.base import ENDINGS, Event, EventKind
 
 Place = Literal["source", "target", "relay", "all"]
 
-Kind = Literal[
-    "restart",
-    "restart-fresh",
-    "restart-control",
-    "reboot",
-    "link-flap",
-    "partition",
-    "udp-cut",
-    "change-address",
-]
-
-AT_ONCE: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control")
+AT_ONCE: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control", "nat-rebinding")
 """Faults that are over at once, unless a listed one is given an outage."""
 
 _LASTING: dict[FaultKind, tuple[EventKind, EventKind]] = PAIRS | {
@@ -38,7 +27,7 @@ class Scheduled:
     """A fault: `at` seconds after the window's begin, what happens to which node, and for how many seconds it lasts (0: as it takes)."""
 
     at: float
-    event: Kind
+    event: FaultKind
     node: Place
     outage: float
 
@@ -52,7 +41,7 @@ class Scheduled:
 
 def draw(
     seed: int,
-    kinds: Sequence[Kind],
+    kinds: Sequence[FaultKind],
     nodes: Sequence[Place],
     *,
     duration: float,
@@ -68,7 +57,7 @@ def draw(
     source = random.Random(seed)  # noqa: S311 (a draw that can be repeated)
     least = outage + recover
     drawn: list[Scheduled] = []
-    left: list[Kind] = []
+    left: list[FaultKind] = []
     at = 0.0
     while at + least <= duration:
         left = left or list(kinds)

@@ -24,6 +24,10 @@ EVENTS = "events"
 """The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
 
 
+PATH_LOOKS = "path-looks"
+"""The name under which `read` finds which way the traffic went when (see `run.collectors.traffic_path`), where that was watched."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoints:
     """From which node to which node a workload runs, over which inner addresses.
@@ -236,7 +240,7 @@ class Workload(Generic[OptionsT]):
     """Says what to start, for two ends and these options; pure."""
 
     read: Callable[[dict[str, str], OptionsT], Reading]
-    """Reads the output of each program, by name (that of events under EVENTS).
+    """Reads the output of each program, by name (that of events under EVENTS, paths under PATH_LOOKS).
 
     It raises OutputUnreadable, or WorkloadFailed where the output itself reports an error.
     """

@@ -18,7 +18,8 @@ from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, MomentText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _gaps, _probe, _schedule, _stream
-from tunnelmark.workloads._schedule import AT_ONCE, Kind, Place, Scheduled
+from tunnelmark.workloads._events import FaultKind
+from tunnelmark.workloads._schedule import AT_ONCE, Place, Scheduled
 from tunnelmark.workloads._stream import BEFORE
 from tunnelmark.workloads.base import EVERY_NODE, Endpoints, Event, EventKind, Reading, Traffic, Workload
 
@@ -36,7 +37,7 @@ class ListedEvent(Options):
     """One event of a `schedule`: `at` says when, after the window's begin; `outage` for how long, where not as long as all."""
 
     at: MomentText
-    event: Kind
+    event: FaultKind
     node: Place = "target"
     outage: DurationText | None = None
 
@@ -56,7 +57,7 @@ class ChurnOptions(Options):
     """
 
     duration: DurationText = Duration(300)
-    events: Annotated[tuple[Kind, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
+    events: Annotated[tuple[FaultKind, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
         "restart",
         "restart-fresh",
         "reboot",

@@ -7,6 +7,7 @@ and when the next one arrives. Its clock is CLOCK_MONOTONIC, which the nodes sha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from statistics import median
 from typing import Annotated, Literal, cast
 
@@ -17,9 +18,9 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
-from tunnelmark.workloads import _events, _stream
+from tunnelmark.workloads import _events, _paths, _stream
 from tunnelmark.workloads._stream import BEFORE, DEAD, NEAR, NOTABLE
-from tunnelmark.workloads.base import EVERY_NODE, Endpoints, Reading, Traffic, Workload
+from tunnelmark.workloads.base import EVERY_NODE, PATH_LOOKS, Endpoints, Reading, Traffic, Workload
 
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
 _OUTAGE = 1.0  # seconds that a fault lasts unless another time is asked for; a restart is over at once
@@ -35,7 +36,7 @@ class ConnectOptions(Options):
     `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
     `restart-control`: the VPN's control service only, wherever it runs; `reboot`: the node is away and begins as at boot;
     `link-flap`: its underlay interface is down; `partition`: packets between it and all others vanish; `udp-cut`: UDP
-    between it and all but the relay does; `change-address`: it has another address of its network; `none`: nothing, and
+    between it and all but the relay does; `nat-rebinding`: routers that translate its address forget how; `change-address`: it has another address of its network; `none`: nothing, and
     after `idle` without a packet the first one is timed. `outage` is for how long (restarts: 0, others: 1 s, unless it is
     given). `rate` is in probes a second, each way.
     """
@@ -49,6 +50,7 @@ class ConnectOptions(Options):
         "link-flap",
         "partition",
         "udp-cut",
+        "nat-rebinding",
         "change-address",
     ] = "restart"
     node: Literal["source", "target", "relay", "all"] = "target"
@@ -76,6 +78,13 @@ class ConnectOptions(Options):
         if self.outage is not None:
             return float(self.outage)
         return _OUTAGE if self.event in _events.PAIRS and self.event not in _events.INSTANT else 0.0
+
+    @property
+    def may_change_path(self) -> bool:
+        """Whether a VPN may go through another node than before for what happens."""
+        return self.event in ("partition", "udp-cut", "nat-rebinding") or (
+            self.event != "none" and self.node == "relay"
+        )
 
     @property
     def watched(self) -> float:
@@ -118,6 +127,9 @@ def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
         if options.event == "none"
         else _interrupted(options, ways, happened[1:], latest)
     )
+    if options.may_change_path:
+        begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
+        samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
     return Reading(tuple(samples), window=options.watched, warmup=BEFORE + options.pause)
 
 
@@ -236,7 +248,9 @@ _FIRST = (
 
 
 def _metrics(options: ConnectOptions) -> tuple[Metric, ...]:
-    return _FIRST if options.event == "none" else _METRICS
+    if options.event == "none":
+        return _FIRST
+    return (*_METRICS, *_paths.METRICS) if options.may_change_path else _METRICS
 
 
 WORKLOAD = Workload(
