@@ -6,8 +6,8 @@ what is held more after the last one than before the first (processes, memory, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import median
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -17,11 +17,11 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, MomentText
 from tunnelmark.units import Duration
-from tunnelmark.workloads import _gaps, _probe, _schedule, _stream
+from tunnelmark.workloads import _gaps, _paths, _probe, _schedule, _stream
 from tunnelmark.workloads._events import FaultKind
 from tunnelmark.workloads._schedule import AT_ONCE, Place, Scheduled
 from tunnelmark.workloads._stream import BEFORE
-from tunnelmark.workloads.base import EVERY_NODE, Endpoints, Event, EventKind, Reading, Traffic, Workload
+from tunnelmark.workloads.base import EVERY_NODE, PATH_LOOKS, Endpoints, Event, EventKind, Reading, Traffic, Workload
 
 _LINGER = 2.0  # seconds that the last look at the holdings may take, and that probes may be under way
 _GRACE_S = 30.0  # beyond all that: starting, and printing an hour of arrivals
@@ -72,7 +72,7 @@ class ChurnOptions(Options):
     recover: DurationText = Duration(8)
     seed: Annotated[int, Field(ge=0)] = 1
     schedule: Annotated[tuple[ListedEvent, ...], Field(strict=False)] = ()
-    rate: Annotated[int, Field(ge=10, le=1000)] = 50
+    rate: Annotated[int, Field(ge=10, le=1000)] = 125
 
     @model_validator(mode="after")
     def _leaves_time_to_recover(self) -> ChurnOptions:
@@ -173,7 +173,24 @@ def _read(outputs: dict[str, str], options: ChurnOptions) -> Reading:
     step = max(1.0, float(options.duration) / _STEPS)
     samples += [Sample("passing", share, at) for at, share in _stream.passing(ways, begun, step).items()]
     samples += _held([line for line in lines if line["kind"] == _COUNT], begun)
+    samples += _path(outputs.get(PATH_LOOKS, ""), happened, begun, begun + float(options.duration))
     return Reading(tuple(samples), window=float(options.duration), warmup=BEFORE)
+
+
+def _path(text: str, happened: Sequence[_gaps.Happened], begun: float, ended: float) -> list[Sample]:
+    """Which way the traffic went before each event and after the last one, from when the path was back; where that was watched."""
+    quiet = [begun - BEFORE, *(max(one.ended, one.until) for one in happened)]
+    next_begun = [*(one.begun for one in happened), ended]
+    shares = _paths.relayed(text, list(zip(quiet, next_begun, strict=True)))
+    series = [
+        Sample("relayed", share, round(at - begun, 3))
+        for at, share in zip(next_begun, shares, strict=True)
+        if share is not None
+    ]
+    if not series:
+        return []
+    mean = fmean(sample.value for sample in series)
+    return [Sample("relayed", mean), Sample("path_changes", float(_paths.changes(shares))), *series]
 
 
 def _held(looks: list[Mapping[str, Any]], begun: float) -> list[Sample]:
@@ -226,6 +243,10 @@ def _metrics(options: ChurnOptions) -> tuple[Metric, ...]:
         Metric("memory_more", "MiB", "more of it after the last event", "lower", "difference", feels="counts"),
         Metric("files", "", "open files of the VPN before the first event", "lower", "difference", feels="counts"),
         Metric("files_more", "", "more of them after the last event", "lower", "difference", feels="counts"),
+        Metric("relayed", "%", "bytes through a third node, between events", "lower", "difference", feels="counts"),
+        Metric(
+            "path_changes", "", "events after which traffic went another way", "lower", "difference", feels="counts"
+        ),
         Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),
     )
 

@@ -186,6 +186,21 @@ class TestWhatIsHeld:
             read(set(), events=[one for one in EVENTS[:-1] if one["begun"] > 1.9])
 
 
+class TestWhichWay:
+    LOOKS = ((1.5, 0.0), (2.1, 90.0), (3.0, 100.0), (6.0, 100.0), (7.5, 50.0), (9.0, 0.0), (11.0, 0.0))
+
+    def test_is_that_before_each_event_and_after_the_last(self):
+        looks = [{"time": time, "path_direct": 100 - share, "path_relayed": share} for time, share in self.LOOKS]
+        outputs_ = outputs(at(2.0, 2.4) | at(7.0, 8.0)) | {"path-looks": json.dumps({"looks": looks})}
+        reading = WORKLOAD.read(outputs_, options(**LISTED))
+        assert series(reading, "relayed") == [(0.0, 0.0), (5.0, 100.0), (10.0, 0.0)]
+        assert whole(reading)["relayed"] == pytest.approx(100 / 3)
+        assert whole(reading)["path_changes"] == 2
+
+    def test_is_not_said_where_it_was_not_watched(self):
+        assert "relayed" not in whole(read(set()))
+
+
 class TestAPathThatStaysDead:
     def test_is_a_failure_that_says_after_which_event(self):
         with pytest.raises(WorkloadFailed, match="did not come back after restart on b"):
@@ -239,7 +254,7 @@ class TestARealTrial:
         assert values["unaccounted"] == values["lost_else"] == values["processes_more"] == 0
 
     def test_says_what_is_declared(self):
-        declared = {metric.name for metric in WORKLOAD.metrics_with(options(**RECORDED))}
+        declared = {metric.name for metric in WORKLOAD.metrics_with(options(**RECORDED))} - {"relayed", "path_changes"}
         assert {sample.metric for sample in WORKLOAD.read(recorded("churn"), options(**RECORDED)).samples} == declared
 
 
