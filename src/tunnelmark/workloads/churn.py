@@ -194,7 +194,7 @@ def _path(text: str, happened: Sequence[_gaps.Happened], begun: float, ended: fl
 
 
 def _held(looks: list[Mapping[str, Any]], begun: float) -> list[Sample]:
-    """What all nodes held together: before the first event, by time, and how much more after the last."""
+    """What all nodes held together: before the first event, by time, and how much more after the last, and than at half of the events."""
     if len(looks) < 2 or any("held" not in look for look in looks):
         raise OutputUnreadable(
             "what the VPN's programs hold was not counted after the last event",
@@ -207,7 +207,12 @@ def _held(looks: list[Mapping[str, Any]], begun: float) -> list[Sample]:
             found[name].append((round(look["begun"] - begun, 3), total))
     samples = []
     for name, seen in found.items():
-        samples += [Sample(name, seen[0][1]), Sample(f"{name}_more", seen[-1][1] - seen[0][1])]
+        (_, first), (_, half), (_, last) = seen[0], seen[len(seen) // 2], seen[-1]
+        samples += [
+            Sample(name, first),
+            Sample(f"{name}_more", last - first),
+            Sample(f"{name}_second_half", last - half),
+        ]
         samples += [Sample(name, value, at) for at, value in seen if at >= 0]
     return samples
 
@@ -239,10 +244,24 @@ def _metrics(options: ChurnOptions) -> tuple[Metric, ...]:
         Metric("unaccounted_time", "s", "gaps that no event explains, together", "lower", "difference"),
         Metric("processes", "", "processes of the VPN before the first event", "lower", "difference", feels="counts"),
         Metric("processes_more", "", "more of them after the last event", "lower", "difference", feels="counts"),
+        Metric(
+            "processes_second_half",
+            "",
+            "more of them than at half of the events",
+            "lower",
+            "difference",
+            feels="counts",
+        ),
         Metric("memory", "MiB", "memory of the VPN (RSS) before the first event", "lower", feels="counts"),
         Metric("memory_more", "MiB", "more of it after the last event", "lower", "difference", feels="counts"),
+        Metric(
+            "memory_second_half", "MiB", "more of it than at half of the events", "lower", "difference", feels="counts"
+        ),
         Metric("files", "", "open files of the VPN before the first event", "lower", "difference", feels="counts"),
         Metric("files_more", "", "more of them after the last event", "lower", "difference", feels="counts"),
+        Metric(
+            "files_second_half", "", "more of them than at half of the events", "lower", "difference", feels="counts"
+        ),
         Metric("relayed", "%", "bytes through a third node, between events", "lower", "difference", feels="counts"),
         Metric(
             "path_changes", "", "events after which traffic went another way", "lower", "difference", feels="counts"

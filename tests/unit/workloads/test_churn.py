@@ -176,6 +176,7 @@ class TestWhatIsHeld:
         values = whole(read(set()))
         assert (values["files"], values["files_more"]) == (12, 5)
         assert (values["memory"], values["memory_more"]) == (11, 2)
+        assert (values["files_second_half"], values["memory_second_half"]) == (3, 2)
         assert (values["processes"], values["processes_more"]) == (2, 2)
 
     def test_is_a_series(self):
