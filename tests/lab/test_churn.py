@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.labs import in_lab
 from support.trials import carried
 from tunnelmark.lab.client import Lab
+from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.workloads.base import Reading
 
 pytestmark = pytest.mark.root
@@ -100,3 +102,20 @@ def test_what_takes_the_whole_node_away_is_undone_as_well(tmp_path: Path) -> Non
     assert values["processes_more"] == 0
     looks = [line["held"] for line in done(outputs) if line["kind"] == "count-holdings"]
     assert len(looks) == 5
+
+
+def test_the_path_is_watched_on_where_a_link_was_down(tmp_path: Path) -> None:
+    async def body(lab: Lab) -> int:
+        node = lab.nodes["b"]
+        sampler = PacketSampler(node.pid, "eth0")
+        try:
+            sampler.listen(1.0)
+            for state in ("down", "up"):
+                await node.run(["ip", "link", "set", "dev", "eth0", state])
+                list(sampler.heads())
+            await lab.nodes["a"].run(["ping", "-n", "-q", "-c3", "-i0.05", "-W2", str(lab.address("b"))])
+            return len(list(sampler.heads()))
+        finally:
+            sampler.close()
+
+    assert in_lab(body) >= 1

@@ -159,7 +159,7 @@ def test_a_host_without_power_says_nothing_and_forgets_all_but_its_files(tmp_pat
     ("arm", "node"), [("direct", "target"), ("wireguard-go", "source"), ("tinc", "target"), ("nebula", "all")]
 )
 def test_a_vpn_comes_back_after_a_reboot(arm: str, node: str, tmp_path: Path) -> None:
-    values, (off, on) = connected(arm, tmp_path, event="reboot", node=node, outage="0.4 s", duration="20 s")
+    values, (off, on, *answered) = connected(arm, tmp_path, event="reboot", node=node, outage="0.4 s", duration="20 s")
     assert (off["kind"], on["kind"]) == ("power-off", "power-on")
     assert off["node"] == {"source": "a", "target": "b", "all": EVERY_NODE}[node]
     assert on["begun"] - off["begun"] >= 0.4 - 0.001
@@ -167,6 +167,10 @@ def test_a_vpn_comes_back_after_a_reboot(arm: str, node: str, tmp_path: Path) ->
     assert (
         values["back"] >= on["begun"] - off["begun"]
     )  # what was on its way as the link went may make the gap shorter, and back not
+    assert sorted(one["node"] for one in answered) == (["a", "b"] if node == "all" else [])
+    for one in answered:
+        assert on["begun"] < one["ended"]
+        assert values["node_back_first"] <= one["ended"] - off["begun"] <= values["node_back_last"]
 
 
 def test_the_overlay_s_inner_network_is_there_again_after_a_reboot(tmp_path: Path) -> None:

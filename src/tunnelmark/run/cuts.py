@@ -1,6 +1,6 @@
 """What cuts nodes off from each other during a trial: packets of the underlay vanish where they arrive, until the cut is healed.
 
-They are dropped by whoever receives them, never by the sender: a host that drops its own packets tells the program that
+They are dropped by the nodes that receive them, never by the sender: a host that drops its own packets tells the program that
 sent them (EPERM, or a local congestion to TCP, which then tries again twice a second), and no broken path does. Neighbours stay known to each
 other: ARP and neighbour discovery pass, because a lost question would cost a second, and a link represents a path of routers.
 """

@@ -18,7 +18,7 @@ from tunnelmark.run.cuts import Cuts
 from tunnelmark.run.node_links import NodeLinks
 from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
-from tunnelmark.workloads.base import ENDINGS, EVERY_NODE, Event
+from tunnelmark.workloads.base import ANSWERED, ENDINGS, EVERY_NODE, Event
 
 DEPLOYED = "deployed"
 """The `kind` of the first line: how long the deployment took to its `first_packet`, in seconds by direction."""
@@ -41,9 +41,10 @@ async def happen(
 
     Events of one node come one after the other; those of others do not wait for them. A line is a JSON object: `kind`, `node`,
     and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every node; `ended` is null where the trial was over
-    first. The first line says how the deployment began (DEPLOYED). However this ends, links are whole again: what was cut is
-    healed, and what was down is up. `programs` says which programs are not the VPN's, where holdings are counted: that line
-    has them as `held`, by node. WorkloadFailed if the VPN does not have what is to be restarted.
+    first. The first line says how the deployment began (DEPLOYED); where all nodes are rebooted, others say when each carried
+    traffic again (ANSWERED). However this ends, links are whole again: what was cut is healed, and what was down is up.
+    `programs` says which programs are not the VPN's, where holdings are counted: that line has them as `held`, by node.
+    WorkloadFailed if the VPN does not have what is to be restarted.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
@@ -55,7 +56,9 @@ async def happen(
         of_node: dict[str, list[Event]] = {}
         for event in sorted(events, key=lambda event: event.at):
             of_node.setdefault(event.node, []).append(event)
-        await together(*(_in_turn(hand, own, start, file) for own in of_node.values()))
+        rebooted = any(event.kind == "power-on" and event.node == EVERY_NODE for event in events)
+        watches = (_answered(hand, node, file) for node in lab.nodes) if rebooted else ()
+        await together(*(_in_turn(hand, own, start, file) for own in of_node.values()), *watches)
     finally:
         await hand.undo()
 
@@ -75,6 +78,13 @@ async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Pat
             _write(file, done)
 
 
+async def _answered(hand: _Hand, node: str, file: Path) -> None:
+    """Note when a node carries traffic again after all nodes were rebooted."""
+    await hand.powered.wait()
+    at = await hand.tunnel.next_answer(node, _PATIENCE)
+    _write(file, {"kind": ANSWERED, "node": node, "begun": at, "ended": at})
+
+
 def _write(file: Path, line: dict[str, Any]) -> None:
     with file.open("a") as record:
         record.write(json.dumps(line) + "\n")
@@ -82,7 +92,7 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn anew."""
+    """Does events. `powered`: power is on again. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn again."""
 
     lab: Lab
     tunnel: RunningDeployment
@@ -91,6 +101,7 @@ class _Hand:
     programs: Callable[[], holdings.Programs]
     translating: dict[str, tuple[Router, ...]] = field(default_factory=dict)
     draws: int = 0
+    powered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def prepare(self, event: Event) -> None:
         """Everything that can be done before its time, so that it then takes no longer than it must."""
@@ -136,6 +147,7 @@ class _Hand:
             case "power-on":
                 nodes = self._nodes(event)
                 await together(*(self.links.up(one, self.links.devices(one)) for one in nodes))
+                self.powered.set()
                 await self.tunnel.begin_again(nodes, patience=_PATIENCE)
             case "link-down":
                 await self.links.down(node, [UNDERLAY])

@@ -201,10 +201,17 @@ class RunningDeployment:
             if self._inner is not None:
                 await self._make_inside(self._inner, node)
 
+    async def next_answer(self, node: str, patience: float) -> float:
+        """When (monotonic seconds) the overlay carried a ping from a node to the next one and back, the first from now on."""
+        names = list(self.address)
+        other = names[(names.index(node) + 1) % len(names)]
+        await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
+        return await self._first_answer(node, other, time.monotonic() + patience)
+
     async def power_off(self, nodes: Collection[str]) -> None:
         """Kill the daemons of nodes whose links are down, and have the nodes' kernels forget the network that they made.
 
-        Files stay, those of /run too: the deployment has its own there, and they stand for a disk.
+        Files stay, those of /run too: the deployment has its own there, and they are as on a disk.
         """
         await self.stop(nodes)
         forget = ("sh", "-c", _FORGET_NETWORK)

@@ -24,6 +24,9 @@ EVENTS = "events"
 """The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
 
 
+ANSWERED = "answered"
+"""The `kind` of a line among them that says when a `node` carried traffic again after all nodes were rebooted: no event."""
+
 PATH_LOOKS = "path-looks"
 """The name under which `read` finds which way the traffic went when (see `run.collectors.traffic_path`), where that was watched."""
 

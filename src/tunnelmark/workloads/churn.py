@@ -21,7 +21,17 @@ from tunnelmark.workloads import _gaps, _paths, _probe, _schedule, _stream
 from tunnelmark.workloads._events import FaultKind
 from tunnelmark.workloads._schedule import AT_ONCE, Place, Scheduled
 from tunnelmark.workloads._stream import BEFORE
-from tunnelmark.workloads.base import EVERY_NODE, PATH_LOOKS, Endpoints, Event, EventKind, Reading, Traffic, Workload
+from tunnelmark.workloads.base import (
+    ANSWERED,
+    EVERY_NODE,
+    PATH_LOOKS,
+    Endpoints,
+    Event,
+    EventKind,
+    Reading,
+    Traffic,
+    Workload,
+)
 
 _LINGER = 2.0  # seconds that the last look at the holdings may take, and that probes may be under way
 _GRACE_S = 30.0  # beyond all that: starting, and printing an hour of arrivals
@@ -141,7 +151,7 @@ def _events(ends: Endpoints, options: ChurnOptions) -> tuple[Event, ...]:
 def _read(outputs: dict[str, str], options: ChurnOptions) -> Reading:
     (ways, latest), (_, *lines) = _stream.read(outputs), _stream.happened(outputs)
     begun = ways[0].begun + BEFORE
-    happened = _gaps.events(line for line in lines if line["kind"] != _COUNT)
+    happened = _gaps.events(line for line in lines if line["kind"] not in (_COUNT, ANSWERED))
     accounts = _gaps.account(ways, happened, float(options.recover))
     gaps = [one.gap for one in happened]
     if latest > max(_LATE, *gaps):

@@ -20,7 +20,7 @@ from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _events, _paths, _stream
 from tunnelmark.workloads._stream import BEFORE, DEAD, NEAR, NOTABLE
-from tunnelmark.workloads.base import EVERY_NODE, PATH_LOOKS, Endpoints, Reading, Traffic, Workload
+from tunnelmark.workloads.base import ANSWERED, EVERY_NODE, PATH_LOOKS, Endpoints, Reading, Traffic, Workload
 
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
 _OUTAGE = 1.0  # seconds that a fault lasts unless another time is asked for; a restart is over at once
@@ -121,12 +121,22 @@ def _faults(ends: Endpoints, options: ConnectOptions) -> tuple[_events.Fault, ..
 
 
 def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
-    (ways, latest), happened = _stream.read(outputs), _stream.happened(outputs)
+    (ways, latest), lines = _stream.read(outputs), _stream.happened(outputs)
+    happened = [line for line in lines if line["kind"] != ANSWERED]
     samples = (
         _warm(options, ways[0], happened)
         if options.event == "none"
         else _interrupted(options, ways, happened[1:], latest)
     )
+    if options.node == "all":
+        backs = sorted(
+            cast(float, line["begun"]) - cast(float, happened[1]["begun"]) for line in lines if line not in happened
+        )
+        samples += (
+            [Sample(name, value) for name, value in zip(_EACH, (backs[0], median(backs), backs[-1]), strict=True)]
+            if backs
+            else []
+        )
     if options.may_change_path:
         begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
         samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
@@ -232,6 +242,11 @@ _METRICS = (
     Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
     Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
 )
+_EACH = ("node_back_first", "node_back_median", "node_back_last")
+_NODES = tuple(
+    Metric(name, "s", f"until {which} node carried traffic again", "lower", compare="difference", feels="longest")
+    for name, which in zip(_EACH, ("the first", "the median", "the last"), strict=True)
+)
 _FIRST = (
     Metric(
         "cold",
@@ -250,7 +265,7 @@ _FIRST = (
 def _metrics(options: ConnectOptions) -> tuple[Metric, ...]:
     if options.event == "none":
         return _FIRST
-    return (*_METRICS, *_paths.METRICS) if options.may_change_path else _METRICS
+    return _METRICS + (_NODES if options.node == "all" else ()) + (_paths.METRICS if options.may_change_path else ())
 
 
 WORKLOAD = Workload(

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from tunnelmark.errors import LabError, NotReady, OutputUnreadable
+from tunnelmark.errors import LabError, NotReady, OutputUnreadable, TrialVoid
 from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.lab.node import Completed, Exit
 from tunnelmark.model.attempt import PHASES, Attempt
@@ -28,7 +28,7 @@ from tunnelmark.run.measurement import Clock, TrialSpec
 from tunnelmark.run.supervisor import DaemonSupervisor
 from tunnelmark.run.trial import prepare, refused
 from tunnelmark.vpns.base import Deployment, Driver
-from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
+from tunnelmark.workloads.base import Endpoints, Event, Program, Reading, Traffic, Workload
 
 PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 PROFILE = Profile("unshaped", "no shaper", "test")
@@ -250,6 +250,20 @@ def test_a_trial_in_which_all_goes_well_has_samples_and_says_where_its_time_went
     assert all(seconds >= 0 for seconds in ended.phases.values())
     assert ended.graded is not None
     assert ended.host["pause_share"] == 0.0
+
+
+@pytest.mark.parametrize(("events", "outcome"), [((), "void"), ((Event(NEVER, "partition-heal", "a"),), "ok")])
+def test_only_a_trial_in_which_nothing_happens_must_go_the_way_that_its_arm_is_called_by(
+    attempt: Try, monkeypatch: pytest.MonkeyPatch, events: tuple[Event, ...], outcome: str
+) -> None:
+    def stray(*_: object) -> None:
+        raise TrialVoid("went another way", hint="see the logs")
+
+    def disturbed(ends: Endpoints, options: Options) -> Traffic:
+        return replace(_traffic(ends, options), events=events)
+
+    monkeypatch.setattr("tunnelmark.run.measurement.check_path", stray)
+    assert attempt(spec={"workload": replace(WORKLOAD, traffic=disturbed)}).outcome == outcome
 
 
 def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try) -> None:
