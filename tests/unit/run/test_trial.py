@@ -259,11 +259,9 @@ def test_only_a_trial_in_which_nothing_happens_must_go_the_way_that_its_arm_is_c
     def stray(*_: object) -> None:
         raise TrialVoid("went another way", hint="see the logs")
 
-    def disturbed(ends: Endpoints, options: Options) -> Traffic:
-        return replace(_traffic(ends, options), events=events)
-
     monkeypatch.setattr("tunnelmark.run.measurement.check_path", stray)
-    assert attempt(spec={"workload": replace(WORKLOAD, traffic=disturbed)}).outcome == outcome
+    disturbed = replace(WORKLOAD, traffic=lambda *given: replace(_traffic(*given), events=events))
+    assert attempt(spec={"workload": disturbed}).outcome == outcome
 
 
 def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try) -> None:
