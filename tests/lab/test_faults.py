@@ -206,6 +206,16 @@ def test_udp_that_is_cut_stops_who_needs_it(arm: str, stops: bool, tmp_path: Pat
         assert values["lost"] == 0
 
 
+@pytest.mark.slow
+def test_who_loses_udp_to_all_but_the_relay_is_seen_to_go_through_it(tmp_path: Path) -> None:
+    asked = {"event": "udp-cut", "outage": "60 s", "duration": "2 s"}
+    values, (cut, heal) = connected("easytier", tmp_path, HUB, watched=True, **asked)
+    assert values["relayed_before"] == pytest.approx(0, abs=10)
+    assert 0 < values["relay_after"] < heal["begun"] - cut["begun"]
+    assert values["back"] < heal["begun"] - cut["begun"]  # the relay carried it while the cut lasted
+    assert values["relayed_during"] > 10
+
+
 def test_daemons_stay_dead_for_the_outage(tmp_path: Path) -> None:
     values, (stop, start) = connected("nebula", tmp_path, event="restart", outage="0.5 s", duration="20 s")
     assert (stop["kind"], start["kind"]) == ("stop", "start")

@@ -17,6 +17,9 @@ from tunnelmark.host import programs
 from tunnelmark.lab.client import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import traffic_path
+from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints
@@ -42,19 +45,24 @@ def with_vpn(
 
 
 def connected(
-    arm: str, folder: Path, topology: Topology = PAIR, **chosen: Any
+    arm: str, folder: Path, topology: Topology = PAIR, *, watched: bool = False, **chosen: Any
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice."""
+    """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice.
+
+    `watched`: with the way that its traffic takes.
+    """
     for attempt in range(3):
         (raw := folder / str(attempt)).mkdir()
         try:
-            return trial(arm, raw, topology, **chosen)
+            return trial(arm, raw, topology, watched, **chosen)
         except TrialVoid as void:
             why = void.message
     pytest.fail(f"this machine is too busy: {why}")
 
 
-def trial(arm: str, folder: Path, topology: Topology, **chosen: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
+def trial(
+    arm: str, folder: Path, topology: Topology, watched: bool, **chosen: Any
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
     workload = registry.workload("connect")
     options = workload.options.model_validate(chosen)
 
@@ -63,9 +71,16 @@ def trial(arm: str, folder: Path, topology: Topology, **chosen: Any) -> tuple[di
         addresses = tunnel.address[source], tunnel.address[target]
         ends = Endpoints(source, target, *addresses, socket_buffer_limit(), relay=lab.topology.relay)
         stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), folder)
+        await tunnel.wait_converged(READY)
         await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
+        context = CollectorContext(lab, tunnel, source, target, folder)
+        collection = Collection(context, (traffic_path.COLLECTOR,) if watched else ())
         await tunnel.unless_dead(stage.serve())
-        await tunnel.unless_dead(stage.drive())
+        await collection.begin()
+        try:
+            await tunnel.unless_dead(stage.drive())
+        finally:
+            await collection.end()
         await tunnel.unless_dead(stage.finish())
         return stage.outputs()
 
