@@ -77,9 +77,9 @@ class ChurnOptions(Options):
         "change-address",
     )
     node: Literal["source", "target", "both", "relay"] = "both"
-    every: DurationText = Duration(20)
+    every: DurationText = Duration(30)
     outage: DurationText = Duration(2)
-    recover: DurationText = Duration(8)
+    recover: DurationText = Duration(15)
     seed: Annotated[int, Field(ge=0)] = 1
     schedule: Annotated[tuple[ListedEvent, ...], Field(strict=False)] = ()
     rate: Annotated[int, Field(ge=10, le=1000)] = 125

@@ -103,14 +103,14 @@ class TestWhatItStarts:
     def test_gives_a_listed_event_the_outage_that_it_asks_for(self):
         listed = [
             {"at": "0 s", "event": "restart-control", "outage": "60 s"},
-            {"at": "70 s", "event": "reboot", "node": "all"},
+            {"at": "76 s", "event": "reboot", "node": "all"},
         ]
-        traffic = WORKLOAD.traffic(ends(), options(schedule=listed, duration="90 s"))
+        traffic = WORKLOAD.traffic(ends(), options(schedule=listed, duration="95 s"))
         assert [(one.at, one.kind, one.node) for one in traffic.events if one.kind != "count-holdings"] == [
             (1.0, "stop-control", "b"),
             (61.0, "start-control", "b"),
-            (71.0, "power-off", "*"),
-            (73.0, "power-on", "*"),
+            (77.0, "power-off", "*"),
+            (79.0, "power-on", "*"),
         ]
 
     def test_is_the_same_for_every_arm(self):
