@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 SHORT = {
+    "churn": 'duration = "12 s", every = "4 s", outage = "500 ms", recover = "3500 ms"',
     "connect": 'event = "link-flap", outage = "500 ms", duration = "3 s"',
     "http": 'duration = "2 s"',
     "idle": 'duration = "1 s"',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import socket
 import struct
 from collections.abc import Iterator
@@ -73,6 +74,12 @@ class PacketSampler:
                 length = self._socket.recv_into(room, _HEAD, socket.MSG_TRUNC)
             except BlockingIOError:
                 return
+            except OSError as error:
+                if (
+                    error.errno == errno.ENETDOWN
+                ):  # said once, when the interface went down: it may be up again (packet(7))
+                    continue
+                raise
             if (head := read(bytes(room[: min(length, _HEAD)]), length)) is not None:
                 yield head
 

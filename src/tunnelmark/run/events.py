@@ -5,42 +5,53 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tunnelmark.lab.client import Lab
 from tunnelmark.plan.routers import Router
-from tunnelmark.run import rebinding
+from tunnelmark.run import holdings, rebinding
 from tunnelmark.run.background import together
 from tunnelmark.run.cuts import Cuts
 from tunnelmark.run.node_links import NodeLinks
 from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
-from tunnelmark.workloads.base import ANSWERED, EVERY_NODE, Event
+from tunnelmark.workloads.base import ANSWERED, ENDINGS, EVERY_NODE, Event
 
 DEPLOYED = "deployed"
 """The `kind` of the first line: how long the deployment took to its `first_packet`, in seconds by direction."""
 
 _PATIENCE = 3600.0  # seconds that a step of a restart may take: the trial's own end comes first
+_TAKE_LINKS = ("link-down", "power-off")
+"""Prepared last: what comes back with a link is also what was made for the other events."""
+
 _HEALS = {"partition-heal": "partition", "udp-heal": "udp-cut"}
 
 
-async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], file: Path) -> None:
+async def happen(
+    lab: Lab,
+    tunnel: RunningDeployment,
+    events: Sequence[Event],
+    file: Path,
+    programs: Callable[[], holdings.Programs] = dict,
+) -> None:
     """Do each event at its time from now on, and append to the file what was done and when.
 
     Events of one node come one after the other; those of others do not wait for them. A line is a JSON object: `kind`, `node`,
     and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every node; `ended` is null where the trial was over
     first. The first line says how the deployment began (DEPLOYED); where all nodes are rebooted, others say when each carried
-    traffic again (ANSWERED). However this ends, links are whole again: what was cut is
-    healed, and what was down is up. WorkloadFailed if the VPN does not have what is to be restarted.
+    traffic again (ANSWERED). However this ends, links are whole again: what was cut is healed, and what was down is up.
+    `programs` says which programs are not the VPN's, where holdings are counted: that line has them as `held`, by node.
+    WorkloadFailed if the VPN does not have what is to be restarted.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
-    hand = _Hand(lab, tunnel, Cuts(lab), NodeLinks(lab))
+    hand = _Hand(lab, tunnel, Cuts(lab), NodeLinks(lab), programs)
     try:
-        for event in events:
+        each = {(event.kind, event.node): event for event in events}.values()
+        for event in sorted(each, key=lambda event: event.kind in _TAKE_LINKS):
             await hand.prepare(event)
         of_node: dict[str, list[Event]] = {}
         for event in sorted(events, key=lambda event: event.at):
@@ -53,14 +64,15 @@ async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], f
 
 
 async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Path) -> None:
-    late = 0.0  # what comes after an event that was late comes later by the same time: an outage has the length that was asked
+    late = 0.0
     for event in events:
-        await asyncio.sleep(max(0.0, start + event.at + late - time.monotonic()))
+        behind = late if event.kind in ENDINGS else 0.0
+        await asyncio.sleep(max(0.0, start + event.at + behind - time.monotonic()))
         begun = time.monotonic()
-        late = max(late, begun - start - event.at)
+        late = begun - start - event.at
         done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": begun, "ended": None}
         try:
-            await hand.do(event)
+            done |= await hand.do(event)
             done["ended"] = time.monotonic()
         finally:
             _write(file, done)
@@ -86,6 +98,7 @@ class _Hand:
     tunnel: RunningDeployment
     cuts: Cuts
     links: NodeLinks
+    programs: Callable[[], holdings.Programs]
     translating: dict[str, tuple[Router, ...]] = field(default_factory=dict)
     draws: int = 0
     powered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,8 +122,8 @@ class _Hand:
             case "change-address":
                 await self.links.prepare_move(event.node)
 
-    async def do(self, event: Event) -> None:
-        """The event itself."""
+    async def do(self, event: Event) -> dict[str, Any]:
+        """The event itself; what it brought to light."""
         node = event.node
         match event.kind:
             case "restart" | "restart-fresh":
@@ -149,6 +162,11 @@ class _Hand:
                 await rebinding.rebind(self.lab, self.translating.get(node, ()), self.draws)
             case "change-address":
                 await self.links.move(node)
+            case "restore-address":
+                await self.links.move_back(node)
+            case "count-holdings":
+                return {"held": await holdings.look(self.lab, self.programs())}
+        return {}
 
     async def undo(self) -> None:
         """Make the links whole: the trial may have ended in the middle of a fault."""

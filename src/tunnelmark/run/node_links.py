@@ -20,11 +20,12 @@ _Address = IPv4Interface | IPv6Interface
 
 @dataclass(slots=True)
 class NodeLinks:
-    """The interfaces of a lab's nodes. By node, as commands of ip(8): what brings them back (`kept`), and new addresses (`moves`)."""
+    """The interfaces of a lab's nodes. By node, as commands of ip(8): what brings them back (`kept`), other addresses (`moves`), its own again (`returns`)."""
 
     lab: Lab
     kept: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     moves: dict[str, list[str]] = field(default_factory=dict)
+    returns: dict[str, list[str]] = field(default_factory=dict)
     away: set[tuple[str, str]] = field(default_factory=set)
 
     def devices(self, node: str) -> list[str]:
@@ -58,19 +59,20 @@ class NodeLinks:
     async def prepare_move(self, node: str) -> None:
         """Have a node's other addresses ready, and known to all others on its link."""
         changes = [(old, _further(old)) for old in await self._addresses(node, UNDERLAY)]
-        await self._acquaint(node, UNDERLAY, [new for _, new in changes])
+        await self._acquaint(node, UNDERLAY, [one for pair in changes for one in pair])
         # A secondary address is deleted with its primary unless promote_secondaries is set.
         setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
         await self.lab.nodes[node].run(["sh", "-c", setting])
-        self.moves[node] = [
-            line
-            for old, new in changes
-            for line in (_address("add", new, UNDERLAY), f"address delete {old} dev {UNDERLAY}")
-        ]
+        self.moves[node] = [line for old, new in changes for line in _exchange(old, new)]
+        self.returns[node] = [line for old, new in changes for line in _exchange(new, old)]
 
     async def move(self, node: str) -> None:
         """Give a node its other addresses instead of those that it has."""
         await self._batch(node, self.moves[node])
+
+    async def move_back(self, node: str) -> None:
+        """Give a node its own addresses again."""
+        await self._batch(node, self.returns[node])
 
     async def _acquaint(self, node: str, device: str, addresses: Sequence[_Address]) -> None:
         """Have a node and the others on its link know each other's Ethernet addresses for good.
@@ -142,6 +144,10 @@ class NodeLinks:
 def _address(verb: str, address: _Address, device: str) -> str:
     # Without "nodad" an IPv6 address is tentative, and a bind() to it refused, until a kernel worker has run.
     return f"address {verb} {address} dev {device}" + (" nodad" if address.version == 6 else "")
+
+
+def _exchange(old: _Address, new: _Address) -> tuple[str, str]:
+    return _address("add", new, UNDERLAY), f"address delete {old} dev {UNDERLAY}"
 
 
 def _neighbour(address: object, mac: str, device: str) -> str:

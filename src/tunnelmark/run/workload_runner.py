@@ -66,7 +66,7 @@ class WorkloadRunner:
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
         self._client = process
         self._servers += [_Started(*pair) for pair in zip(extra, others, strict=True)]
-        events_of = happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS)
+        events_of = happen(self._lab, self._tunnel, self._traffic.events, self._raw / EVENTS, self._own)
         async with background(events_of, self._end_when_left(process)) as (events, _):
             try:
                 await asyncio.wait_for(_ended(process, events), self._traffic.timeout)
@@ -83,6 +83,15 @@ class WorkloadRunner:
         await asyncio.gather(*ending)
         await asyncio.sleep(_ALONE)
         await client.stop(self._traffic.client.ready_timeout)
+
+    def _own(self) -> dict[str, list[int]]:
+        """The processes of all programs that were started, by node."""
+        found: dict[str, list[int]] = {}
+        for one in self._servers:
+            found.setdefault(one.program.node, []).append(one.process.pid)
+        if self._client is not None:
+            found.setdefault(self._traffic.client.node, []).append(self._client.pid)
+        return found
 
     def outputs(self) -> dict[str, str]:
         """What each program printed, by its name, what was done to the deployment, and which way its traffic went."""

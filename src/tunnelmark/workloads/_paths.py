@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from tunnelmark.model.metrics import Metric, Sample
@@ -49,6 +50,19 @@ def read(text: str, begun: float, ended: float) -> list[Sample]:
         if (again := _direct_from(since)) is not None:
             samples.append(Sample("direct_again", max(0.0, again - ended)))
     return samples
+
+
+def relayed(text: str, spans: Sequence[tuple[float, float]]) -> list[float | None]:
+    """The share of bytes through a third node in each span of time (seconds of CLOCK_MONOTONIC), in %; None where nothing was seen."""
+    looks: list[Mapping[str, float]] = json.loads(text)["looks"] if text else []
+    of_span = [[look[_RELAYED] for look in looks if begun < look["time"] <= ended] for begun, ended in spans]
+    return [fmean(shares) if shares else None for shares in of_span]
+
+
+def changes(shares: Sequence[float | None]) -> int:
+    """How often traffic went another way than before: mostly through a third node where it had not, or no longer."""
+    ways = [share >= 50 for share in shares if share is not None]
+    return sum(one != other for one, other in pairwise(ways))
 
 
 def _relays(look: Mapping[str, float]) -> bool:

@@ -1,8 +1,12 @@
-"""What `tunnelmark-probe stream` prints on both ends of a path, as what each direction carried and when it carried nothing."""
+"""A stream of probes in both directions, by `tunnelmark-probe stream` on both ends: how it is started, and when each direction carried nothing.
+
+Both ends print what arrived, on CLOCK_MONOTONIC, which all nodes share with the process that makes events.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
@@ -10,8 +14,53 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.model.steps import UdpPort
+from tunnelmark.workloads.base import EVENTS, Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
+SERVER, CLIENT = "server", "client"
+
+BEFORE = 1.0
+"""Seconds of probes before anything happens."""
+
+NOTABLE = 3
+"""Probes in a row that are missing: fewer are loss."""
+
+NEAR = 1.0
+"""Seconds after an event's end: a silence that begins later is the event's only if probes are missing."""
+
+DEAD = 10
+"""Probes at the end of which none arrived: more, and the path has not come back."""
+
+_PORT = 5210
+
+
+def programs(
+    ends: Endpoints, rate: int, seconds: float, linger: float, more: Sequence[str] = ()
+) -> tuple[Program, Program]:
+    """The stream's server and its client: `rate` probes a second each way for `seconds`; the client receives `linger` seconds longer.
+
+    `more` are further arguments of both.
+    """
+    schedule = ("--port", str(_PORT), "--rate", str(rate), "--seconds", f"{seconds:g}", *more)
+    server = Program(
+        SERVER,
+        ends.target,
+        (PROGRAM, "stream", "--to", _at(ends.source_address), *schedule, "--wait"),
+        ready=UdpPort(_PORT),
+        long_running=True,
+    )
+    client = Program(
+        CLIENT,
+        ends.source,
+        (PROGRAM, "stream", "--to", _at(ends.target_address), *schedule, "--linger", f"{linger:g}"),
+    )
+    return server, client
+
+
+def _at(address: object) -> str:
+    text = str(address)
+    return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
 
 
 class StreamReport(BaseModel):
@@ -30,6 +79,7 @@ class StreamReport(BaseModel):
 class Silence:
     """A time between two arrivals, in seconds; `missing` is how many probes between the two had not arrived by then.
 
+    Those have the numbers from `first` on.
     `length` is what it is longer than the sender left: an interval, or where nothing is missing what the sender says that
     it left, for then a sender that was late is not the path's doing.
     """
@@ -38,6 +88,7 @@ class Silence:
     begun: float
     ended: float
     missing: int
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +119,41 @@ class StreamWay:
         for (number, sent, arrived), (next_number, next_sent, next_arrived) in pairwise(self.arrivals):
             left = next_sent - sent if next_number == number + 1 else self.interval
             length = next_arrived - arrived - left
-            found.append(Silence(length, arrived, next_arrived, next_number - number - 1))
+            found.append(Silence(length, arrived, next_arrived, next_number - number - 1, number + 1))
         return found
 
 
-def read(outputs: Mapping[str, str], name: str) -> StreamReport:
+def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float]:
+    """Both directions, that to the target first, and by how many seconds a sender was late at most."""
+    client, server = _report(outputs, CLIENT), _report(outputs, SERVER)
+    ways = (_way("source to target", client, server), _way("target to source", server, client))
+    return ways, max(client.latest_us, server.latest_us) / 1e6
+
+
+def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
+    """What was done to the deployment: first how it was deployed, then each event in order."""
+    lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
+    if not lines:
+        raise OutputUnreadable(
+            "nothing says what was done to the deployment", hint="the file `events` should be next to the raw output"
+        )
+    return lines
+
+
+def passing(ways: Iterable[StreamWay], since: float, step: float) -> dict[float, float]:
+    """Of the probes sent in each step from a moment on, both ways together, how many arrived in per cent; by the step's begin."""
+    sent: dict[int, int] = {}
+    arrived: dict[int, int] = {}
+    for way in ways:
+        there = {number for number, _, _ in way.arrivals}
+        for number in range(way.sent):
+            place = int((way.begun + number * way.interval - since) // step)
+            sent[place] = sent.get(place, 0) + 1
+            arrived[place] = arrived.get(place, 0) + (number in there)
+    return {round(place * step, 6): 100 * arrived[place] / many for place, many in sent.items() if place >= 0}
+
+
+def _report(outputs: Mapping[str, str], name: str) -> StreamReport:
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"the {name}'s probe printed nothing", hint="see its stderr in the raw output")
@@ -85,7 +166,7 @@ def read(outputs: Mapping[str, str], name: str) -> StreamReport:
         ) from error
 
 
-def way(name: str, sender: StreamReport, receiver: StreamReport) -> StreamWay:
+def _way(name: str, sender: StreamReport, receiver: StreamReport) -> StreamWay:
     start = receiver.start / 1e9
     first: dict[int, tuple[int, float, float]] = {}
     for number, sent, arrived in receiver.arrivals:

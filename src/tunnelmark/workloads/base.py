@@ -123,7 +123,22 @@ EventKind = Literal[
     "udp-heal",
     "nat-rebinding",
     "change-address",
+    "restore-address",
+    "count-holdings",
 ]
+ENDINGS: frozenset[EventKind] = frozenset(
+    {
+        "start",
+        "start-fresh",
+        "start-control",
+        "power-on",
+        "link-up",
+        "partition-heal",
+        "udp-heal",
+        "restore-address",
+    }
+)
+"""What ends an event that has begun on the same node. It comes as late as that did, so that an outage has the length that was asked."""
 EVERY_NODE = "*"
 """The node of an event that happens to all nodes at once (`power-off`, `power-on`); no node has that name."""
 
@@ -137,7 +152,8 @@ class Event:
     each. `power-off`, `power-on`: a reboot of the node. `link-down`, `link-up`: the node's first underlay interface.
     `partition`: packets between the node and all others vanish; `udp-cut`: UDP between the node and all but the relay does;
     `...-heal`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
-    `change-address`: that interface has another address of the link's network.
+    `change-address`: that interface has another address of the link's network; `restore-address`: its own again.
+    `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted; its node is the empty name.
     """
 
     at: float

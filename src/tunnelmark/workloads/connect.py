@@ -6,8 +6,7 @@ and when the next one arrives. Its clock is CLOCK_MONOTONIC, which the nodes sha
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import inf
 from statistics import median
 from typing import Annotated, Literal, cast
@@ -17,33 +16,16 @@ from pydantic import Field, model_validator
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import UdpPort
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _events, _paths, _stream
-from tunnelmark.workloads.base import (
-    ANSWERED,
-    EVENTS,
-    EVERY_NODE,
-    PATH_LOOKS,
-    Endpoints,
-    Program,
-    Reading,
-    Traffic,
-    Workload,
-)
+from tunnelmark.workloads._stream import BEFORE, DEAD, NEAR, NOTABLE
+from tunnelmark.workloads.base import ANSWERED, EVERY_NODE, PATH_LOOKS, Endpoints, Reading, Traffic, Workload
 
-SERVER, CLIENT = "server", "client"
-
-_PORT = 5210
-_BEFORE = 1.0  # seconds of probes before anything happens
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
 _OUTAGE = 1.0  # seconds that a fault lasts unless another time is asked for; a restart is over at once
 _LINGER = 1.0  # seconds that probes may be under way
 _GRACE_S = 10.0  # beyond all that: starting, and printing what arrived
-_NOTABLE = 3  # probes in a row: fewer that are missing are loss
-_NEAR = 1.0  # seconds after the event's end: a silence that begins later is the event's only if probes are missing
-_DEAD = 10  # probes at the end of which none arrived: more, and the path has not come back
 _LATE = 0.2  # seconds: a gap that falls into a pause of the sender is not seen
 _STEP = 0.1  # seconds of a value of the series
 
@@ -118,29 +100,9 @@ class ConnectOptions(Options):
 
 
 def _traffic(ends: Endpoints, options: ConnectOptions) -> Traffic:
-    schedule: tuple[str, ...] = (
-        "--port",
-        str(_PORT),
-        "--rate",
-        str(options.rate),
-        "--seconds",
-        f"{_BEFORE + options.watched:g}",
-    )
-    if options.pause:
-        schedule += ("--pause-after", f"{_BEFORE:g}", "--pause", f"{options.pause:g}")
-    server = Program(
-        SERVER,
-        ends.target,
-        (_stream.PROGRAM, "stream", "--to", _at(ends.source_address), *schedule, "--wait"),
-        ready=UdpPort(_PORT),
-        long_running=True,
-    )
-    client = Program(
-        CLIENT,
-        ends.source,
-        (_stream.PROGRAM, "stream", "--to", _at(ends.target_address), *schedule, "--linger", f"{_LINGER:g}"),
-    )
-    warmup = _BEFORE + options.pause
+    pause = ("--pause-after", f"{BEFORE:g}", "--pause", f"{options.pause:g}") if options.pause else ()
+    server, client = _stream.programs(ends, options.rate, BEFORE + options.watched, _LINGER, pause)
+    warmup = BEFORE + options.pause
     return Traffic(
         servers=(server,),
         client=client,
@@ -151,26 +113,20 @@ def _traffic(ends: Endpoints, options: ConnectOptions) -> Traffic:
     )
 
 
-def _at(address: object) -> str:
-    text = str(address)
-    return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
-
-
 def _faults(ends: Endpoints, options: ConnectOptions) -> tuple[_events.Fault, ...]:
     if options.event == "none":
         return ()
     nodes = {"source": ends.source, "target": ends.target, "relay": ends.relay, "all": EVERY_NODE}
-    return (_events.Fault(_BEFORE, options.event, nodes[options.node], options.away),)
+    return (_events.Fault(BEFORE, options.event, nodes[options.node], options.away),)
 
 
 def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
-    client, server, lines = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    (ways, latest), lines = _stream.read(outputs), _stream.happened(outputs)
     happened = [line for line in lines if line["kind"] != ANSWERED]
-    ways = (_stream.way("source to target", client, server), _stream.way("target to source", server, client))
     samples = (
         _warm(options, ways[0], happened)
         if options.event == "none"
-        else _interrupted(options, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
+        else _interrupted(options, ways, happened[1:], latest)
     )
     if options.node == "all":
         backs = sorted(
@@ -184,12 +140,12 @@ def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
     if options.may_change_path:
         begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
         samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
-    return Reading(tuple(samples), window=options.watched, warmup=_BEFORE + options.pause)
+    return Reading(tuple(samples), window=options.watched, warmup=BEFORE + options.pause)
 
 
 def _warm(options: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:
     """How long the first packet took after the deployment's start, and after the idle time."""
-    first = round(_BEFORE * options.rate)  # the number of the first probe after the pause
+    first = round(BEFORE * options.rate)  # the number of the first probe after the pause
     later = [one for one in way.arrivals if one[0] >= first]
     if not later:
         raise WorkloadFailed(
@@ -216,13 +172,13 @@ def _interrupted(
     if not happened:
         raise OutputUnreadable("the event never began", hint="the client may have ended at once; see its stderr")
     begun, ended = cast(float, happened[0]["begun"]), happened[-1]["ended"]
-    near = ended + _NEAR if isinstance(ended, float) else float("inf")
+    near = ended + NEAR if isinstance(ended, float) else float("inf")
     gaps, backs, before = [], [], [0.0]
     for way in ways:
         silences = way.silences()
-        after = [one for one in silences if one.ended > begun and (one.begun < near or one.missing >= _NOTABLE)]
+        after = [one for one in silences if one.ended > begun and (one.begun < near or one.missing >= NOTABLE)]
         longest = max(after, default=_stream.Silence(0.0, begun, begun, 0))
-        if way.tail > max(_DEAD * way.interval, longest.length):
+        if way.tail > max(DEAD * way.interval, longest.length):
             last = way.arrivals[-1][2] - begun
             raise WorkloadFailed(
                 f"did not come back within {float(options.duration):g} s: of the probes from {way.name} the last arrived "
@@ -230,7 +186,7 @@ def _interrupted(
                 hint="that is a result; with a longer `duration` it may come back",
             )
         gaps.append(max(0.0, longest.length))
-        backs.append(longest.ended - begun if longest.length > _NOTABLE * way.interval else 0.0)
+        backs.append(longest.ended - begun if longest.length > NOTABLE * way.interval else 0.0)
         before += [one.length for one in silences if one.ended <= begun]
     if latest > max(_LATE, max(gaps) / 2):
         raise TrialVoid(
@@ -247,34 +203,10 @@ def _interrupted(
     ]
     if isinstance(ended, float):
         samples.append(Sample("event", ended - begun))
-    return [*samples, *_passing(ways, begun)]
-
-
-def _passing(ways: Iterable[_stream.StreamWay], begun: float) -> list[Sample]:
-    """Of the probes sent in each step since the event began, both ways together, how many arrived."""
-    sent: dict[int, int] = {}
-    arrived: dict[int, int] = {}
-    for way in ways:
-        there = {number for number, _, _ in way.arrivals}
-        for number in range(way.sent):
-            step = int((way.begun + number * way.interval - begun) // _STEP)
-            sent[step] = sent.get(step, 0) + 1
-            arrived[step] = arrived.get(step, 0) + (number in there)
     return [
-        Sample("passing", 100 * arrived[step] / many, round(step * _STEP, 6))
-        for step, many in sent.items()
-        if step >= 0
+        *samples,
+        *(Sample("passing", share, time) for time, share in _stream.passing(ways, begun, _STEP).items()),
     ]
-
-
-def _happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """What was done to the deployment: first how it was deployed, then each event in order."""
-    lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
-    if not lines:
-        raise OutputUnreadable(
-            "nothing says what was done to the deployment", hint="the file `events` should be next to the raw output"
-        )
-    return lines
 
 
 _METRICS = (

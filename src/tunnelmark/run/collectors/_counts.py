@@ -12,6 +12,7 @@ from tunnelmark.run import inner_network
 from tunnelmark.run.collectors.base import CollectorContext
 
 _ARPHRD_ETHER = "1"
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,11 @@ class Memory:
     rss: int
 
 
-def memory(processes: Iterable[int]) -> Memory:
-    """What some processes hold now; one that has ended holds nothing. PermissionError where PSS may not be read."""
+def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
+    """What some processes hold now, by their numbers in this /proc; one that has ended holds nothing. PermissionError where PSS may not be read."""
     pss = rss = 0
     for process in processes:
-        if (text := _of(process, "smaps_rollup")) is None:
+        if (text := _of(proc / str(process) / "smaps_rollup")) is None:
             continue
         found = dict(re.findall(r"^(Pss|Rss):\s+(\d+) kB$", text, re.MULTILINE))
         pss += 1024 * int(found.get("Pss", 0))
@@ -139,9 +140,9 @@ def switches(processes: Iterable[int]) -> Switches:
     return Switches(totals["voluntary"], totals["nonvoluntary"])
 
 
-def _of(process: int, file: str) -> str | None:
+def _of(file: Path) -> str | None:
     """A file of a process, None if it has ended."""
     try:
-        return Path(f"/proc/{process}/{file}").read_text()
+        return file.read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None

@@ -141,6 +141,8 @@ class _End:
     def sample(self, seconds: float) -> Arrivals:
         """What arrived since the last look, by sender as far as the packets that were taken say."""
         now = self._look()
+        if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero
+            self._before = (0.0, *self._before[1:])
         inside, outside, packets = (after - before for after, before in zip(now, self._before, strict=True))
         self._before = now
         self._waiting.inside += inside

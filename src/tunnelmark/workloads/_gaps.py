@@ -1,0 +1,136 @@
+"""Accounts for every gap of a stream of probes: which event it belongs to, or none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
+from tunnelmark.workloads._schedule import kind_of
+from tunnelmark.workloads._stream import DEAD, NEAR, NOTABLE, Silence, StreamWay
+from tunnelmark.workloads.base import ENDINGS
+
+
+@dataclass(slots=True)
+class Happened:
+    """An event that was done: from `begun` to `ended` in seconds of CLOCK_MONOTONIC, and what the probes saw of it.
+
+    `gap`: the longest time without a packet, in seconds; `back`: from its begin to the end of that, 0 without a gap of `NOTABLE`
+    probes; `lost`: probes, both ways; `until`: the end of its last gap.
+    """
+
+    kind: str
+    node: str
+    begun: float
+    ended: float
+    gap: float = 0.0
+    back: float = 0.0
+    lost: int = 0
+    until: float = 0.0
+
+
+@dataclass(slots=True)
+class Accounts:
+    """What became of all probes: by event; `unaccounted` gaps (seconds) in which `NOTABLE` or more are missing; `lost` elsewhere."""
+
+    events: list[Happened]
+    unaccounted: list[float] = field(default_factory=list)
+    lost: int = 0
+
+    @property
+    def not_back(self) -> int:
+        """Events that came before the path was back from the one before."""
+        return sum(one.until > after.begun for one, after in pairwise(self.events))
+
+
+def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
+    """What was done, by the time of its begin; what ends a fault makes that longer. WorkloadFailed if one had no end."""
+    found: list[tuple[Happened, str | None]] = []  # with the last thing that was done for each
+    for line in sorted(lines, key=lambda line: float(line["begun"])):
+        kind, node, begun, ended = line["kind"], line["node"], line["begun"], line["ended"]
+        if ended is None:
+            raise _endless(kind, node, begun, found)
+        last = max((place for place, (one, _) in enumerate(found) if one.node == node), default=None)
+        if kind in ENDINGS and last is not None:
+            found[last][0].ended = ended
+            found[last] = found[last][0], kind
+        else:
+            found.append((Happened(kind, node, begun, ended), None))
+    if not found:
+        raise OutputUnreadable("nothing was done", hint="the client may have ended at once; see its stderr")
+    for one, last_done in found:
+        fault = kind_of(one.kind, last_done)
+        if fault is None:
+            raise _endless(one.kind, one.node, one.begun, found)
+        one.kind = fault
+    return [one for one, _ in found]
+
+
+def _endless(kind: str, node: str, begun: float, before: Sequence[tuple[Happened, object]]) -> WorkloadFailed:
+    since = f", {begun - before[0][0].begun:.1f} s after the first event," if before else ""
+    return WorkloadFailed(
+        f"the event {kind} on {node}{since} had no end within the trial",
+        hint="the daemons' logs say what it waits for; with a longer `recover` it may end",
+    )
+
+
+def account(ways: Sequence[StreamWay], happened: Sequence[Happened], recover: float) -> Accounts:
+    """Give each gap of both directions to the event that it began with, or within `recover` seconds after; fills `happened` in.
+
+    A gap of fewer than `NOTABLE` missing probes is an event's until `NEAR` seconds after it only: later it is loss, or a delay.
+    WorkloadFailed if the path was dead at the end.
+    """
+    accounts = Accounts(list(happened))
+    for way in ways:
+        _alive(way, happened)
+        there = {number for number, _, _ in way.arrivals}
+        lost = way.lost
+        longest: dict[int, Silence] = {}
+        for silence in way.silences():
+            if silence.missing < 1 and silence.length <= NOTABLE * way.interval:
+                continue
+            gone = sum(number not in there for number in range(silence.first, silence.first + silence.missing))
+            place = _cause(silence, happened, NOTABLE * way.interval, recover)
+            if place is not None:
+                longest[place] = max(longest.get(place, silence), silence)
+                happened[place].lost += gone
+                lost -= gone
+            elif gone >= NOTABLE:
+                accounts.unaccounted.append(silence.length)
+        accounts.lost += lost
+        for place, silence in longest.items():
+            one = happened[place]
+            one.gap = max(one.gap, silence.length)
+            if silence.length > NOTABLE * way.interval:
+                one.back = max(one.back, silence.ended - one.begun)
+                one.until = max(one.until, silence.ended)
+    return accounts
+
+
+def _cause(silence: Silence, happened: Sequence[Happened], slack: float, recover: float) -> int | None:
+    """The place of the last event that had begun with the silence and was not long over; `slack` in seconds.
+
+    The last packet before an event arrived up to an interval before it.
+    """
+    after = recover if silence.missing >= NOTABLE else NEAR
+    found = None
+    for place, one in enumerate(happened):
+        if one.begun - slack > silence.begun:
+            break
+        if one.begun < silence.ended and silence.begun <= one.ended + after:
+            found = place
+    return found
+
+
+def _alive(way: StreamWay, happened: Sequence[Happened]) -> None:
+    if way.tail <= max(DEAD * way.interval, NEAR):
+        return
+    last = max(arrived for _, _, arrived in way.arrivals)
+    before = [one for one in happened if one.begun <= last + NOTABLE * way.interval]
+    what = f"{before[-1].kind} on {before[-1].node}" if before else "the first event"
+    raise WorkloadFailed(
+        f"did not come back after {what}: of the probes from {way.name} none arrived in the last {way.tail:.1f} s",
+        hint="that is a result; the file `events` next to the raw output says what was done and when",
+    )

@@ -1,0 +1,75 @@
+"""When which fault of a long trial happens to which node: drawn from a seed, or as listed. Pure, and the same for every arm."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunnelmark.workloads._events import PAIRS, Fault, FaultKind
+from tunnelmark.workloads.base import ENDINGS, Event, EventKind
+
+Place = Literal["source", "target", "relay", "all"]
+
+AT_ONCE: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control", "nat-rebinding")
+"""Faults that are over at once, unless a listed one is given an outage."""
+
+_LASTING: dict[FaultKind, tuple[EventKind, EventKind]] = PAIRS | {
+    "change-address": ("change-address", "restore-address")
+}
+_OF_PAIR: dict[tuple[str, str], str] = {pair: kind for kind, pair in _LASTING.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A fault: `at` seconds after the window's begin, what happens to which node, and for how many seconds it lasts (0: as it takes)."""
+
+    at: float
+    event: FaultKind
+    node: Place
+    outage: float
+
+    def events(self, node: str, begun: float) -> tuple[Event, ...]:
+        """What is done for it to the node of that name, where the window begins at `begun`; what lasts is ended, so that the next finds all as it was."""
+        at = begun + self.at
+        if self.event == "change-address":
+            return Event(at, "change-address", node), Event(at + self.outage, "restore-address", node)
+        return Fault(at, self.event, node, self.outage).events
+
+
+def draw(
+    seed: int,
+    kinds: Sequence[FaultKind],
+    nodes: Sequence[Place],
+    *,
+    duration: float,
+    every: float,
+    outage: float,
+    recover: float,
+) -> tuple[Scheduled, ...]:
+    """Faults of a Poisson process, on average `every` seconds, each with the time for an outage and to recover before the next and before `duration`.
+
+    Each of the kinds comes once, in random order, before any comes again. Only Random.random() is asked, of which Python
+    promises that a seed gives the same numbers in every version.
+    """
+    source = random.Random(seed)  # noqa: S311 (a draw that can be repeated)
+    least = outage + recover
+    drawn: list[Scheduled] = []
+    left: list[FaultKind] = []
+    at = 0.0
+    while at + least <= duration:
+        left = left or list(kinds)
+        kind = left.pop(int(source.random() * len(left)))
+        node = nodes[int(source.random() * len(nodes))]
+        drawn.append(Scheduled(at, kind, node, 0.0 if kind in AT_ONCE else outage))
+        at += least - (every - least) * math.log(1 - source.random())
+    return tuple(drawn)
+
+
+def kind_of(first: str, last: str | None) -> str | None:
+    """The fault of which this was done first and this last (None: nothing more); None if it needs an end and had none."""
+    if last is not None:
+        return _OF_PAIR.get((first, last))
+    return None if first in {begin for begin, _ in _OF_PAIR} | ENDINGS else first

@@ -1,0 +1,66 @@
+"""A workload carried out once on a fresh lab with a VPN, for tests in which something else is done meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.events import with_vpn
+from support.labs import PAIR
+from tunnelmark import registry
+from tunnelmark.errors import TrialVoid
+from tunnelmark.lab.client import Lab
+from tunnelmark.plan.model import Topology
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.run.workload_runner import WorkloadRunner
+from tunnelmark.workloads.base import Endpoints, Reading
+
+_TINC = 1.1  # seconds: tinc's message numbers are seeded by the clock's second, and a restart must not repeat one
+
+
+async def _nothing(_: Lab) -> None:
+    pass
+
+
+def carried(
+    name: str,
+    arm: str,
+    folder: Path,
+    first: Callable[[Lab], Awaitable[Any]] = _nothing,
+    topology: Topology = PAIR,
+    **chosen: Any,
+) -> tuple[Reading, dict[str, str]]:
+    """What a workload over that VPN said, from the topology's first node to its last, and what its programs printed.
+
+    `first` is done to the lab before. A trial that a busy machine made void is made again, twice.
+    """
+    workload = registry.workload(name)
+    options = workload.options.model_validate(chosen)
+    for attempt in range(3):
+        (raw := folder / str(attempt)).mkdir()
+
+        async def body(lab: Lab, tunnel: RunningDeployment, raw: Path = raw) -> dict[str, str]:
+            await first(lab)
+            source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
+            at = tunnel.address
+            ends = Endpoints(
+                source, target, at[source], at[target], socket_buffer_limit(), at, relay=lab.topology.relay
+            )
+            stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw)
+            await asyncio.sleep(_TINC)
+            await tunnel.unless_dead(stage.serve())
+            await tunnel.unless_dead(stage.drive())
+            await tunnel.unless_dead(stage.finish())
+            return stage.outputs()
+
+        outputs = with_vpn(arm, raw, body, topology)
+        try:
+            return workload.read(outputs, options), outputs
+        except TrialVoid as void:
+            why = void.message
+    pytest.fail(f"this machine is too busy: {why}")
