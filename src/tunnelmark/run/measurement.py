@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
@@ -102,6 +102,7 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
     with clock.phase("server"):
         await _check_tunnel_sockets(lab)
         traffic = spec.workload.traffic(_endpoints(context, spec), spec.use_options)
+        context = replace(context, further_ends=traffic.nodes - {context.source, context.target})
         runner = WorkloadRunner(lab, tunnel, traffic, context.raw, spec.workload.recipe)
         collection = Collection(context, spec.collectors)
         evidence.notes, evidence.limits = collection.notes, collection.limits
@@ -217,6 +218,8 @@ def check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
     """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds."""
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
     relayed = context.tunnel.relayed
+    if relayed and context.further_ends:  # the relay may be an end itself
+        return
     stray = seen.get(traffic_path.DIRECT if relayed else traffic_path.RELAYED, 0.0)
     if stray >= traffic_path.STRAY and (relayed or not context.lab.topology.filtered):
         way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")

@@ -209,6 +209,11 @@ class Traffic:
     extra_clients: tuple[Program, ...] = ()
     """Further clients, which start at the same moment as the client."""
 
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes on which a program of it runs."""
+        return frozenset(program.node for program in (*self.servers, self.client, *self.extra_clients))
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:

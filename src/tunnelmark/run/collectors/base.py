@@ -31,7 +31,8 @@ from tunnelmark.run.deploy import RunningDeployment
 class CollectorContext:
     """What a collector may look at: the lab, the deployment on it, the two ends of the traffic, and where raw files go.
 
-    Files that a collector leaves in `raw` begin with `watch.`.
+    Files that a collector leaves in `raw` begin with `watch.`. `further_ends` are nodes between which the workload has
+    traffic of its own, too, as in a ring.
     """
 
     lab: Lab
@@ -39,6 +40,7 @@ class CollectorContext:
     source: str
     target: str
     raw: Path
+    further_ends: frozenset[str] = frozenset()
 
     @property
     def ends(self) -> dict[str, str]:

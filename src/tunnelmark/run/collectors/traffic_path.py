@@ -2,8 +2,8 @@
 
 Both ends note who sent the packets that reach their cards, a sample of them where they are many. What arrived inside the tunnel
 without as many bytes from the other end on the outside came another way. Chatter of third nodes counts for nothing: it brings
-nothing inside. A router that translates the other end's address speaks for it, and in
-a cascade so does the address from which the last tunnel's packets come.
+nothing inside. Where the workload has traffic between further nodes, as in a ring, each of them is an end. A router that
+translates the other end's address speaks for it, and in a cascade so does the address from which the last tunnel's packets come.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ class _End:
         self._names = dict(context.lab.owners)
         behind = translators(context.lab.topology, other, node)
         self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
+        # What a further end of the workload sends is traffic of its own, not the other end's by a detour.
+        self._names |= {address: other for address, owner in context.lab.owners.items() if owner in context.further_ends}
         if (nearest := context.tunnel.arrives_from.get(node)) is not None:
             self._names[nearest] = other
         names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
