@@ -25,6 +25,7 @@ from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.tunnel import NORMAL
 from tunnelmark.vpns.feature_matrix import REQUIRED
 from tunnelmark.vpns.wireguard_go import DRIVER as WIREGUARD_GO
+from unit.vpns.test_drivers import deployed
 
 pytestmark = pytest.mark.root
 
@@ -163,7 +164,8 @@ def test_a_marker_sent_inside_is_seen_outside_only_without_encryption(
 
 def test_a_crashed_node_comes_back(arm: NamedArm, together: Together, run: Run, report: Report) -> None:
     its_vpn_stands_for_it_in_ci(arm)
-    seconds = run(crash(arm, together, SPOKE, READY + arm.driver.startup_time + arm.driver.recovery_time))
+    recovery = arm.driver.recovery_time + deployed(arm.name).recovery_time
+    seconds = run(crash(arm, together, SPOKE, READY + arm.driver.startup_time + recovery))
     report(f"{arm.name}: answers everywhere {seconds:.2f} s after a node's crash")
 
 

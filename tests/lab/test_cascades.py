@@ -1,68 +1,245 @@
-"""A cascade: tunnels in series, through hosts that forward from one to the next."""
+"""VPNs on a chain: a tunnel on each link in series, tunnels nested in each other, and one from end to end through hosts that forward."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from support.labs import UNSHAPED
 from tunnelmark import registry
-from tunnelmark.lab.client import LabClient
+from tunnelmark.errors import SetupFailed
+from tunnelmark.host import kernel_features
+from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import PACKAGED, Files
-from tunnelmark.plan.load import load_topology
-from tunnelmark.run.deploy import prepare
+from tunnelmark.plan.load import load_study, load_topology
+from tunnelmark.plan.model import Cascade
+from tunnelmark.plan.order import order
+from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run import measurement
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import collectors, traffic_path
+from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.runner import RunContext
+from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
 FILES = Files((PACKAGED,))
-COUNTED = "/sys/class/net/{}/statistics/rx_packets"
-PINGS = 20
+PINGS, SIZE, LOOKED_AT = 60, 1000, 5
+LONG = f"greater {SIZE}"
+"""pcap-filter(7): the pings in whatever carries them, and neither acknowledgements nor what a VPN says of itself."""
+
+CARRIED = re.compile(r"^IP ([\d.]+)\.\d+ > ([\d.]+)\.\d+: (?:UDP, length|tcp) (\d+)", re.MULTILINE)
+"""A packet of UDP or TCP, as tcpdump prints it: who sent it to whom, and its payload in bytes."""
+
+LEAST = 50
+"""Bytes that any of these VPNs adds to a packet, over IPv4: OpenVPN's 52 over UDP are the fewest."""
+
+SENT = 3_000_000  # bytes of TCP from end to end: enough for what a gigabyte costs (`cpu.LEAST`)
+ARMS = ("wireguard-go", "wireguard", "openvpn", "openvpn-tcp")
 
 
-@pytest.mark.parametrize(("hops", "arm"), [(1, "openvpn"), (3, "wireguard-go"), (3, "openvpn"), (3, "openvpn-tcp")])
-def test_each_leg_has_a_tunnel_of_its_own(hops: int, arm: str, tmp_path: Path) -> None:
-    """A ping from end to end passes each tunnel once, each way: its TTL falls by the hosts between, and every tunnel's counters rise."""
+@dataclass(frozen=True)
+class Seen:
+    """What a ping's answer said, and who sent what to whom on each link, in packets of how many bytes of payload at least."""
+
+    ttl: int
+    legs: tuple[tuple[set[tuple[str, str]], int], ...]
+    addresses: Mapping[str, tuple[str, ...]]  # of each node, from the left to the right
+    fragments: int  # that nodes have made of packets as large as the overlay's interface takes
+    largest: bool  # whether those arrived
+    watched: Mapping[str, float]
+
+
+@asynccontextmanager
+async def chained(
+    hops: int, arm: str, cascade: Cascade | None, raw: Path
+) -> AsyncIterator[tuple[Lab, RunningDeployment]]:
     driver, options = registry.arm(arm)
-    topology = load_topology(f"chain-{hops}", FILES)
+    if missing := [name for name in driver.kernel if kernel_features.found()[name]]:
+        pytest.skip(f"this kernel has no {', '.join(missing)}")
+    async with (
+        LabClient() as labs,
+        labs.lab(load_topology(f"chain-{hops}", FILES), UNSHAPED) as lab,
+        deploy(lab, driver, options, logs=raw, ready_timeout=60, cascade=cascade) as tunnel,
+    ):
+        yield lab, tunnel
 
-    async def run() -> tuple[str, dict[str, int]]:
-        async with LabClient() as labs, labs.lab(topology, UNSHAPED) as lab:
-            tunnel = prepare(lab, driver, options, tmp_path)
-            await tunnel.start()
-            await tunnel.answer(60)
 
-            async def passed() -> dict[str, int]:
-                found = {}
-                for name, node in lab.nodes.items():
-                    devices = (await node.run(["ls", "/sys/class/net"])).stdout.split()
-                    for device in devices:
-                        if device not in ("lo", "sit0", "tunl0", "ip6tnl0") and not device.startswith("eth"):
-                            found[f"{name} {device}"] = int(await node.read(COUNTED.format(device)))
-                return found
+def seen(hops: int, arm: str, cascade: Cascade | None, raw: Path) -> Seen:
+    async def run() -> Seen:
+        async with chained(hops, arm, cascade, raw) as (lab, tunnel):
+            nodes, target = list(lab.nodes), str(tunnel.address["r2"])
+            legs = await looked_at(lab, target, raw)
+            ping = ["ping", "-n", "-c1", "-W10", target]
+            ttl = re.search(r"ttl=(\d+)", (await lab.nodes["r1"].run(ping, timeout=30)).stdout)
+            assert ttl is not None
+            before = await fragments(lab)
+            mtu = int(await lab.nodes["r1"].read(f"/sys/class/net/{tunnel.interface['r1']}/mtu"))
+            full = ["ping", "-n", "-q", "-M", "do", "-c3", "-i0.05", "-W10", f"-s{mtu - 28}", target]
+            largest = (await lab.nodes["r1"].run(full, timeout=60)).code == 0
+            made = await fragments(lab) - before
+            ways = zip(["", *nodes], nodes, [*nodes[1:], ""], strict=False)
+            towards = {
+                node: tuple(str(lab.address_towards(node, other)) for other in (left, right) if other)
+                for left, node, right in ways
+            }
+            return Seen(int(ttl[1]), legs, towards, made, largest, await watched(lab, tunnel, raw))
 
-            before = await passed()
-            argv = ["ping", "-n", "-i0.02", f"-c{PINGS}", str(tunnel.address["r2"])]
-            said = (await lab.nodes["r1"].run(argv, timeout=60)).stdout
-            after = await passed()
-            return said, {device: after[device] - count for device, count in before.items()}
+    return asyncio.run(run())
 
-    said, counts = asyncio.run(run())
-    assert f" {PINGS} received" in said
-    assert f"ttl={64 - hops}" in said
-    assert len(counts) == 2 * (hops + 1), "each leg has two ends"
-    assert all(count >= PINGS for count in counts.values()), counts
+
+async def looked_at(lab: Lab, target: str, raw: Path) -> tuple[tuple[set[tuple[str, str]], int], ...]:
+    """The first packets that carry pings from r1 to r2, on each link, where they reach the node to its right."""
+    listening = []
+    for node in list(lab.nodes)[1:]:
+        argv = ["tcpdump", "-i", "eth0", "-Q", "in", "-nn", "-q", "-t", "-l", "-c", str(LOOKED_AT), LONG]
+        out, said = raw / f"{node}.seen", raw / f"{node}.said"
+        listening.append((await lab.nodes[node].spawn(argv, stdout=out, stderr=said), out, said))
+    async with asyncio.timeout(30):
+        while not all("listening" in said.read_text() for _, _, said in listening):
+            await asyncio.sleep(0.01)
+    argv = ["ping", "-n", "-q", "-i0.02", f"-c{PINGS}", f"-s{SIZE}", target]
+    assert (await lab.nodes["r1"].run(argv, timeout=60)).code == 0
+    found = []
+    for process, out, _ in listening:
+        await asyncio.wait_for(process.wait(), 30)
+        packets = CARRIED.findall(out.read_text())
+        assert len(packets) == LOOKED_AT, out.read_text()
+        found.append(({(a, b) for a, b, _ in packets}, min(int(size) for *_, size in packets)))
+    return tuple(found)
+
+
+async def fragments(lab: Lab) -> int:
+    """How many all nodes have made up to now."""
+    total = 0
+    for node in lab.nodes.values():
+        names, values = (line.split() for line in (await node.read("/proc/net/snmp")).splitlines() if line[:3] == "Ip:")
+        total += int(values[names.index("FragCreates")])
+    return total
+
+
+async def watched(lab: Lab, tunnel: RunningDeployment, raw: Path) -> Mapping[str, float]:
+    """What the collectors of path and CPU say of some TCP from end to end; TrialVoid if it went another way than an arm should."""
+    server = await lab.nodes["r2"].spawn(["iperf3", "-s", "-1"])
+    await lab.nodes["r2"].until({"kind": "tcp-port", "port": 5201}, 20)
+    context = CollectorContext(lab, tunnel, "r1", "r2", raw)
+    watching = Collection(context, [collectors()["path"], collectors()["cpu"]])
+    await watching.begin()
+    done = await lab.nodes["r1"].run(["iperf3", "-n", str(SENT), "-c", str(tunnel.address["r2"])], timeout=120)
+    samples = await watching.end()
+    assert done.code == 0, done.stdout
+    await server.wait()
+    measurement.check_path(context, samples)
+    return {each.metric: each.value for each in samples if each.time is None}
+
+
+def check_watched(made: Seen, *, programs: bool = True) -> None:
+    """The path is that of a direct arm, and the hosts between cost something: on shared cores what their kernels do is in no one's account."""
+    assert made.watched[traffic_path.DIRECT] > 99
+    assert made.watched[traffic_path.RELAYED] < 1
+    assert made.watched["cpu_per_gb_others"] > 0 or not programs
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+@pytest.mark.parametrize("arm", ARMS)
+def test_in_series_each_link_has_a_tunnel_of_its_own(hops: int, arm: str, tmp_path: Path) -> None:
+    """On each link its own two nodes send to each other; the hosts between open and forward, so the TTL falls by their number."""
+    made = seen(hops, arm, "series", tmp_path)
+    nodes = list(made.addresses)
+    for (pairs, _), left, right in zip(made.legs, nodes, nodes[1:], strict=False):
+        assert pairs == {(made.addresses[left][-1], made.addresses[right][0])}
+    assert made.ttl == 64 - hops
+    assert made.largest
+    check_watched(made, programs=arm != "wireguard")
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+@pytest.mark.parametrize("arm", ARMS)
+def test_nested_tunnels_carry_each_other_and_each_host_opens_one(hops: int, arm: str, tmp_path: Path) -> None:
+    """On each link the sender is the first node, at its address in the tunnel that has just been opened, and there is a tunnel less."""
+    made = seen(hops, arm, "nested", tmp_path)
+    nodes = list(made.addresses)
+    sizes = [size for _, size in made.legs]
+    for number, (pairs, _) in enumerate(made.legs):
+        sender = f"10.60.{number}.2" if number else made.addresses["r1"][0]
+        assert pairs == {(sender, made.addresses[nodes[number + 1]][0])}
+    if arm != "openvpn-tcp":  # a stream is cut as its kernel likes
+        assert all(before - after >= LEAST for before, after in pairwise(sizes)), sizes
+    assert made.ttl == 64, "the innermost tunnel is one from end to end"
+    assert made.largest
+    assert made.fragments == 0, "each tunnel has room for the one inside"
+    check_watched(made, programs=arm != "wireguard")
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_without_a_cascade_a_vpn_is_on_the_ends_and_the_hosts_forward_what_they_cannot_read(
+    arm: str, tmp_path: Path
+) -> None:
+    made = seen(3, arm, None, tmp_path)
+    ends = made.addresses["r1"][0], made.addresses["r2"][0]
+    assert [pairs for pairs, _ in made.legs] == [{ends}] * 4
+    assert made.ttl == 64
+    check_watched(made, programs=False)
 
 
 def test_without_a_vpn_the_hosts_forward(tmp_path: Path) -> None:
-    driver, options = registry.arm("direct")
-
     async def run() -> str:
-        async with LabClient() as labs, labs.lab(load_topology("chain-3", FILES), UNSHAPED) as lab:
-            tunnel = prepare(lab, driver, options, tmp_path)
-            await tunnel.start()
-            await tunnel.answer(20)
+        async with chained(3, "direct", None, tmp_path) as (lab, tunnel):
             return (await lab.nodes["r1"].run(["ping", "-n", "-c1", str(tunnel.address["r2"])])).stdout
 
     assert "ttl=61" in asyncio.run(run())
+
+
+@pytest.mark.parametrize(("arm", "least"), [("wireguard-go", 1.04), ("wireguard-go-nested", 1.08)])
+def test_a_trial_has_the_tunnels_of_its_arm(arm: str, least: float, tmp_path: Path) -> None:
+    """Of the packaged study: what the sender's link carries is more by what its tunnels add, 60 bytes of 1,420 or 120 of 1,380."""
+    plan = order(load_study("cascade", FILES, registry.catalogue(), smoke=True))
+    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+    trial = next(t for t in plan.trials if t.id == f"001.{arm}.gigabit.chain-1.tcp")
+
+    async def run() -> Attempt:
+        async with LabClient() as labs:
+            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
+
+    attempt = asyncio.run(run())
+    assert attempt.outcome != "failed", attempt.failure
+    if attempt.outcome == "ok":  # else the machine was too busy
+        values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
+        assert least < values["wire_bytes_per_byte"] < least + 0.03
+        assert values[traffic_path.DIRECT] > 99
+
+
+@pytest.mark.parametrize("arm", ["direct", "tinc"])
+def test_a_driver_that_has_no_cascades_says_so(arm: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with chained(1, arm, "series", tmp_path):
+            pass
+
+    with pytest.raises(SetupFailed, match="no driver for a cascade"):
+        asyncio.run(run())
+
+
+# A client of OpenVPN looks for a server that crashed after two minutes only (`keepalive 10 120`).
+@pytest.mark.parametrize(
+    ("arm", "node"),
+    [*(("wireguard-go", node) for node in ("r1", "v1", "r2")), ("openvpn", "r1"), ("openvpn-tcp", "r1")],
+)
+def test_nested_tunnels_come_back_after_a_crash(arm: str, node: str, tmp_path: Path) -> None:
+    """All tunnels of a node are started again, each inside the one before."""
+
+    async def run() -> None:
+        async with chained(1, arm, "nested", tmp_path) as (_, tunnel):
+            await tunnel.restart(node)
+            await tunnel.answer(60)
+
+    asyncio.run(run())

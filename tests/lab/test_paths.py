@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract.lab_of_three import installed
 from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
@@ -32,13 +33,15 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
     """What the collector saw of pings from the first node to the last, and what is said of an arm that went astray."""
     driver, own = registry.arm(arm)
     own = own.model_copy(update=options)
+    installed(driver.part(own))
 
     async def run() -> tuple[Mapping[str, float], str]:
         async with (
             LabClient() as labs,
             labs.lab(topology, UNSHAPED) as lab,
-            deploy(lab, driver, own, logs=raw, ready_timeout=30) as tunnel,
+            deploy(lab, driver, own, logs=raw, ready_timeout=30 + driver.startup_time) as tunnel,
         ):
+            await tunnel.wait_converged(60)
             source, target = topology.nodes[0], topology.nodes[-1]
             context = CollectorContext(lab, tunnel, source, target, raw)
             watching = Collection(context, [collectors()["path"]])
@@ -86,6 +89,22 @@ def test_behind_two_routers_a_vpn_that_opens_the_way_goes_directly(tmp_path: Pat
     """It sends towards the other's router, and so does the other: each router then takes the other's packets for answers."""
     values, _ = seen("nebula", tmp_path, load_topology("behind-nat", FILES), punch=True)
     assert values[traffic_path.DIRECT] > 99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", ["easytier", "netbird"])
+def test_behind_two_routers_a_vpn_that_asks_stun_servers_finds_the_lab_s(arm: str, tmp_path: Path) -> None:
+    values, _ = seen(arm, tmp_path, load_topology("behind-nat", FILES))
+    assert values[traffic_path.DIRECT] > 99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["", "+symmetric"])
+def test_turn_relays_over_udp_behind_any_translation(kind: str, tmp_path: Path) -> None:
+    values, said = seen("netbird-turn", tmp_path, load_topology(f"behind-nat{kind}", FILES))
+    assert values[traffic_path.RELAYED] > 99
+    assert values[traffic_path.TCP] < 1
+    assert not said, "where routers filter, a direct arm takes the way that it finds"
 
 
 @pytest.mark.parametrize("early", [False, True])

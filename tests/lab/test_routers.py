@@ -1,11 +1,13 @@
 """Routers do what a topology says of them: forward, translate as RFC 4787 sorts it, and filter.
 
-What a translation is, an independent client finds: coturn's, which asks a STUN server by RFC 5780.
+What a translation is, an independent client finds: coturn's, which asks a STUN server by RFC 5780. It knows UDP only, so there
+are two programs for TCP here, which ask the same questions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -31,6 +33,52 @@ SECOND = "10.50.0.200"  # the STUN server's other address (RFC 5780, section 3)
 STUN = (
     "turnserver -n --log-file stdout --no-tls --no-dtls -L {one} -L {other} --no-auth --realm lab --stun-only --no-cli"
 )
+TCP_SERVER = """
+import socket, sys, threading
+def call(source, to):
+    try:
+        with socket.create_connection(to, 5, (source, 0)) as made:
+            return made.recv(9) == b'here'
+    except OSError:
+        return False
+def answer(one, peer):
+    one.sendall(b'%5d' % peer[1])
+    if one.recv(9) == b'call':
+        one.sendall(b'%d%d' % tuple(call(source, peer) for source in sys.argv[1:]))
+    one.recv(9)
+def serve(listener):
+    while True:
+        threading.Thread(target=answer, args=listener.accept()).start()
+for at in [(address, port) for port in (5001, 5002) for address in sys.argv[1:]]:
+    threading.Thread(target=serve, args=[socket.create_server(at, backlog=64)]).start()
+ready = socket.create_server(('', 5003))
+"""
+"""Tells who connects its port as it is seen here and, where that is asked, connects to that port: from each of two addresses."""
+
+TCP_CLIENT = """
+import json, socket, sys, threading
+def own():
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind(('', 40123))
+    return made
+def greet():
+    while True:
+        listener.accept()[0].sendall(b'here')
+listener, kept, ports, called = own(), [], [], ''
+listener.listen()
+threading.Thread(target=greet, daemon=True).start()
+for at in [(address, port) for port in (5001, 5002) for address in sys.argv[1:]]:
+    kept.append(own())
+    kept[-1].connect(at)
+    ports.append(int(kept[-1].recv(5, socket.MSG_WAITALL)))
+    if not called:  # the server's other address has not been spoken to
+        kept[-1].sendall(b'call')
+        called = kept[-1].recv(2, socket.MSG_WAITALL).decode()
+print(json.dumps([ports, called]))
+"""
+"""Connects from one port to two ports of two addresses, and is reached at it or not after the first: from that address, from the other."""
 
 
 def sites(nats: list[Nat | None], **router: object) -> Topology:
@@ -86,6 +134,37 @@ def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
     assert not re.search(r"UDP reflexive addr: \S+:40123\b", drawn)
     assert "successful hairpinning" in drawn
     assert "successful hairpinning" not in kept
+
+
+def test_tcp_is_mapped_as_udp_is() -> None:
+    nats = [*NATS, RANDOM]
+
+    async def body(lab: Lab) -> list[str]:
+        server, addresses = lab.nodes["s"], [str(lab.address("s")), SECOND]
+        assert (await server.run(["ip", "address", "add", f"{SECOND}/24", "dev", "eth0"])).code == 0
+        await server.spawn(["python3", "-c", TCP_SERVER, *addresses])
+        await server.until({"kind": "tcp-port", "port": 5003}, 20)
+        client = ["python3", "-c", TCP_CLIENT, *addresses]
+        return [
+            done.stdout
+            for done in await asyncio.gather(
+                *(lab.nodes[f"n{place}"].run(client, timeout=60) for place in range(len(nats)))
+            )
+        ]
+
+    for nat, said in zip(nats, in_lab(body, sites([*nats])), strict=True):
+        ports, called = json.loads(said)
+        first, elsewhere, again, elsewhere_again = ports
+        alike = {
+            "endpoint-independent": len(set(ports)) == 1,
+            "address-dependent": first == again != elsewhere == elsewhere_again,
+            "address-and-port-dependent": len(set(ports)) == 4,
+        }
+        assert alike[nat.mapping], (nat, ports)
+        kept = nat.mapping == "endpoint-independent" and nat.ports == "preserved"
+        assert (40123 in ports) is kept, (nat, ports)
+        let_in = {"endpoint-independent": "11", "address-dependent": "10", "address-and-port-dependent": "00"}
+        assert called == let_in[nat.filtering], (nat, called)
 
 
 async def answers(lab: Lab, service: Service, payload: int = 40) -> bool:

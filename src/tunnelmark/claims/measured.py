@@ -12,7 +12,7 @@ LINK_SHARE = 0.9
 
 
 class RunValues:
-    """The cells of a run that stand for a source's cells."""
+    """The cells of a run that repeat a source's cells."""
 
     paired = True
     single = False
@@ -64,7 +64,7 @@ class RunValues:
             return None
 
     def _missing(self, cell: Cell) -> str:
-        """Why the run has nothing that stands for this cell; "" where it has."""
+        """Why the run has nothing that repeats this cell; "" where it has."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
             if reason:

@@ -93,7 +93,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Whether the runs of two cells are told apart by the test that the source used (Mann-Whitney U, two-sided, 5 %)."""
+    """Whether the runs of two cells differ by the test that the source used (Mann-Whitney U, two-sided, 5 %)."""
 
     one: Cell
     other: Cell

@@ -22,13 +22,18 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 
+def of_study(study: str) -> ClaimsFile | None:
+    """The claims that a study of that name repeats; None where it repeats none."""
+    found = (read(FOLDER / f"{name}.toml") for name in names())
+    return next((each for each in found if each.study == study), None)
+
+
 def find(name: str) -> ClaimsFile:
     """The claims of that source, or of the study of that name; UnknownName where there are none."""
     if name in names():
         return read(FOLDER / f"{name}.toml")
-    for each in names():
-        if (found := read(FOLDER / f"{each}.toml")).study == name:
-            return found
+    if (found := of_study(name)) is not None:
+        return found
     raise UnknownName("source of claims", name, names())
 
 
@@ -246,6 +251,6 @@ def _text(claim: ClaimTable, statement: Statement, quantity: Quantity) -> str:
     if value is None:
         return "?"
     if claim.test == "ratio":
-        return f"{value:.1%}" if value < 1 else f"{value:.2f} times"
+        return f"{100 * value:.3g} %" if value < 1 else f"{value:.3g} times"
     sign = "+" if claim.test == "difference" else ""
     return f"{value:{sign}.4g} {quantity.unit}".strip()

@@ -38,7 +38,7 @@ def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float
 
 
 def _tau(means: Sequence[float]) -> float:
-    """Tau-b of the values as they stand, which should fall from the first to the last."""
+    """Tau-b of the values, which should fall from the first to the last."""
     agree = against = tied = 0
     for place, one in enumerate(means):
         for other in means[place + 1 :]:

@@ -30,6 +30,11 @@ _COMMANDS = {
     "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),
+    "study": (
+        "tunnelmark.cli.study_command",
+        "study",
+        "Look at published studies: what they claim, and whether it held in a run.",
+    ),
     "list": ("tunnelmark.cli.list", "list_", "List VPNs, arms, workloads, profiles, topologies or studies."),
     "topology": (
         "tunnelmark.cli.topology_command",

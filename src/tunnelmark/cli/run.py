@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -15,7 +16,7 @@ from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, parse_study
-from tunnelmark.plan.model import Study
+from tunnelmark.plan.model import Cascade, Study
 from tunnelmark.record import store
 from tunnelmark.record.results import INPUTS
 
@@ -177,6 +178,11 @@ def _begun(folder: Path, blocks: int | None) -> Study:
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the trial order.")
 @click.option("--normalised", is_flag=True, help="Give every arm the same inner MTU and queue, instead of as shipped.")
 @click.option(
+    "--cascade",
+    type=click.Choice(get_args(Cascade)),
+    help="Each VPN has a tunnel on each link of a chain (series), or each tunnel runs inside the one before (nested).",
+)
+@click.option(
     "--no-anchor", is_flag=True, help="Leave out the anchor, our own minimal tunnel that serves as a reference."
 )
 @_out
@@ -197,6 +203,7 @@ def compare(
     blocks: int,
     seed: int,
     normalised: bool,
+    cascade: Cascade | None,
     no_anchor: bool,
     out: Path | None,
     watch: tuple[str, ...],
@@ -230,6 +237,7 @@ def compare(
         normalised=normalised,
         cores=node_cores,
         anchor=not no_anchor,
+        cascade=cascade,
     )
     study = parse_study(text, "compare", files, catalogue, watch=collectors.chosen(watch, catalogue))
     study = collectors.with_stacks(study, profile_stacks)

@@ -1,4 +1,4 @@
-"""A router's rules in the words of nft(8): address translation as RFC 4787 sorts it, and filters. Pure.
+"""A router's rules in the words of nft(8): address translation as RFC 4787 sorts it, of TCP too (RFC 5382), and filters. Pure.
 
 Linux's own translation keeps a port where it can, for all destinations (an endpoint-independent mapping), and lets in only
 what answers (a filter on address and port). The other behaviours are two maps that the router writes as packets leave: to
@@ -15,22 +15,29 @@ FORWARDS = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
 """What makes a node forward packets that are not for it."""
 
 _KEYS = {
-    "endpoint-independent": "ip saddr . udp sport",
-    "address-dependent": "ip saddr . udp sport . ip daddr",
-    "address-and-port-dependent": "ip saddr . udp sport . ip daddr . udp dport",
+    "endpoint-independent": "ip saddr . th sport",
+    "address-dependent": "ip saddr . th sport . ip daddr",
+    "address-and-port-dependent": "ip saddr . th sport . ip daddr . th dport",
 }
 """What a mapping is made from: packets that agree in it leave by the same outside port."""
 
 _SPOKEN = {
-    "address-dependent": ("inet_service . ipv4_addr", "udp sport . ip daddr", "udp dport . ip saddr"),
+    "address-dependent": (
+        "inet_proto . inet_service . ipv4_addr",
+        "meta l4proto . th sport . ip daddr",
+        "meta l4proto . th dport . ip saddr",
+    ),
     "address-and-port-dependent": (
-        "inet_service . ipv4_addr . inet_service",
-        "udp sport . ip daddr . udp dport",
-        "udp dport . ip saddr . udp sport",
+        "inet_proto . inet_service . ipv4_addr . inet_service",
+        "meta l4proto . th sport . ip daddr . th dport",
+        "meta l4proto . th dport . ip saddr . th sport",
     ),
 }
 """What a filter remembers of a packet that leaves, by type and fields, and what it looks for in one that comes."""
 
+_MAPPED = "meta l4proto { tcp, udp }"  # a port of the one has nothing to do with the same number of the other
+_MAPPING = "meta l4proto . th sport : ct original ip saddr . ct original proto-src"
+_OWNER = "dnat ip to meta l4proto . th dport map @owner"
 _HAIRPIN = "0x1"  # marks the first packet from behind the router to behind it
 _TCP = "ct state established,related accept"
 
@@ -61,30 +68,31 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
     kept = nat.mapping == "endpoint-independent" and nat.ports == "preserved"
     lines = [
         "table ip translation {",
-        f"  map owner {{ type inet_service : ipv4_addr . inet_service; {memory}; }}",
+        f"  map owner {{ type inet_proto . inet_service : ipv4_addr . inet_service; {memory}; }}",
     ]
     if spoken is not None:
         lines.append(f"  set spoken {{ type {spoken[0]}; {memory}; }}")
     lines += [
         "  chain remember { type filter hook postrouting priority 200;",
-        f'    oifname "{outside}" ip protocol udp update @owner {{ udp sport : ct original ip saddr . ct original proto-src }}',
-        *([f'    oifname "{outside}" ip protocol udp update @spoken {{ {spoken[1]} }}'] if spoken else []),
+        f'    oifname "{outside}" {_MAPPED} update @owner {{ {_MAPPING} }}',
+        *([f'    oifname "{outside}" {_MAPPED} update @spoken {{ {spoken[1]} }}'] if spoken else []),
         "  }",
         "  chain out { type nat hook postrouting priority 100;",
     ]
     port = "" if kept else f":jhash {_KEYS[nat.mapping]} mod 16384 seed 0x1 offset 49152"
+    if nat.mapping == "address-and-port-dependent":
+        # Each connection has a mapping of its own, so any free port will do. Of hundreds two would draw the same by their hashes.
+        lines.append(f'    oifname "{outside}" meta l4proto tcp masquerade fully-random')
     if not kept:
-        lines.append(f'    oifname "{outside}" meta l4proto udp snat to {address}{port}')
-    if nat.hairpin:  # "external source IP address and port" (RFC 4787, REQ-9)
-        lines.append(f"    meta mark {_HAIRPIN} meta l4proto udp snat to {address}{port}")
+        lines.append(f'    oifname "{outside}" {_MAPPED} snat to {address}{port}')
+    if nat.hairpin:  # "external source IP address and port" (RFC 4787, REQ-9; RFC 5382, REQ-8)
+        lines.append(f"    meta mark {_HAIRPIN} {_MAPPED} snat to {address}{port}")
     lines += [f'    oifname "{outside}" masquerade', "  }", "  chain in { type nat hook prerouting priority -100;"]
     wanted = f"{spoken[2]} @spoken " if spoken else ""
-    lines.append(f'    iifname "{outside}" ip protocol udp {wanted}dnat ip to udp dport map @owner')
+    lines.append(f'    iifname "{outside}" {_MAPPED} {wanted}{_OWNER}')
     if nat.hairpin:
         marked = f"meta mark set {_HAIRPIN}"
-        lines.append(
-            f'    iifname != "{outside}" ip daddr {address} ip protocol udp {marked} dnat ip to udp dport map @owner'
-        )
+        lines.append(f'    iifname != "{outside}" ip daddr {address} {_MAPPED} {marked} {_OWNER}')
     lines += [
         "  }",
         "  chain through { type filter hook forward priority 0; policy drop;",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
+from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT
@@ -19,6 +20,9 @@ TRAVERSAL = "traversal"
 
 YARDSTICK = "anchor-chacha20"
 """The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""
+
+_CASCADES: Mapping[Cascade, str] = {"series": " on each link in series", "nested": " nested along the chain"}
+"""What a title says of its VPNs."""
 
 
 def comparison(
@@ -34,11 +38,13 @@ def comparison(
     normalised: bool = False,
     cores: int = 1,
     anchor: bool = True,
+    cascade: Cascade | None = None,
 ) -> str:
     """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another, over each profile.
 
     Direct and the first VPN are in it twice, as A/A pairs. `normalised`: each with the same inner MTU. `cores` of each node.
-    `anchor`: with our own least tunnel as a yardstick, unless one is named.
+    `anchor`: with our own least tunnel as a yardstick, unless one is named. `cascade`: each VPN is one; the yardstick, which cannot be,
+    is left out.
 
     UnknownName for a name that does not exist, UsageError when there is nothing to compare.
     """
@@ -54,13 +60,14 @@ def comparison(
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])
     more: dict[str, int] = {"cores": cores} if cores != 1 else {}
     own = [arm for arm in arms if arm == ANCHOR or catalogue.variants.get(arm, ("",))[0] == ANCHOR]
-    yardstick = [YARDSTICK] if anchor and not own and YARDSTICK in catalogue.arms else []
-    same: dict[str, bool] = {"normalised": True} if normalised else {}
+    yardstick = [YARDSTICK] if anchor and not own and not cascade and YARDSTICK in catalogue.arms else []
+    same: dict[str, str | bool] = {"normalised": True} if normalised else {}
+    of_vpns = same | ({"cascade": cascade} if cascade else {})
     tables = [
         _table(
             "[study]",
             name="compare",
-            title=f"{', '.join(arms)} and the bare link",
+            title=f"{', '.join(arms)}{_CASCADES[cascade] if cascade else ''} and the bare link",
             description="Written by `tunnelmark compare`.",
             seed=seed,
             blocks=blocks,
@@ -70,7 +77,7 @@ def comparison(
         ),
         _table("[[arm]]", name=DIRECT, **same),
         _table("[[arm]]", name=f"{DIRECT}-again", same_as=DIRECT),
-        *(_table("[[arm]]", name=arm, **same) for arm in [*yardstick, *arms]),
+        *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
         # What the bare link shows by chance says little of a VPN, which the processor and not the link holds.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
         *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),

@@ -18,7 +18,7 @@ from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
-from tunnelmark.plan.study_arms import arms_of
+from tunnelmark.plan.study_arms import arms_of, on_chains
 from tunnelmark.plan.study_schema import StudyFile, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import parse_topology
@@ -94,7 +94,7 @@ def parse_study(
     if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
-    _cascades(arms, topologies, catalogue, problems)
+    on_chains(arms, topologies, problems)
     have_rates(uses, profiles, problems)
     if not smoke:  # which only shows that the study works
         meet_cuts(uses, profiles, count, problems)
@@ -169,18 +169,6 @@ def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile
 def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
     """The files of a profile and a topology: place in a folder to text, as `Study.inputs` has them."""
     return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
-
-
-def _cascades(arms: Sequence[Arm], topologies: Sequence[Topology], catalogue: Catalogue, problems: Problems) -> None:
-    """Note arms that cannot have a tunnel on each link of a chain."""
-    for topology in topologies if catalogue.cascades else ():
-        for arm in arms:
-            if topology.forwards and arm.vpn not in catalogue.cascades:
-                problems.add(
-                    ("study", "topologies"),
-                    f"{arm.vpn} has no driver for a cascade, which {topology.name} asks for",
-                    "leave the arm out, or take " + " or ".join(sorted(catalogue.cascades)),
-                )
 
 
 def _profile_inputs(name: str, files: Files) -> dict[str, str]:

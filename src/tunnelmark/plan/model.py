@@ -15,6 +15,9 @@ from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.plan.routers import Router
 from tunnelmark.units import Duration, Rate, Share, Size
 
+Cascade = Literal["series", "nested"]
+"""Several tunnels on one way: one on each link, through nodes that forward from one to the next, or each inside the one before."""
+
 CARD: Literal["offloads", "none"] = "offloads"
 """The card of a profile file that states none, wherever the link can have it: that of real hosts (docs/decisions/011)."""
 
@@ -84,7 +87,7 @@ class Topology:
 
     A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last. `hub` is the node that
     serves the others where a VPN needs one; None: the first, and its relay is the second. Nodes in `forwards` are routers, too, and
-    all nodes are a chain: a VPN is then a cascade, with a tunnel on each link.
+    all nodes are a chain: a VPN is on its two ends, unless its arm is a cascade (`Arm.cascade`).
     """
 
     name: str
@@ -149,7 +152,8 @@ class Arm:
 
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
     it stays as shipped. `underlay`: which of the nodes' addresses the VPN is given. `sysctls`: kernel settings of all nodes
-    and routers, by sysctl(8)'s names. `inner`: the network on top of it in which workloads run, None: none.
+    and routers, by sysctl(8)'s names. `inner`: the network on top of it in which workloads run, None: none. `cascade`: how its tunnels
+    follow each other on a chain; None: it has one, from end to end.
     """
 
     name: str
@@ -160,6 +164,7 @@ class Arm:
     underlay: Literal["ipv4", "ipv6"] = "ipv4"
     sysctls: Mapping[str, str] = field(default_factory=dict)
     inner: InnerNetwork | None = None
+    cascade: Cascade | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,12 @@ MAPPED = Duration(120)
 
 @dataclass(frozen=True, slots=True)
 class Nat:
-    """How a router translates what leaves through its outside link; everything it says is of UDP.
+    """How a router translates what leaves through its outside link, UDP and, in the same way, TCP (RFC 5382).
 
     `mapping`: which of a node's packets get the same outside port. `filtering`: whose packets to that port are let in.
     `ports`: the outside port is the node's own where it is free (`preserved`), or any. `hairpin`: a node behind it reaches
-    another behind it at its outside port. `timeout` ends a mapping that nothing has used for so long.
+    another behind it at its outside port. `timeout` ends a mapping that nothing has used for so long, but
+    for that of a TCP connection, which lasts as long as it does.
     """
 
     mapping: Dependence = "endpoint-independent"

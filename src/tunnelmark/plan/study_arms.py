@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
 from tunnelmark.errors import nearest
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.model import Arm, InnerNetwork
+from tunnelmark.plan.model import Arm, Cascade, InnerNetwork, Topology
 from tunnelmark.plan.problems import Location, Problems, checked, unique
 from tunnelmark.plan.study_schema import ArmTable, InnerTable
 from tunnelmark.plan.sysctls import sysctls_of
@@ -53,6 +53,7 @@ def arms_of(
             sysctls = {**settings, **sysctls_of(table.sysctls, (*key, "sysctls"), problems)}
         on_top = table.inner or (None if twin is not None else inner)
         network = InnerNetwork(on_top.mtu) if on_top is not None else inherited.inner
+        cascade = table.cascade or inherited.cascade
         if vpn in catalogue.variants:
             vpn, own = catalogue.variants[vpn]
             options = {**own, **options}
@@ -64,28 +65,63 @@ def arms_of(
             where, hint = (*key, "underlay"), "leave it out, or take " + " or ".join(sorted(catalogue.ipv6))
             problems.add(where, f"{vpn} has no driver for an IPv6 underlay", hint)
             continue
+        if cascade is not None:
+            _cascade(vpn, cascade, underlay, normalised, catalogue, key, problems)
         model = checked(options, catalogue.vpns[vpn], key, table.name, problems)
         if model is None:
             continue
-        if twin is not None and (vpn, model, normalised, underlay, sysctls, network) != (
+        if twin is not None and (vpn, model, normalised, underlay, sysctls, network, cascade) != (
             twin.vpn,
             models[twin.name],
             twin.normalised,
             twin.underlay,
             twin.sysctls,
             twin.inner,
+            twin.cascade,
         ):
             problems.add(
                 (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls or inner network",
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls, inner network or cascade",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
-        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls, network)
+        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls, network, cascade)
         models[table.name] = model
     if all(table.name in arms for table in tables):
         _controls(arms, problems)
     return tuple(arms.values())
+
+
+def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
+    """Note each cascade in a study with a topology that is not a chain of nodes that forward."""
+    for place, arm in enumerate(arms):
+        for topology in topologies if arm.cascade else ():
+            if not topology.forwards:
+                problems.add(
+                    ("arm", place, "cascade"),
+                    f"{arm.name} is a cascade, and no node of {topology.name} forwards for the others",
+                    "take a chain such as chain-1 or chain-3, or leave `cascade` out",
+                )
+
+
+def _cascade(
+    vpn: str, cascade: Cascade, underlay: str, normalised: bool, catalogue: Catalogue, key: Location, problems: Problems
+) -> None:
+    """Note what keeps an arm from being a cascade, whatever the topology."""
+    where = (*key, "cascade")
+    if vpn == DIRECT:
+        problems.add(where, "the bare link has no tunnels, so it is no cascade", "leave it out: direct is routed")
+    elif vpn not in catalogue.cascades:
+        known = " or ".join(sorted(catalogue.cascades))
+        problems.add(where, f"{vpn} has no driver for a cascade", f"leave it out, or take {known}")
+    if underlay == "ipv6":
+        problems.add(where, "a cascade runs over an IPv4 underlay only", "leave `cascade` or `underlay` out")
+    if normalised and cascade == "nested":
+        problems.add(
+            where,
+            "nested tunnels have the MTU that is left of the one around each, so they cannot be normalised",
+            'leave `normalised` out, or take cascade = "series"',
+        )
 
 
 def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:

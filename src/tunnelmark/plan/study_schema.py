@@ -102,6 +102,9 @@ class ArmTable(TomlTable):
     underlay: Literal["ipv4", "ipv6"] | None = Field(default=None, description='"ipv4" or "ipv6"')
     sysctls: dict[str, Any] | None = Field(default=None, description=_SYSCTLS)
     inner: InnerTable | None = Field(default=None, description=_INNER)
+    cascade: Literal["series", "nested"] | None = Field(
+        default=None, description='"series" (a tunnel on each link) or "nested" (each tunnel inside the one before)'
+    )
 
 
 class UseTable(TomlTable):

@@ -32,6 +32,10 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
         problems.add(("topology", "hub"), f"the topology has no node called {hub!r}", nearest(hub, nodes))
     if content.topology.forwards:
         _chain(content.topology.forwards, nodes, links, problems)
+        if content.topology.hub in content.topology.forwards:
+            problems.add(
+                ("topology", "hub"), f"{content.topology.hub!r} only forwards", "name the first node or the last"
+            )
     problems.raise_if_any()
     made = Topology(
         name,

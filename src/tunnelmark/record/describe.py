@@ -122,6 +122,7 @@ def describe(
                 arm.same_as,
                 dict(arm.sysctls),
                 str(arm.inner or ""),
+                arm.cascade or "",
             )
             for arm in study.arms
         ),

@@ -39,6 +39,9 @@ class ArmInfo:
     same_as: str | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
     inner: str = ""  # the network on top of it in which workloads ran, in words
+    cascade: str = (
+        ""  # how its tunnels followed each other on a chain: `series` or `nested`; empty: one, from end to end
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.link import text as linkwords
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
+from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
 from tunnelmark.report import (
+    claim_tables,
     costs,
     detectable_differences,
     formatting,
@@ -117,6 +119,8 @@ def render(analysis: Analysis) -> str:
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),
+        verdicts=of_run(analysis),
+        claim_tables=claim_tables,
         where=queries.where,
         rate=Rate,
         grids=[(grid, grid_figure.picture(grid)) for grid in paths_found.grids(analysis)],

@@ -49,6 +49,7 @@ def render(analysis: Analysis) -> str:
             "twins": [asdict(twins) for twins in analysis.same.twins],
         },
         "arms": [asdict(arm) for arm in analysis.arms],
+        "cascades": {arm.name: arm.cascade for arm in plan.arms if arm.cascade},
         "cells": [_cell(analysis, cell) for cell in analysis.cells],
         "travels": [_travels(one) for one in headlines(analysis)],
         "pairs": [asdict(pair) for pair in analysis.pairs],

@@ -9,8 +9,10 @@ from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
+from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
+    claim_tables,
     costs,
     detectable_differences,
     formatting,
@@ -41,6 +43,7 @@ def render(analysis: Analysis) -> str:
         parts.append(_safe(plan.description))
     parts.append(_safe(machine_facts.scope(analysis)))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
+    parts += _claims(analysis)
     parts.append("## Can these numbers be believed?")
     parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
@@ -64,6 +67,7 @@ def render(analysis: Analysis) -> str:
         if heading:
             parts.append(f"### {_safe(heading)}")
         parts.append(_table(analysis, settings))
+    parts.append(_safe(queries.cascades(analysis)))
     parts.append(
         f"Values are medians over {plan.blocks} randomised blocks; below each value is the effect against "
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
@@ -82,6 +86,27 @@ def render(analysis: Analysis) -> str:
     parts += _yardsticks(analysis)
     parts.append(_environment(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _claims(analysis: Analysis) -> list[str]:
+    """What held of what was published, where the study repeats something."""
+    if (found := of_run(analysis)) is None:
+        return []
+    parts = [
+        "## What held of what was published",
+        f"**{claim_tables.summary(found.judged)}**: {_safe(found.claims.title)}",
+    ]
+    if found.claims.differs:
+        parts.append("What this study does otherwise than the source:")
+        parts.append("\n".join(f"- {_safe(each)}" for each in found.claims.differs))
+    for outcome, lines in claim_tables.by_outcome(found.judged):
+        rows = [
+            [_safe(text) for text in (f"{line.sign} {line.says}", line.place, line.printed, line.found)]
+            for line in lines
+        ]
+        table = _rows(["claim", "place", "printed", "found here"], rows)
+        parts.append(f"<details><summary>{outcome}: {len(lines)}</summary>\n\n{table}\n\n</details>")
+    return [*parts, claim_tables.LEGEND]
 
 
 def _table(analysis: Analysis, settings: tuple[Scenario, ...]) -> str:

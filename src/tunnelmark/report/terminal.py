@@ -14,8 +14,10 @@ from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, MetricCell, Scenario
+from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
+    claim_tables,
     costs,
     detectable_differences,
     formatting,
@@ -58,6 +60,10 @@ def render(analysis: Analysis) -> RenderableType:
         if heading:
             parts.append(Text(f"\n{heading}", style="bold"))
         parts.append(OutcomeRow(analysis, settings))
+    if (found := of_run(analysis)) is not None:
+        held = f"{claim_tables.summary(found.judged)} (tunnelmark study verdict {analysis.results.path})"
+        parts.append(Padding(Text(held, style="bold"), (1, 0, 0, 0)))
+    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
     parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
     parts += _costs(analysis)
     parts += _capacities(analysis)

@@ -11,9 +11,8 @@ from typing import Any
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.options import Options
-from tunnelmark.plan.model import InnerNetwork
-from tunnelmark.plan.study_arms import DIRECT
-from tunnelmark.run import cascade
+from tunnelmark.plan.model import Cascade, InnerNetwork
+from tunnelmark.run import cascades
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
 from tunnelmark.vpns import base
@@ -23,9 +22,10 @@ __all__ = ["FOLDER", "STAGING", "RunningDeployment", "deploy", "log_end", "mesh_
 
 
 def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
-    """The lab's nodes as a driver sees them, with underlay addresses of one kind: the hub first."""
+    """The lab's nodes as a driver sees them, but those that forward, with underlay addresses of one kind: the hub first."""
     overlay = IPv4Network(base.OVERLAY)
     hub = lab.topology.hub
+    nodes = [node for node in lab.nodes if node not in lab.topology.forwards]
     hosts = tuple(
         MeshNode(
             name,
@@ -33,9 +33,9 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
             FOLDER,
             IPv4Interface(f"{overlay[place]}/{overlay.prefixlen}"),
         )
-        for place, name in enumerate(sorted(lab.nodes, key=lambda node: node != hub), start=1)
+        for place, name in enumerate(sorted(nodes, key=lambda node: node != hub), start=1)
     )
-    return Mesh(hosts, STAGING, hub is not None)
+    return Mesh(hosts, STAGING, hub is not None, any(router.nat is not None for router in lab.topology.routers))
 
 
 def prepare(
@@ -47,17 +47,19 @@ def prepare(
     normalised: bool = False,
     ipv6: bool = False,
     inner: InnerNetwork | None = None,
+    cascade: Cascade | None = None,
     logs_are: str = BESIDE,
 ) -> RunningDeployment:
-    """A VPN ready to be started on all nodes of a lab, with fresh keys; its daemons' logs go to a folder.
+    """A VPN ready to be started on a lab, with fresh keys; its daemons' logs go to a folder.
 
     `logs_are` says in words where the logs are, for the hint of an error.
     """
     part = driver.part(options)
     path = path_of(part.recipe, part.strict)
-    chained = bool(lab.topology.forwards) and driver.name != DIRECT
     deployment = (
-        cascade.deployment(lab, driver, options) if chained else driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+        driver.deploy(mesh_of(lab, ipv6=ipv6), options)
+        if cascade is None
+        else cascades.deployment(lab, driver, options, cascade)
     )
     return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, inner=inner, logs_are=logs_are)
 
@@ -72,10 +74,11 @@ async def deploy(
     ready_timeout: float,
     normalised: bool = False,
     ipv6: bool = False,
+    cascade: Cascade | None = None,
 ) -> AsyncIterator[RunningDeployment]:
-    """A VPN on all nodes of a lab, answering in every direction; it ends with its lab."""
+    """A VPN on a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
-    tunnel = prepare(lab, driver, options, logs, normalised=normalised, ipv6=ipv6)
+    tunnel = prepare(lab, driver, options, logs, normalised=normalised, ipv6=ipv6, cascade=cascade)
     await tunnel.start()
     await tunnel.answer(ready_timeout)
     yield tunnel

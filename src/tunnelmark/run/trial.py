@@ -73,6 +73,7 @@ class PreparedTrial:
                 normalised=trial.arm.normalised,
                 ipv6=ipv6,
                 inner=trial.arm.inner,
+                cascade=trial.arm.cascade,
             )
             await tunnel.start()
         with self._clock.phase("ready"):

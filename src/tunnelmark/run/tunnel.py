@@ -84,6 +84,7 @@ class RunningDeployment:
         self._inner = inner
         self.encrypted = deployment.encrypted
         self.relayed = deployment.relayed
+        self.arrives_from = deployment.arrives_from
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
         self._interfaces = Interfaces(lab, self.interface)

@@ -22,6 +22,11 @@ def socket(host: MeshNode) -> UnixSocket:
     return UnixSocket(PurePosixPath(f"/var/run/wireguard/{host.interface(INTERFACE)}.sock"))
 
 
+def overhead(options: WgOptions) -> int:
+    """The headers of IPv4 and UDP, and a message's own with its tag (WireGuard's paper, 5.4.6); padding never goes beyond the MTU."""
+    return 20 + 8 + 16 + 16
+
+
 TOOLS = ("wg", "ip")  # programs that `full_mesh` uses
 PACKAGES = ("wireguard-tools", "iproute2")  # that bring them
 
@@ -59,6 +64,7 @@ def full_mesh(mesh: Mesh, begin: Callable[[MeshNode], Step], mtu: int | None) ->
     WireGuard repeats it after 5 s only.
     """
     keys = {host.name: X25519PrivateKey.generate() for host in mesh.hosts}
+    mtu = mtu if mesh.mtu is None else mesh.mtu
     size = () if mtu is None else ("mtu", str(mtu))
     configure, up = [], []
     for host in mesh.hosts:

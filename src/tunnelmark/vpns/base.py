@@ -36,7 +36,7 @@ class MeshNode:
 
     `dir` is an empty folder on the node that no one else uses and that ends with the node.
     `overlay` is the overlay address the driver should give it where the VPN lets us choose. On a node with several tunnels each
-    has another `instance`, from 0 on, and networks `behind` the node are reached through it (a cascade).
+    has another `instance`, from 0 on, and networks `behind` the node are reached through its tunnel (a cascade).
     """
 
     name: str
@@ -90,12 +90,16 @@ class MeshNode:
 class Mesh:
     """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
 
-    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then.
+    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then. `mtu` in bytes that overlay interfaces must
+    have, because the tunnel runs inside another; None: as shipped, or as the VPN's options say. `translated`: a node is behind a
+    router that translates its address.
     """
 
     hosts: tuple[MeshNode, ...]
     staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
     hub_relays: bool = False
+    mtu: int | None = None
+    translated: bool = False
 
     @property
     def hub(self) -> MeshNode:
@@ -171,6 +175,12 @@ class Deployment:
 
     relayed: bool = False
     """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
+
+    arrives_from: Mapping[str, IPv4Address | IPv6Address] = field(default_factory=dict)
+    """By node: the underlay address from which the other end's packets reach it, where that is not the other end's own (a cascade)."""
+
+    recovery_time: float = 0.0
+    """Seconds beyond `Driver.recovery_time` that nodes of this arm alone may need to find one that crashed and came back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +262,10 @@ class Driver(Generic[OptionsT]):
     """Whether it can use an IPv6 underlay."""
 
     cascades: bool = False
-    """Whether a node can have several tunnels of it, with others' networks behind them: it minds `MeshNode.instance` and `behind`."""
+    """Whether a node can have several tunnels of it, with others' networks behind them: it minds `MeshNode.instance` and `behind`, and `Mesh.mtu`."""
+
+    overhead: Callable[[OptionsT], int] | None = None
+    """Bytes that it adds to an IP packet over IPv4, outer headers included, and 0 where it sends a stream; needed with `cascades`."""
 
     kernel: tuple[str, ...] = ()
     """Kernel features that it needs, by the names in `host.kernel_features`."""

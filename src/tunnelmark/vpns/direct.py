@@ -24,5 +24,4 @@ DRIVER = Driver(
     version_pattern=r"(\S+)",
     deploy=deploy,
     ipv6=True,
-    cascades=True,
 )

@@ -1,4 +1,7 @@
-"""EasyTier: a peer-to-peer mesh over UDP, TCP, WireGuard's or QUIC's packets, or through a node that relays."""
+"""EasyTier: a peer-to-peer mesh over UDP, TCP, WireGuard's or QUIC's packets, or through a node that relays.
+
+Behind address translation it asks a STUN server on the hub how it is mapped, in place of those on the Internet that it knows.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from typing import Literal
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Daemon, LogMatch
+from tunnelmark.vpns import _coturn
 from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "easytier0"
 PORT = 11010  # where the makers' own program listens; WireGuard and QUIC have ports of their own there, too
 DIRECT = r"^reaches \S+ in 1$"  # what the daemon says of a node that it reaches in one hop
+STUN = {4: ("stun_servers", "tcp_stun_servers"), 6: ("stun_servers_v6",)}  # by the version of IP
 PORTS = {"tcp": PORT, "udp": PORT, "wg": PORT + 1, "quic": PORT + 2}
 
 
@@ -41,6 +46,7 @@ def _config(mesh: Mesh, host: MeshNode, secret: str, options: EasyTierOptions) -
             "listeners": [_url(host, options)],
             "peer": [] if host == middle else [{"uri": _url(middle, options)}],
             "flags": flags | ({"disable_p2p": True} if options.relay else {}),
+            **(dict.fromkeys(STUN[mesh.hub.underlay.version], _coturn.endpoints(mesh.hub)) if mesh.translated else {}),
         },
         indent=1,
     )
@@ -58,10 +64,18 @@ def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
     secret = secrets.token_urlsafe(24)
     middle = mesh.relay if options.relay else mesh.hub
     direct = () if options.relay else mesh.hosts
+    stun = (mesh.hub,) if mesh.translated else ()
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
-        files=tuple(host.file("easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts),
-        phases=((_daemon(middle),), tuple(_daemon(host) for host in mesh.others(middle))),
+        files=(
+            *(host.file("easytier.json", _config(mesh, host, secret, options)) for host in mesh.hosts),
+            *(_coturn.config(host) for host in stun),
+        ),
+        phases=(
+            *((_coturn.daemon(host),) for host in stun),
+            (_daemon(middle),),
+            tuple(_daemon(host) for host in mesh.others(middle)),
+        ),
         converged=tuple(Converged(host.name, "easytier", SIGUSR1, DIRECT, len(mesh.spokes)) for host in direct),
         relayed=options.relay,
     )
@@ -71,7 +85,8 @@ DRIVER = Driver(
     name="easytier",
     title="EasyTier",
     homepage="https://easytier.cn/",
-    programs=("easytier",),
+    programs=("easytier", _coturn.PROGRAM),
+    packages=(_coturn.PACKAGE,),
     version=("easytier", "--version"),
     version_pattern=r"easytier-core (\S+)",
     deploy=deploy,

@@ -1,4 +1,4 @@
-"""NetBird with servers of its own: management and signal on the hub, the relay on the relay's node."""
+"""NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, TcpPort, UnixSocket
+from tunnelmark.vpns import _coturn
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "wt0"  # its own choice
@@ -22,6 +23,9 @@ MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_file
 KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
 SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # where the daemon serves its commands
+# Seconds. Offers come up to 51 s apart by then (client/internal/peer/guard), and one fails if the only candidate, that of TURN, is
+# there before its agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
+TURN_RECOVERY = 90.0
 LIFE = 86400  # seconds that a setup key is valid; it may not be less
 
 _SETUP = """\
@@ -44,9 +48,17 @@ if not os.path.exists(path):
 
 
 class NetBirdOptions(Options):
-    """`path`: directly between nodes where possible, as shipped, or through the relay only (`relay`)."""
+    """`path`: directly between nodes where possible, as shipped, or only through NetBird's own relay (`relay`) or TURN (`turn`)."""
 
-    path: Literal["direct", "relay"] = "direct"
+    path: Literal["direct", "relay", "turn"] = "direct"
+
+
+FORCED = {
+    "direct": {},
+    "relay": {"NB_FORCE_RELAY": "true"},  # client/internal/peer/conn.go
+    "turn": {"NB_ICE_FORCE_RELAY_CONN": "true"},  # client/internal/peer/ice/env.go
+}
+"""By which variables a client is kept to a path."""
 
 
 def _text(raw: bytes) -> str:
@@ -71,14 +83,16 @@ def _identity(issuer: str) -> tuple[str, str]:
     return json.dumps({"keys": [public]}), f"{signed}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
 
-def _management(mesh: Mesh, issuer: str, secret: str) -> str:
-    """What its management.json.tmpl has, without the STUN and TURN servers that only nodes behind NATs need."""
-    hub = mesh.hub
+def _management(mesh: Mesh, options: NetBirdOptions, issuer: str, secret: str, user: _coturn.TurnUser) -> str:
+    """What its management.json.tmpl has. Clients that know NetBird's own relay never ask TURN (worker_ice.go)."""
+    hub, place = mesh.hub, mesh.relay.endpoint(_coturn.PORT)
+    turn = {"Proto": "udp", "URI": f"turn:{place}", "Username": user.name, "Password": user.password}
+    relay = {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret}
     return json.dumps(
         {
-            "Stuns": [],
-            "TURNConfig": {"Turns": [], "CredentialsTTL": "12h", "Secret": "", "TimeBasedCredentials": False},
-            "Relay": {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret},
+            "Stuns": [{"Proto": "udp", "URI": f"stun:{place}"}],
+            "TURNConfig": {"Turns": [turn], "CredentialsTTL": "12h", "Secret": "", "TimeBasedCredentials": False},
+            **({} if options.path == "turn" else {"Relay": relay}),
             "Signal": {"Proto": "http", "URI": hub.endpoint(SIGNAL)},
             "Datadir": hub.path("data"),
             "DataStoreEncryptionKey": b64encode(secrets.token_bytes(32)).decode(),
@@ -99,8 +113,8 @@ def _relay_url(mesh: Mesh) -> str:
     return f"rel://{mesh.relay.endpoint(RELAY)}"
 
 
-def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
-    """Keys, signal and relay, before the management, which asks for the keys at once."""
+def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
+    """Keys, signal and relays, before the management, which asks for the keys at once."""
     hub, relay = mesh.hub, mesh.relay
     keys = (
         "python3",
@@ -115,22 +129,22 @@ def _servers(mesh: Mesh) -> tuple[Daemon, ...]:
     signal = ("netbird-signal", "run", "--port", str(SIGNAL), "--log-file", "console", "--metrics-port", "9091")
     listen = ("netbird-relay", "-l", relay.endpoint(RELAY), "-e", _relay_url(mesh), "--metrics-port", "9092")
     from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
+    own = relay.daemon("relay", "sh", "-c", from_file, relay.path("secret"), *listen, ready=TcpPort(RELAY))
     return (
         hub.daemon("keys", *keys, ready=TcpPort(KEYS)),
         hub.daemon("signal", *signal, ready=TcpPort(SIGNAL), control=True),
-        relay.daemon("relay", "sh", "-c", from_file, relay.path("secret"), *listen, ready=TcpPort(RELAY)),
+        _coturn.daemon(relay),
+        *(() if options.path == "turn" else (own,)),
     )
 
 
 def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     """Servers first, then all nodes; they connect over the relay and directly at once, and keep the direct path."""
     hub, relay = mesh.hub, mesh.relay
-    issuer, secret = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16)
+    issuer, secret, user = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16), _coturn.TurnUser.fresh()
     keys, token = _identity(issuer)
     # Kernel modules are the machine's: NetBird would load WireGuard's (client/iface/device/kernel_module_linux.go).
-    env = {"NB_WG_KERNEL_DISABLED": "true"}
-    if options.path == "relay":
-        env["NB_FORCE_RELAY"] = "true"  # client/internal/peer/conn.go
+    env = {"NB_WG_KERNEL_DISABLED": "true", **FORCED[options.path]}
     flags = ("--config", hub.path("management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
     management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
     api = f"http://{hub.endpoint(MANAGEMENT)}"
@@ -157,14 +171,15 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=(
-            hub.file("management.json", _management(mesh, issuer, secret)),
+            hub.file("management.json", _management(mesh, options, issuer, secret, user)),
             hub.file("keys/jwks.json", keys),
             hub.file("token", token),
             hub.file("setup.py", _SETUP),
-            relay.file("secret", secret),
+            *(() if options.path == "turn" else (relay.file("secret", secret),)),
+            _coturn.config(relay, user),
         ),
         phases=(
-            (*_servers(mesh), *(client(host) for host in mesh.hosts)),
+            (*_servers(mesh, options), *(client(host) for host in mesh.hosts)),
             (hub.daemon("management", *management, ready=TcpPort(MANAGEMENT), control=True),),
             (
                 hub.command(*script),
@@ -172,8 +187,9 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
             ),
             tuple(up(host) for host in mesh.hosts),
         ),
-        converged=() if options.path == "relay" else tuple(_direct(mesh, host) for host in mesh.hosts),
-        relayed=options.path == "relay",
+        converged=tuple(_direct(mesh, host) for host in mesh.hosts) if options.path == "direct" else (),
+        relayed=options.path != "direct",
+        recovery_time=TURN_RECOVERY if options.path == "turn" else 0.0,
     )
 
 
@@ -185,18 +201,19 @@ def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
 
 DRIVER = Driver(
     name="netbird",
-    title="NetBird (own management, signal, relay)",
+    title="NetBird (own management, signal, relay, TURN)",
     homepage="https://netbird.io/",
     programs=(
         *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
-        *("python3", "sh", "grep", "cat"),
+        *("python3", "sh", "grep", "cat", _coturn.PROGRAM),
     ),
+    packages=(_coturn.PACKAGE,),
     recipe="netbird",
     version=("netbird-client", "version"),
     version_pattern=r"(\d+\.\d+\.\d+)",
     deploy=deploy,
     options=NetBirdOptions,
-    variants={"netbird-relay": {"path": "relay"}},
+    variants={"netbird-relay": {"path": "relay"}, "netbird-turn": {"path": "turn"}},
     startup_time=10.0,
     convergence_time=2.0,
 )

@@ -23,7 +23,15 @@ class OpenVpnOptions(Options):
     proto: Literal["udp", "tcp"] = "udp"
 
 
-def _common(host: MeshNode, options: OpenVpnOptions, role: str) -> str:
+def overhead(options: OpenVpnOptions) -> int:
+    """Over UDP the headers of IPv4 and UDP, opcode with peer ID, packet number and tag (openvpn: doc/protocol overview, ssl.h, crypto.h).
+
+    Over TCP packets are a stream, and the kernel cuts it to what fits.
+    """
+    return 20 + 8 + 4 + 4 + 16 if options.proto == "udp" else 0
+
+
+def _common(mesh: Mesh, host: MeshNode, options: OpenVpnOptions, role: str) -> str:
     """What a server and a client both say; `proto` is of the underlay's kind, and with TCP of their role."""
     proto = f"{options.proto}{host.underlay.version}" + (f"-{role}" if options.proto == "tcp" else "")
     return f"""\
@@ -35,7 +43,7 @@ data-ciphers {options.cipher}
 persist-key
 persist-tun
 verb 3
-"""
+""" + ("" if mesh.mtu is None else f"tun-mtu {mesh.mtu}\n")
 
 
 def _identity(host: MeshNode) -> tuple[str, str]:
@@ -47,7 +55,7 @@ def _identity(host: MeshNode) -> tuple[str, str]:
 
 def _server(mesh: Mesh, fingerprints: tuple[str, ...], options: OpenVpnOptions) -> str:
     hub = mesh.hub
-    config = _common(hub, options, "server")
+    config = _common(mesh, hub, options, "server")
     config += f"mode server\ntls-server\ndh none\nlocal {hub.underlay}\nport {hub.port(PORT)}\n"
     config += f'ifconfig {hub.overlay.ip} {hub.overlay.netmask}\npush "topology subnet"\n'
     config += f"client-config-dir {hub.dir / 'clients'}\nccd-exclusive\n"
@@ -66,7 +74,7 @@ def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
     hub = mesh.hub
     blocks, fingerprints = zip(*(_identity(host) for host in mesh.hosts), strict=True)
     client = f"client\nnobind\nremote {hub.underlay} {hub.port(PORT)}\npeer-fingerprint {fingerprints[0]}\n"
-    clients = [_common(spoke, options, "client") + client for spoke in mesh.spokes]
+    clients = [_common(mesh, spoke, options, "client") + client for spoke in mesh.spokes]
     configs = [_server(mesh, fingerprints[1:], options), *clients]
     files = [
         host.file("openvpn.conf", config + block)
@@ -97,4 +105,5 @@ DRIVER = Driver(
     variants={"openvpn-chacha20": {"cipher": "CHACHA20-POLY1305"}, "openvpn-tcp": {"proto": "tcp"}},
     ipv6=True,
     cascades=True,
+    overhead=overhead,
 )

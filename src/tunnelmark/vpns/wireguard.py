@@ -31,5 +31,6 @@ DRIVER = Driver(
     options=_wg.WgOptions,
     ipv6=True,
     cascades=True,
+    overhead=_wg.overhead,
     kernel=("wireguard",),
 )

@@ -45,4 +45,5 @@ DRIVER = Driver(
     variants={f"wireguard-go-{year}": {"build": year} for year in _YEARS},
     ipv6=True,
     cascades=True,
+    overhead=_wg.overhead,
 )

@@ -188,6 +188,23 @@ def test_easytier_listens_and_dials_by_the_transport_of_the_arm(arm: str, url: s
     assert [one.count for one in deployed(arm).converged if isinstance(one, Converged)] == [2, 2, 2]
 
 
+@pytest.mark.parametrize(("nodes", "address"), [(mesh(3), "10.50.0.1"), (six(), "[fd50::1]")])
+def test_easytier_asks_the_hub_how_it_is_mapped_only_where_it_is(nodes: Mesh, address: str) -> None:
+    options = easytier.EasyTierOptions()
+    behind = easytier.DRIVER.deploy(replace(nodes, translated=True), options)
+    keys = ("stun_servers", "tcp_stun_servers") if nodes == mesh(3) else ("stun_servers_v6",)
+    for config in configs(behind, "easytier.json").values():
+        asked = [f"{address}:3478", f"{address}:3479"]
+        assert {key: config[key] for key in config if "stun" in key} == dict.fromkeys(keys, asked)
+    text = file(behind, "node-1", "turnserver.conf")
+    assert f"listening-ip={nodes.hub.underlay}\n" in text
+    assert f"aux-server={address}:3479\n" in text
+    assert "\nstun-only\n" in text
+    without = easytier.DRIVER.deploy(nodes, options)
+    assert order(without) == order(deployed("easytier"))
+    assert "stun" not in "".join(one.content for one in without.files)
+
+
 def test_easytier_is_relayed_by_the_relay_and_may_not_go_directly() -> None:
     deployment = deployed("easytier-relay")
     config = configs(deployment, "easytier.json")

@@ -54,7 +54,7 @@ def test_networks_behind_a_node_are_allowed_from_it(arm: str, order: tuple[MeshN
 
 def test_drivers_that_say_so_are_these():
     said = {name for name, driver in registry.vpns().items() if driver.cascades}
-    assert said == {"direct", "openvpn", "wireguard", "wireguard-go"}
+    assert said == {"openvpn", "wireguard", "wireguard-go"}
 
 
 def test_one_tunnel_is_as_it_was():
@@ -62,3 +62,22 @@ def test_one_tunnel_is_as_it_was():
         step for phase in deployed("wireguard-go", RIGHT, LEFT).phases for step in phase if isinstance(step, Daemon)
     )
     assert daemon.argv == ("wireguard-go", "-f", "wg0")
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_tunnel_inside_another_has_the_mtu_that_it_is_given(arm: str):
+    driver, options = registry.arm(arm)
+    made = driver.deploy(Mesh((RIGHT, LEFT), PurePosixPath("/run/x/desk"), mtu=1234), options)
+    for node in ("v1", "v2"):
+        words_of = words(made, node)
+        assert "tun-mtu 1234" in words_of or "'mtu', '1234'" in words_of
+    assert "1234" not in words(deployed(arm, RIGHT, LEFT), "v1")
+
+
+@pytest.mark.parametrize(
+    ("arm", "least"), [("wireguard-go", 60), ("wireguard", 60), ("openvpn", 52), ("openvpn-tcp", 0)]
+)
+def test_a_driver_says_what_a_tunnel_adds_to_a_packet(arm: str, least: int):
+    driver, options = registry.arm(arm)
+    assert driver.overhead is not None
+    assert driver.overhead(options) == least

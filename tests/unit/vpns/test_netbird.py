@@ -52,12 +52,41 @@ def test_management_and_relay_share_a_secret_and_an_address(size: int) -> None:
     ]
 
 
-@pytest.mark.parametrize(("arm", "forced"), [("netbird", False), ("netbird-relay", True)])
-def test_the_relay_is_forced_in_its_own_arm_only_and_the_kernel_in_none(arm: str, forced: bool) -> None:
+@pytest.mark.parametrize("arm", ["netbird", "netbird-relay", "netbird-turn"])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_stun_and_turn_are_by_coturn_on_the_node_of_the_relay(arm: str, size: int) -> None:
+    deployment, relay = deployed(arm, size), mesh(size).relay
+    told = json.loads(file(deployment, "management.json")[1])
+    assert [one["URI"] for one in told["Stuns"]] == [f"stun:{relay.underlay}:3478"]
+    (turn,) = told["TURNConfig"]["Turns"]
+    assert turn["URI"] == f"turn:{relay.underlay}:3478"
+    node, config = file(deployment, "turnserver.conf")
+    assert node == relay.name
+    assert f"\nuser={turn['Username']}:{turn['Password']}\n" in config
+    assert turn["Password"] not in repr(deployment)
+    assert [step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "coturn"] == [node]
+
+
+@pytest.mark.parametrize(
+    ("arm", "forced"),
+    [("netbird", None), ("netbird-relay", "NB_FORCE_RELAY"), ("netbird-turn", "NB_ICE_FORCE_RELAY_CONN")],
+)
+def test_a_relay_is_forced_in_its_own_arm_only_and_the_kernel_in_none(arm: str, forced: str | None) -> None:
     deployment = deployed(arm, 4)
     nodes = [step for step in steps(deployment) if isinstance(step, Daemon) and step.name == "netbird"]
     assert len(nodes) == 4
-    assert all((step.env.get("NB_FORCE_RELAY") == "true") is forced for step in nodes)
-    assert all(step.env["NB_WG_KERNEL_DISABLED"] == "true" for step in nodes), "it would load a module"
-    assert deployment.relayed is forced
-    assert bool(deployment.converged) is not forced
+    for step in nodes:
+        assert step.env["NB_WG_KERNEL_DISABLED"] == "true", "it would load a module"
+        assert [name for name, value in step.env.items() if "FORCE" in name and value == "true"] == (
+            [forced] * bool(forced)
+        )
+    assert deployment.relayed is bool(forced)
+    assert bool(deployment.converged) is not bool(forced)
+
+
+def test_over_turn_no_client_knows_a_relay_of_netbird() -> None:
+    """It would be taken in place of TURN: worker_ice.go asks no TURN server where both ends know such a relay."""
+    deployment = deployed("netbird-turn")
+    assert "Relay" not in json.loads(file(deployment, "management.json")[1])
+    assert not any(isinstance(step, Daemon) and step.name == "relay" for step in steps(deployment))
+    assert all(one.path.name != "secret" for one in deployment.files)

@@ -2,7 +2,8 @@
 
 Both ends note who sent the packets that reach their cards, a sample of them where they are many. What arrived inside the tunnel
 without as many bytes from the other end on the outside came another way. Chatter of third nodes counts for nothing: it brings
-nothing inside. A router that translates the other end's address speaks for it.
+nothing inside. A router that translates the other end's address speaks for it, and in
+a cascade so does the address from which the last tunnel's packets come.
 """
 
 from __future__ import annotations
@@ -115,9 +116,10 @@ class _End:
     def __init__(self, context: CollectorContext, node: str, other: str) -> None:
         self._context, self._node = context, node
         self._names = dict(context.lab.owners)
-        # In a cascade each tunnel ends at the next node of the chain, which speaks for all behind it.
-        behind = {*translators(context.lab.topology, other, node), *context.lab.topology.forwards}
+        behind = translators(context.lab.topology, other, node)
         self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
+        if (nearest := context.tunnel.arrives_from.get(node)) is not None:
+            self._names[nearest] = other
         names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
         self._samplers: list[PacketSampler] = []
         try:

@@ -1,0 +1,28 @@
+"""The verdicts of a run on the claims that its study repeats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims import reading
+from tunnelmark.claims.judging import judge
+from tunnelmark.claims.measured import RunValues
+from tunnelmark.claims.model import ClaimsFile, Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The claims of a source, each with what came of it, in the source's order."""
+
+    claims: ClaimsFile
+    judged: tuple[Judged, ...]
+
+
+def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
+    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none."""
+    claims = claims or reading.of_study(analysis.results.plan.study)
+    if claims is None:
+        return None
+    values = RunValues(claims, analysis)
+    return Verdicts(claims, tuple(judge(claim, values) for claim in claims.claims))

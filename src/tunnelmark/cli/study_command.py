@@ -1,0 +1,126 @@
+"""`tunnelmark study`: the published studies that tunnelmark repeats, what they claim, and what a run says of each claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from tunnelmark.claims import reading
+from tunnelmark.claims.judging import judge
+from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
+from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.claims.verdicts import Verdicts
+from tunnelmark.cli import output, param_types
+from tunnelmark.cli.run import run
+from tunnelmark.errors import UsageError
+from tunnelmark.report import claim_tables
+
+_STYLES: dict[Outcome, str] = {"held": "green", "did not hold": "red", "undecided": "yellow", "not testable": "dim"}
+_SOURCE = param_types.Name("source", reading.names)
+
+
+@click.group()
+def study() -> None:
+    """Look at published studies: what they claim, and what a run says of each claim."""
+
+
+study.add_command(run)  # the same command, where people who repeat a study look for it
+
+
+@study.command("list")
+def list_() -> None:
+    """List the published studies, the study that repeats each, and how many claims there are."""
+    found = [reading.find(name) for name in reading.names()]
+    output.table(
+        ("source", "study", "claims", "title"),
+        [(each.name, each.study, str(len(each.claims)), each.title) for each in found],
+    )
+
+
+@study.command()
+@click.argument("source", type=_SOURCE)
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+def show(source: str, json_: bool) -> None:
+    """Show what SOURCE claims, whether its own figures bear it out, and how the study differs from it."""
+    claims = reading.find(source)
+    values = PrintedValues.of_source(claims)
+    judged = [judge(claim, values) for claim in claims.claims]
+    if json_:
+        output.as_json(claim_tables.as_data(claims, judged))
+        return
+    _head(claims)
+    console = output.console()
+    console.print(f"{len(claims.claims)} claims, held against the source's own figures:\n")
+    _table(judged, OUTCOMES)
+    for each in judged:
+        if each.claim.contradicted:
+            console.print(f"\n{each.claim.id}: {each.claim.contradicted}", soft_wrap=True)
+
+
+@study.command()
+@click.argument("results", type=param_types.RESULTS)
+@click.option(
+    "--claims", "source", type=_SOURCE, help="The source whose claims are judged  [that of the study that was run]"
+)
+@click.option(
+    "--only", multiple=True, type=click.Choice(OUTCOMES), help="Show only claims with this verdict; may be given again."
+)
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_: bool) -> None:
+    """Say of each published claim whether it held in RESULTS, a folder that a run has written."""
+    from tunnelmark import analyse
+    from tunnelmark.claims.verdicts import of_run
+    from tunnelmark.record import store
+
+    analysis = analyse.judge(store.load(results))
+    found = of_run(analysis, reading.find(source) if source else None)
+    if found is None:
+        raise UsageError(
+            f"there are no published claims of the study {analysis.results.plan.study}",
+            hint=f"name a source by --claims: {', '.join(reading.names())}",
+        )
+    _verdict(found, only, json_=json_)
+
+
+def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
+    if json_:
+        output.as_json(claim_tables.as_data(found.claims, found.judged))
+        return
+    _head(found.claims)
+    console = output.console()
+    console.print(Text(claim_tables.summary(found.judged), style="bold"), soft_wrap=True)
+    console.print()
+    _table(found.judged, only or OUTCOMES)
+    if untested := claim_tables.reasons(found.judged):
+        console.print("\nnot testable here, because")
+        output.table(("claims", "reason"), [(str(count), reason) for reason, count in untested])
+    console.print(f"\n{claim_tables.LEGEND}", soft_wrap=True)
+
+
+def _head(claims: ClaimsFile) -> None:
+    console = output.console()
+    console.print(Text.assemble((claims.title, "bold")), soft_wrap=True)
+    if claims.differs:
+        console.print(f"\nWhat the study {claims.study} does otherwise than the source:", soft_wrap=True)
+        for each in claims.differs:
+            console.print(f"  - {each}", soft_wrap=True)
+    console.print()
+
+
+def _table(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+    rows = [
+        (
+            Text(line.sign, style=_STYLES[line.outcome]),
+            line.id,
+            line.says,
+            line.printed,
+            line.allowed,
+            line.found,
+        )
+        for line in claim_tables.lines(judged)
+        if line.outcome in only
+    ]
+    output.table(("", "claim", "says", "printed", "allowed", "found"), rows)

@@ -1,0 +1,160 @@
+"""Claims and what came of them, as text: a line a claim, with what the source printed, what these values say, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Effect, Judged, Outcome
+
+SIGNS: dict[Outcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
+
+LEGEND = (
+    "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
+    "? undecided: neither, at this precision. – not testable here."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLine:
+    """A claim as a row of a table; `found` is what these values say, or why they say nothing."""
+
+    id: str
+    place: str
+    says: str
+    printed: str
+    allowed: str
+    found: str
+    outcome: Outcome
+
+    @property
+    def sign(self) -> str:
+        """The verdict in one character."""
+        return SIGNS[self.outcome]
+
+
+def lines(judged: Sequence[Judged]) -> tuple[ClaimLine, ...]:
+    """A row for each claim."""
+    return tuple(
+        ClaimLine(
+            each.claim.id,
+            each.claim.place,
+            each.claim.says,
+            _printed(each),
+            _allowed(each),
+            _found(each),
+            each.outcome,
+        )
+        for each in judged
+    )
+
+
+def summary(judged: Sequence[Judged]) -> str:
+    """How many claims came out how: `30 claims: 12 held, 3 did not hold, 8 undecided, 7 not testable here`."""
+    counts = Counter(each.outcome for each in judged)
+    parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
+    return f"{len(judged)} claims: {', '.join(parts)}" + (" here" if counts["not testable"] else "")
+
+
+def by_outcome(judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:
+    """The rows of each verdict, in the order of `OUTCOMES`; verdicts that none has are left out."""
+    rows = lines(judged)
+    return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]
+
+
+def reasons(judged: Sequence[Judged]) -> list[tuple[str, int]]:
+    """Why claims could not be tested, with how many of each, the most frequent first."""
+    return Counter(each.reason for each in judged if each.outcome == "not testable").most_common()
+
+
+def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
+    """All of it for programs."""
+    return {
+        "claims": claims.name,
+        "title": claims.title,
+        "study": claims.study,
+        "differs": list(claims.differs),
+        "verdicts": [
+            {
+                "id": each.claim.id,
+                "place": each.claim.place,
+                "says": each.claim.says,
+                "outcome": each.outcome,
+                "reason": each.reason,
+                "kendall_tau": each.tau,
+                "source_contradicts_itself": each.claim.contradicted,
+                "effects": [_effect(effect) for effect in each.effects],
+            }
+            for each in judged
+        ],
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    statement = effect.statement
+    return {
+        "terms": [{**asdict(cell), "power": power} for cell, power in statement.terms],
+        "scale": statement.scale,
+        "printed": statement.printed,
+        "allowed": [statement.low, statement.high],
+        "estimate": effect.estimate,
+        "interval": None if effect.low is None else [effect.low, effect.high],
+        "count": effect.count,
+        "outcome": effect.outcome,
+        "blocks_to_decide": effect.blocks,
+    }
+
+
+def _printed(judged: Judged) -> str:
+    """What the source printed of a single effect; of several, nothing."""
+    effects = [each.printed for each in judged.claim.statements if hasattr(each, "printed")]
+    return number(effects[0]) if len(effects) == 1 and effects[0] is not None else ""
+
+
+def _allowed(judged: Judged) -> str:
+    if len(judged.effects) != 1:
+        return ""
+    statement = judged.effects[0].statement
+    if statement.low is None:
+        return f"≤ {number(statement.high)}"
+    if statement.high is None:
+        return f"≥ {number(statement.low)}"
+    return f"{number(statement.low)} to {number(statement.high)}"
+
+
+def _found(judged: Judged) -> str:
+    if judged.outcome == "not testable":
+        return judged.reason
+    parts = []
+    if len(judged.effects) == 1:
+        parts.append(_one(judged.effects[0]))
+    elif judged.effects:
+        counts = Counter(effect.outcome for effect in judged.effects)
+        parts.append(f"{counts['held']} of {len(judged.effects)} shown, {counts['did not hold']} contrary")
+    if judged.tau is not None:
+        tau, low, high = judged.tau
+        parts.append(f"τ {tau:.2f}" + (f" [{low:.2f}–{high:.2f}]" if (low, high) != (tau, tau) else ""))
+    if judged.outcome == "undecided" and judged.effects:
+        parts.append(_needed([effect for effect in judged.effects if effect.outcome == "undecided"]))
+    return ", ".join(parts)
+
+
+def _one(effect: Effect) -> str:
+    value = number(effect.estimate)
+    return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
+
+
+def _needed(effects: Sequence[Effect]) -> str:
+    """How many blocks would decide it."""
+    if any(effect.blocks is None for effect in effects):
+        return "too near a bound for blocks to decide"
+    return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"
+
+
+def number(value: float | None) -> str:
+    """Three digits, as people write them."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

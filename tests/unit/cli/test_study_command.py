@@ -1,0 +1,85 @@
+"""The command `study`: sources, their claims, and the verdicts of a results folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tunnelmark.claims import reading
+from tunnelmark.cli.command import main
+from unit.builders import Study
+from unit.stored import write
+
+
+def test_sources_are_listed_with_the_study_that_repeats_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "list"]) == 0
+    printed = capsys.readouterr().out
+    for name in reading.names():
+        assert name in printed
+
+
+def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "show", "vpncloud-ciphers"]) == 0
+    printed = capsys.readouterr().out
+    assert "What the study vpncloud-ciphers does otherwise" in printed
+    for claim in reading.find("vpncloud-ciphers").claims:
+        assert claim.id in printed
+        assert claim.says in printed
+
+
+def test_a_study_is_run_from_here_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "run", "vpncloud-ciphers", "--dry-run"]) == 0
+    assert "50 trials in 5 blocks" in capsys.readouterr().out
+
+
+def test_a_name_that_is_nearly_right_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "show", "vpncloud-cipher"]) == 2
+    assert "did you mean vpncloud-ciphers?" in capsys.readouterr().err
+
+
+def results(folder: Path, study: str) -> Path:
+    """A folder of results of a study of that name, with VpnCloud at half of the bare link."""
+    found = Study(arms=("direct", "plain"), same_as={}, tcp={"plain": 0.5}).results()
+    return write(replace(found, plan=replace(found.plan, study=study)), folder)
+
+
+def test_a_run_gets_a_verdict_for_each_claim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = results(tmp_path / "run", "vpncloud-ciphers")
+    assert main(["study", "verdict", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "30 claims: " in printed
+    assert "What the study vpncloud-ciphers does otherwise" in printed
+    assert "this run has no ChaCha20, throughput, gigabit" in printed
+    assert main(["study", "verdict", str(folder), "--json"]) == 0
+    verdicts = {each["id"]: each for each in json.loads(capsys.readouterr().out)["verdicts"]}
+    assert verdicts["share-of-bare.plain"]["outcome"] == "did not hold"  # 0.94 was printed
+    assert verdicts["share-of-bare.plain"]["effects"][0]["estimate"] == pytest.approx(0.5, rel=0.1)
+    assert len(verdicts) == len(reading.find("vpncloud-ciphers").claims)
+
+
+def test_only_claims_with_a_verdict_are_shown_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = results(tmp_path / "run", "vpncloud-ciphers")
+    assert main(["study", "verdict", str(folder), "--only", "did not hold"]) == 0
+    printed = capsys.readouterr().out
+    assert "share-of-bare.plain" in printed
+    assert "\n–" not in printed
+
+
+def test_a_study_that_repeats_nothing_is_told_which_claims_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "verdict", str(results(tmp_path / "run", "mine"))]) == 2
+    assert "there are no published claims of the study mine" in capsys.readouterr().err
+
+
+def test_the_reports_of_a_run_hold_its_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = results(tmp_path / "run", "vpncloud-ciphers")
+    main(["report", str(folder)])
+    capsys.readouterr()
+    for name in ("report.md", "report.html"):
+        text = (folder / name).read_text()
+        assert "did not hold" in text, name
+        assert "One stream over plain reaches 94.3 % of the bare link." in text, name
