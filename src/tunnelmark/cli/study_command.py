@@ -14,6 +14,7 @@ from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.cli import output, param_types
+from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
 from tunnelmark.report import claim_tables
 
@@ -24,6 +25,9 @@ _SOURCE = param_types.Name("source", reading.names)
 @click.group()
 def study() -> None:
     """Look at published studies: what they claim, and what a run says of each claim."""
+
+
+study.add_command(run)  # the same command, where people who repeat a study look for it
 
 
 @study.command("list")

@@ -30,6 +30,11 @@ def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str
         assert claim.says in printed
 
 
+def test_a_study_is_run_from_here_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "run", "vpncloud-ciphers", "--dry-run"]) == 0
+    assert "50 trials in 5 blocks" in capsys.readouterr().out
+
+
 def test_a_name_that_is_nearly_right_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "show", "vpncloud-cipher"]) == 2
     assert "did you mean vpncloud-ciphers?" in capsys.readouterr().err
