@@ -4,78 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.labs import PAIR, TRIO, UNSHAPED, in_lab
-from tunnelmark import registry
-from tunnelmark.errors import DaemonDied, MissingPart, TrialVoid, WorkloadFailed
-from tunnelmark.host import programs
+from support.events import READY, connected, with_vpn
+from support.labs import TRIO
+from tunnelmark.errors import DaemonDied, WorkloadFailed
 from tunnelmark.lab.client import Lab
-from tunnelmark.plan.model import Topology
-from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.deploy import FOLDER, RunningDeployment, deploy
+from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.events import happen
-from tunnelmark.run.workload_runner import WorkloadRunner
-from tunnelmark.workloads.base import Endpoints, Event
+from tunnelmark.workloads.base import Event
 
 pytestmark = pytest.mark.root
 
-READY = 30.0  # seconds that a mesh may take to answer
 INTERVAL = 0.005  # seconds between two probes
 LATE = 0.1  # seconds that a machine which runs may add to a gap whose length is known
 IN_TIME = pytest.mark.proof("the gap that `connect` sees is that of the event, to a tenth of a second")
-
-
-def with_vpn(
-    arm: str, folder: Path, body: Callable[[Lab, RunningDeployment], Awaitable[Any]], topology: Topology = PAIR
-) -> Any:
-    """Run `body` on a fresh lab with a VPN that answers everywhere; skipped where that VPN is not installed."""
-    driver, options = registry.arm(arm)
-    try:
-        programs.require(driver.part(options))
-    except MissingPart as missing:
-        pytest.skip(f"{arm}: {missing.message}")
-
-    async def run(lab: Lab) -> Any:
-        async with deploy(lab, driver, options, logs=folder, ready_timeout=READY) as tunnel:
-            return await body(lab, tunnel)
-
-    return in_lab(run, topology, UNSHAPED)
-
-
-def connected(arm: str, folder: Path, **chosen: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice."""
-    for attempt in range(3):
-        (raw := folder / str(attempt)).mkdir()
-        try:
-            return trial(arm, raw, **chosen)
-        except TrialVoid as void:
-            why = void.message
-    pytest.fail(f"this machine is too busy: {why}")
-
-
-def trial(arm: str, folder: Path, **chosen: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    workload = registry.workload("connect")
-    options = workload.options.model_validate(chosen)
-
-    async def body(lab: Lab, tunnel: RunningDeployment) -> Mapping[str, str]:
-        source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
-        ends = Endpoints(source, target, tunnel.address[source], tunnel.address[target], socket_buffer_limit())
-        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), folder)
-        await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
-        await tunnel.unless_dead(stage.serve())
-        await tunnel.unless_dead(stage.drive())
-        await tunnel.unless_dead(stage.finish())
-        return stage.outputs()
-
-    outputs = with_vpn(arm, folder, body)
-    reading = workload.read(outputs, options)
-    values = {sample.metric: sample.value for sample in reading.samples if sample.time is None}
-    return values, [json.loads(line) for line in outputs["events"].splitlines()[1:]]
 
 
 @pytest.mark.parametrize("node", ["source", "target"])
@@ -117,7 +63,7 @@ def test_a_vpn_comes_back(arm: str, kind: str, tmp_path: Path) -> None:
 @IN_TIME
 @pytest.mark.parametrize(("arm", "kind"), RESTARTS)
 def test_a_vpn_comes_back_in_time(arm: str, kind: str, tmp_path: Path) -> None:
-    outage = {"outage": "0.4 s"} if kind == "link-flap" else {}
+    outage: dict[str, Any] = {"outage": "0.4 s"} if kind == "link-flap" else {}
     values, events = connected(arm, tmp_path, event=kind, duration="2 s", **outage)
     assert 0 < values["gap"] <= values["back"] + INTERVAL < 2
     assert values["lost"] > 0

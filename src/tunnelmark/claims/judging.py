@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from math import ceil, exp, inf, log, sqrt
 from statistics import fmean, variance
 
+from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
 from tunnelmark.claims.taus import kendall
 
@@ -27,6 +28,10 @@ def judge(claim: Claim, values: Values) -> Judged:
     """What these values say of the claim."""
     if claim.untestable:
         return Judged(claim, "not testable", reason=claim.untestable)
+    if claim.feature is not None:
+        if values.single:
+            return Judged(claim, "not testable", reason="features are held against the matrix, when a run is judged")
+        return against_matrix.compare(claim, claim.feature)
     judged: list[Effect] = []
     outcomes: list[Outcome] = []
     refuting = LEVEL / max(1, len(claim.statements))

@@ -26,6 +26,18 @@ class Underlay:
         """The node's underlay address on the first link that it has in common with another."""
         return next(spec for spec in self._links if {node, other} <= set(spec.addresses)).address(node)
 
+    def interfaces(self, node: str) -> dict[str, dict[str, str]]:
+        """By underlay interface of a node or router: the others on its link, each with its own interface there."""
+        found: dict[str, dict[str, str]] = {}
+        for number, spec in enumerate(spec for spec in self._links if node in spec.addresses):
+            others = (name for name in spec.addresses if name != node)
+            found[f"eth{number}"] = {name: self._interface(name, spec) for name in others}
+        return found
+
+    def _interface(self, node: str, link: veth.LinkSpec) -> str:
+        own = [spec.name for spec in self._links if node in spec.addresses]
+        return f"eth{own.index(link.name)}"
+
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
         """By underlay interface of a node: bytes of Ethernet header in what it counts as received and as sent."""
         own = (spec for spec in self._links if node in spec.addresses)

@@ -99,6 +99,13 @@ class Topology:
     forwards: tuple[str, ...] = ()
 
     @property
+    def relay(self) -> str:
+        """The node of a VPN's relay: the hub where one is named, else the second of three or more, else the first."""
+        if self.hub is not None:
+            return self.hub
+        return self.nodes[1] if len(self.nodes) > 2 else self.nodes[0]
+
+    @property
     def filtered(self) -> bool:
         """Whether a router translates addresses, or drops what a VPN may send."""
         return any(r.nat or r.block or r.allow or r.largest or r.udp_rate for r in self.routers)

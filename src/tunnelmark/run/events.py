@@ -1,4 +1,4 @@
-"""What is done to a deployment while a trial runs, and when: restarts, link flaps, changes of address."""
+"""What is done to a deployment while a trial runs, and when: restarts, reboots, cuts, link flaps, changes of address."""
 
 from __future__ import annotations
 
@@ -7,39 +7,54 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import LabError
 from tunnelmark.lab.client import Lab
+from tunnelmark.plan.routers import Router
+from tunnelmark.run import rebinding
+from tunnelmark.run.background import together
+from tunnelmark.run.cuts import Cuts
+from tunnelmark.run.node_links import NodeLinks
 from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
-from tunnelmark.workloads.base import Event
+from tunnelmark.workloads.base import ANSWERED, EVERY_NODE, Event
 
 DEPLOYED = "deployed"
 """The `kind` of the first line: how long the deployment took to its `first_packet`, in seconds by direction."""
 
-_FURTHER = 100  # from a node's address to the other one that it gets: no node of a topology has that
 _PATIENCE = 3600.0  # seconds that a step of a restart may take: the trial's own end comes first
-_HINT = "the event could not be done as asked; the link may have lost its interface"
-_Address = IPv4Interface | IPv6Interface
+_HEALS = {"partition-heal": "partition", "udp-heal": "udp-cut"}
 
 
 async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], file: Path) -> None:
     """Do each event at its time from now on, and append to the file what was done and when.
 
-    A line is a JSON object: `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every
-    node; `ended` is null where the trial was over first. The first line says how the deployment began (DEPLOYED).
-    WorkloadFailed if the VPN does not have what is to be restarted.
+    Events of one node come one after the other; those of others do not wait for them. A line is a JSON object: `kind`, `node`,
+    and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every node; `ended` is null where the trial was over
+    first. The first line says how the deployment began (DEPLOYED); where all nodes are rebooted, others say when each carried
+    traffic again (ANSWERED). However this ends, links are whole again: what was cut is
+    healed, and what was down is up. WorkloadFailed if the VPN does not have what is to be restarted.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
-    hand = _Hand(lab, tunnel)
-    for event in events:
-        await hand.prepare(event)
+    hand = _Hand(lab, tunnel, Cuts(lab), NodeLinks(lab))
+    try:
+        for event in events:
+            await hand.prepare(event)
+        of_node: dict[str, list[Event]] = {}
+        for event in sorted(events, key=lambda event: event.at):
+            of_node.setdefault(event.node, []).append(event)
+        rebooted = any(event.kind == "power-on" and event.node == EVERY_NODE for event in events)
+        watches = (_answered(hand, node, file) for node in lab.nodes) if rebooted else ()
+        await together(*(_in_turn(hand, own, start, file) for own in of_node.values()), *watches)
+    finally:
+        await hand.undo()
+
+
+async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Path) -> None:
     late = 0.0  # what comes after an event that was late comes later by the same time: an outage has the length that was asked
-    for event in sorted(events, key=lambda event: event.at):
+    for event in events:
         await asyncio.sleep(max(0.0, start + event.at + late - time.monotonic()))
         begun = time.monotonic()
         late = max(late, begun - start - event.at)
@@ -51,6 +66,13 @@ async def happen(lab: Lab, tunnel: RunningDeployment, events: Sequence[Event], f
             _write(file, done)
 
 
+async def _answered(hand: _Hand, node: str, file: Path) -> None:
+    """Note when a node carries traffic again after all nodes were rebooted."""
+    await hand.powered.wait()
+    at = await hand.tunnel.next_answer(node, _PATIENCE)
+    _write(file, {"kind": ANSWERED, "node": node, "begun": at, "ended": at})
+
+
 def _write(file: Path, line: dict[str, Any]) -> None:
     with file.open("a") as record:
         record.write(json.dumps(line) + "\n")
@@ -58,114 +80,90 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events. By node, as commands of ip(8): what brings its link back (`kept`), and its new addresses (`moves`)."""
+    """Does events. `powered`: power is on again. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn anew."""
 
     lab: Lab
     tunnel: RunningDeployment
-    kept: dict[str, list[str]] = field(default_factory=dict)
-    moves: dict[str, list[str]] = field(default_factory=dict)
+    cuts: Cuts
+    links: NodeLinks
+    translating: dict[str, tuple[Router, ...]] = field(default_factory=dict)
+    draws: int = 0
+    powered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def prepare(self, event: Event) -> None:
         """Everything that can be done before its time, so that it then takes no longer than it must."""
         match event.kind:
-            case "restart-control":
+            case "restart-control" | "stop-control":
                 self.tunnel.require_control()
             case "link-down":
-                addresses = await self._addresses(event.node)
-                await self._acquaint(event.node, addresses)
-                self.kept[event.node] = await self._settings(event.node, addresses)
+                await self.links.remember(event.node, [UNDERLAY])
+            case "power-off":
+                for node in self._nodes(event):
+                    await self.links.remember(node, self.links.devices(node))
+            case "partition":
+                await self.cuts.prepare(_named(event.kind, event), event.node)
+            case "udp-cut":
+                await self.cuts.prepare(_named(event.kind, event), event.node, only="udp", but=self._relay(event.node))
+            case "nat-rebinding" if not self.tunnel.bare:  # the bare link is measured with open routers
+                self.translating[event.node] = rebinding.routers_of(self.lab, event.node)
             case "change-address":
-                changes = [(old, _further(old)) for old in await self._addresses(event.node)]
-                await self._acquaint(event.node, [new for _, new in changes])
-                # A secondary address is deleted with its primary unless promote_secondaries is set.
-                setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
-                await self.lab.nodes[event.node].run(["sh", "-c", setting])
-                self.moves[event.node] = [
-                    line
-                    for old, new in changes
-                    for line in (_address("add", new), f"address delete {old} dev {UNDERLAY}")
-                ]
+                await self.links.prepare_move(event.node)
 
     async def do(self, event: Event) -> None:
         """The event itself."""
+        node = event.node
         match event.kind:
-            case "restart":
-                await self.tunnel.restart(event.node, patience=_PATIENCE)
-            case "restart-fresh":
-                await self.tunnel.restart(event.node, fresh=True, patience=_PATIENCE)
+            case "restart" | "restart-fresh":
+                await self.tunnel.restart(node, fresh=event.kind == "restart-fresh", patience=_PATIENCE)
+            case "stop":
+                await self.tunnel.stop([node])
+            case "start" | "start-fresh":
+                await self.tunnel.begin_again([node], fresh=event.kind == "start-fresh", patience=_PATIENCE)
             case "restart-control":
-                await self.tunnel.restart_control(patience=_PATIENCE)
+                await self.tunnel.stop_control()
+                await self.tunnel.start_control(patience=_PATIENCE)
+            case "stop-control":
+                await self.tunnel.stop_control()
+            case "start-control":
+                await self.tunnel.start_control(patience=_PATIENCE)
+            case "power-off":
+                nodes = self._nodes(event)
+                # Links first: a host without power tells no one that its sockets are gone.
+                await together(*(self.links.down(one, self.links.devices(one)) for one in nodes))
+                await self.tunnel.power_off(nodes)
+            case "power-on":
+                nodes = self._nodes(event)
+                await together(*(self.links.up(one, self.links.devices(one)) for one in nodes))
+                self.powered.set()
+                await self.tunnel.begin_again(nodes, patience=_PATIENCE)
             case "link-down":
-                await self._batch(event.node, [f"link set dev {UNDERLAY} down"])
+                await self.links.down(node, [UNDERLAY])
             case "link-up":
-                up = f"link set dev {UNDERLAY} up"
-                await self._batch(event.node, [up, *self.kept.get(event.node, [])])
+                await self.links.up(node, [UNDERLAY])
+            case "partition" | "udp-cut":
+                await self.cuts.cut(_named(event.kind, event))
+            case "partition-heal" | "udp-heal":
+                await self.cuts.heal(_named(_HEALS[event.kind], event))
+            case "nat-rebinding":
+                self.draws += 1
+                await rebinding.rebind(self.lab, self.translating.get(node, ()), self.draws)
             case "change-address":
-                await self._batch(event.node, self.moves[event.node])
+                await self.links.move(node)
 
-    async def _acquaint(self, node: str, addresses: Sequence[_Address]) -> None:
-        """Have a node and the others on its link know each other's Ethernet addresses for good.
+    async def undo(self) -> None:
+        """Make the links whole: the trial may have ended in the middle of a fault."""
+        await self.cuts.heal_all()
+        await self.links.up_all()
 
-        A request or an answer that is lost while a link comes up would cost a second, by the neighbour table's timers. No path
-        of routers has that, and the link represents the whole path.
-        """
-        mac = await self._mac(node, UNDERLAY)
-        theirs: list[str] = []
-        for other in self.lab.nodes:
-            for line in await self._lines(other, "-o", "address", "show", "scope", "global") if other != node else ():
-                _, device, _, found, *_ = line.split()
-                there = ip_interface(found)
-                here = [address for address in addresses if address.ip in there.network and there.ip != address.ip]
-                for address in here:
-                    await self._batch(other, [_neighbour(address.ip, mac, device)])
-                if here:
-                    theirs.append(_neighbour(there.ip, await self._mac(other, device), UNDERLAY))
-        await self._batch(node, theirs)
+    def _nodes(self, event: Event) -> list[str]:
+        return list(self.lab.nodes) if event.node == EVERY_NODE else [event.node]
 
-    async def _settings(self, node: str, addresses: Sequence[_Address]) -> list[str]:
-        """What a network manager would bring back with the link.
-
-        The kernel forgets its neighbours, its IPv6 addresses, and all routes but those that addresses bring.
-        """
-        kept = [_address("replace", address) for address in addresses]
-        for line in await self._lines(node, "neighbour", "show", "dev", UNDERLAY, "nud", "permanent"):
-            address, _, mac, *_ = line.split()  # ADDRESS lladdr MAC PERMANENT
-            kept.append(_neighbour(address, mac, UNDERLAY))
-        for family in ("-4", "-6"):
-            for line in await self._lines(node, family, "route", "show", "dev", UNDERLAY):
-                if "proto kernel" not in line:
-                    kept.append(f"route replace {line.strip()} dev {UNDERLAY}")
-        return kept
-
-    async def _addresses(self, node: str) -> list[_Address]:
-        lines = await self._lines(node, "-o", "address", "show", "dev", UNDERLAY, "scope", "global")
-        return [ip_interface(line.split()[3]) for line in lines]
-
-    async def _mac(self, node: str, device: str) -> str:
-        return (await self.lab.nodes[node].read(f"/sys/class/net/{device}/address")).strip()
-
-    async def _lines(self, node: str, *words: str) -> list[str]:
-        done = await self.lab.nodes[node].run(["ip", *words])
-        if done.code != 0:
-            raise LabError(f"`ip {' '.join(words)}` on {node}: {done.stderr.strip()}", hint=_HINT)
-        return done.stdout.splitlines()
-
-    async def _batch(self, node: str, lines: Sequence[str]) -> None:
-        """Have ip(8) carry several commands out at once: as close together as a host's own network manager has them."""
-        done = await self.lab.nodes[node].run(["ip", "-force", "-batch", "-"], stdin="\n".join(lines) + "\n")
-        if done.code != 0:
-            raise LabError(f"ip on {node} refused one of {lines}: {done.stderr.strip()}", hint=_HINT)
+    def _relay(self, node: str) -> str:
+        """The relay's node, which a node without UDP to the others still reaches; none where it is an end of the traffic."""
+        topology = self.lab.topology
+        ends = topology.nodes[0], topology.nodes[-1]
+        return topology.relay if topology.relay not in (*ends, node) else ""
 
 
-def _address(verb: str, address: _Address) -> str:
-    # Without "nodad" an IPv6 address is tentative, and a bind() to it refused, until a kernel worker has run.
-    return f"address {verb} {address} dev {UNDERLAY}" + (" nodad" if address.version == 6 else "")
-
-
-def _neighbour(address: object, mac: str, device: str) -> str:
-    return f"neighbour replace {address} lladdr {mac} dev {device} nud permanent"
-
-
-def _further(address: _Address) -> _Address:
-    """Another address of the same network."""
-    return ip_interface(f"{address.ip + _FURTHER}/{address.network.prefixlen}")
+def _named(kind: str, event: Event) -> str:
+    return f"{kind} {event.node}"

@@ -118,7 +118,7 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
     _check_workload_sockets(reading.congestion_control, str(getattr(spec.use_options, "congestion_control", CUBIC)))
     _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
-    if not spec.workload.at_once:
+    if not spec.workload.at_once and not traffic.events:  # what happens to a node may well change the path
         check_path(context, watched)
     _check_result(spec, watched, collection.notes)
     evidence.samples = (*reading.samples, *watched)
@@ -135,6 +135,7 @@ def _endpoints(context: CollectorContext, spec: TrialSpec) -> Endpoints:
         tunnel.address,
         tunnel.interface,
         {asset.name: folder_of(asset) for asset in spec.workload.assets_with(spec.use_options)},
+        relay=context.lab.topology.relay,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from tunnelmark.run.background import background, together
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
 from tunnelmark.vpns.base import Converged, Deployment
+from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 FOLDER = PurePosixPath("/run/tunnelmark")
@@ -43,6 +44,19 @@ _LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 # wherever a VPN that is not up yet loses a question. Prints what was set before.
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
+# What a kernel has after a boot: its own interfaces and routing rules, and no packet filter but the lab's own cuts.
+_FORGET_NETWORK = """
+for name in $(ls /sys/class/net); do case $name in lo|eth*) ;; *) ip link delete dev "$name" 2>/dev/null ;; esac; done
+for family in -4 -6; do
+  ip $family rule flush
+  ip $family rule add lookup main priority 32766
+done
+ip -4 rule add lookup default priority 32767
+nft list tables 2>/dev/null | while read -r _ family name; do
+  case $name in cut_*) ;; *) nft delete table "$family" "$name" ;; esac
+done
+true"""
+
 _Result = TypeVar("_Result")
 
 
@@ -61,7 +75,7 @@ class RunningDeployment:
     """A deployment that is up: where its overlay is, how long that took, and its daemons.
 
     `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
-    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock.
+    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock. `bare`: no VPN is there.
     """
 
     def __init__(
@@ -85,8 +99,11 @@ class RunningDeployment:
         self.encrypted = deployment.encrypted
         self.relayed = deployment.relayed
         self.arrives_from = deployment.arrives_from
+        self.bare = all(overlay.interface == UNDERLAY_INTERFACE for overlay in deployment.overlays.values())
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
+        self._overlay = dict(self.interface)  # below the network on top, if there is one
+        self._overlay_address: dict[str, IPv4Address | IPv6Address] = {}
         self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}
         self.first_packet: dict[str, float] = {}
@@ -156,26 +173,58 @@ class RunningDeployment:
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = _STEP_TIMEOUT) -> None:
-        """Kill the daemons of a node as a crash would, and start them again; readiness is the caller's to await.
+        """Kill the daemons of a node as a crash would, and start them again (see `begin_again`)."""
+        await self.stop([node])
+        await self.begin_again([node], fresh=fresh, patience=patience)
 
-        With `fresh` the node has forgotten what they wrote, and gets the deployment's files again. A step may take
+    async def stop(self, nodes: Collection[str]) -> None:
+        """Kill the daemons of some nodes as a crash would."""
+        await self._supervisor.kill(lambda daemon: daemon.node in nodes)
+
+    async def begin_again(
+        self, nodes: Collection[str], *, fresh: bool = False, patience: float = _STEP_TIMEOUT
+    ) -> None:
+        """Carry the deployment's steps of these nodes out once more; readiness is the caller's to await.
+
+        With `fresh` the nodes have forgotten what their daemons wrote, and get the deployment's files again. A step may take
         `patience` seconds. `first_packet` counts from this start on.
         """
-        await self._supervisor.kill(lambda daemon: daemon.node == node)
         if fresh:
-            await self._forget(node)
+            await together(*(self._forget(node) for node in nodes))
         self._supervisor.begun = None
         self.first_packet.clear()
         for phase in self._deployment.phases:
-            await together(*(self._step(step, patience) for step in phase if step.node == node))
-        if self._normalised:
-            await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
-            await self._normalise([node])
+            await together(*(self._step(step, patience) for step in phase if step.node in nodes))
+        for node in nodes if self._normalised or self._inner is not None else ():
+            await self._lab.nodes[node].until({"kind": "interface", "name": self._overlay[node]}, patience)
+            if self._normalised:
+                await self._normalise([node])
+            if self._inner is not None:
+                await self._make_inside(self._inner, node)
 
-    async def restart_control(self, *, patience: float = _STEP_TIMEOUT) -> None:
-        """Kill the daemons that are the VPN's control service, wherever they run, and start them again."""
+    async def next_answer(self, node: str, patience: float) -> float:
+        """When (monotonic seconds) the overlay carried a ping from a node to the next one and back, the first from now on."""
+        names = list(self.address)
+        other = names[(names.index(node) + 1) % len(names)]
+        await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
+        return await self._first_answer(node, other, time.monotonic() + patience)
+
+    async def power_off(self, nodes: Collection[str]) -> None:
+        """Kill the daemons of nodes whose links are down, and have the nodes' kernels forget the network that they made.
+
+        Files stay, those of /run too: the deployment has its own there, and they stand for a disk.
+        """
+        await self.stop(nodes)
+        forget = ("sh", "-c", _FORGET_NETWORK)
+        await together(*(self._command(Command(node, forget)) for node in nodes))
+
+    async def stop_control(self) -> None:
+        """Kill the daemons that are the VPN's control service, wherever they run."""
         self.require_control()
         await self._supervisor.kill(lambda daemon: daemon.control)
+
+    async def start_control(self, *, patience: float = _STEP_TIMEOUT) -> None:
+        """Start the daemons of the VPN's control service again."""
         for phase in self._deployment.phases:
             services = [step for step in phase if isinstance(step, Daemon) and step.control]
             await together(*(self._supervisor.start(service, patience) for service in services))
@@ -197,7 +246,7 @@ class RunningDeployment:
         wanted = [str(word) for pair in NORMAL.items() for word in pair]
         await together(
             *(
-                self._command(Command(node, ("ip", "link", "set", "dev", self.interface[node], *wanted)))
+                self._command(Command(node, ("ip", "link", "set", "dev", self._overlay[node], *wanted)))
                 for node in nodes
             )
         )
@@ -206,13 +255,8 @@ class RunningDeployment:
         self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
     ) -> None:
         """Make the network on top of the overlay, and wait until a ping is answered inside it along each of the ways."""
-
-        async def make(node: str) -> None:
-            mtu = int(await self._lab.nodes[node].read(f"/sys/class/net/{self.interface[node]}/mtu"))
-            for step in inner_network.commands(node, self.address, inner, mtu):
-                await self._command(step)
-
-        await together(*(make(node) for node in self.address))
+        self._overlay_address = dict(self.address)
+        await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address)}
         self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
         pings = together(*(self._first_answer(*way, deadline) for way in ways))
@@ -220,6 +264,14 @@ class RunningDeployment:
             await asyncio.wait_for(self.unless_dead(pings), timeout)
         except TimeoutError:
             raise NotReady(f"no ping was answered inside {inner} within {timeout:g} s", hint=_MORE_TIME) from None
+
+    async def _make_inside(self, inner: InnerNetwork, node: str) -> None:
+        """Make a node's part of the network on top of the overlay, if it is not there."""
+        if (await self._lab.nodes[node].run(["ip", "link", "show", "dev", inner_network.INTERFACE])).code == 0:
+            return
+        mtu = int(await self._lab.nodes[node].read(f"/sys/class/net/{self._overlay[node]}/mtu"))
+        for step in inner_network.commands(node, self._overlay_address, inner, mtu):
+            await self._command(step)
 
     async def _settled(self, one: Converged | CommandSucceeds, deadline: float) -> None:
         if isinstance(one, CommandSucceeds):

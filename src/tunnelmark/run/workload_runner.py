@@ -15,9 +15,10 @@ from tunnelmark.lab.client import Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, LogMatch
 from tunnelmark.run.background import background
+from tunnelmark.run.collectors import traffic_path
 from tunnelmark.run.deploy import RunningDeployment, plain
 from tunnelmark.run.events import happen
-from tunnelmark.workloads.base import EVENTS, Program, Traffic
+from tunnelmark.workloads.base import EVENTS, PATH_LOOKS, Program, Traffic
 
 _LATE = "its output is next to the trial's raw output"
 _LOOK_AGAIN = 0.005  # seconds between two looks at whether a server is ready
@@ -84,11 +85,12 @@ class WorkloadRunner:
         await client.stop(self._traffic.client.ready_timeout)
 
     def outputs(self) -> dict[str, str]:
-        """What each program printed, by its name, and what was done to the deployment."""
+        """What each program printed, by its name, what was done to the deployment, and which way its traffic went."""
         programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
-        with contextlib.suppress(FileNotFoundError):
-            printed[EVENTS] = (self._raw / EVENTS).read_text()
+        for name, file in ((EVENTS, EVENTS), (PATH_LOOKS, traffic_path.FILE)):
+            with contextlib.suppress(FileNotFoundError):
+                printed[name] = (self._raw / file).read_text()
         return printed
 
     def how_it_ended(self) -> str:

@@ -24,13 +24,21 @@ EVENTS = "events"
 """The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
 
 
+ANSWERED = "answered"
+"""The `kind` of a line among them that says when a `node` carried traffic again after all nodes were rebooted: no event."""
+
+PATH_LOOKS = "path-looks"
+"""The name under which `read` finds which way the traffic went when (see `run.collectors.traffic_path`), where that was watched."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoints:
     """From which node to which node a workload runs, over which inner addresses.
 
     `socket_buffer` is the largest socket buffer in bytes that the host lets a program ask for. `nodes` are the inner
     addresses of all nodes in the topology's order, `interfaces` their overlay interfaces. `folder` is a place on every
-    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name.
+    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name. `relay` is
+    the node on which a VPN's relay is, if it has one.
     """
 
     source: str
@@ -42,6 +50,7 @@ class Endpoints:
     interfaces: Mapping[str, str] = field(default_factory=dict)
     assets: Mapping[str, Path] = field(default_factory=dict)
     folder: PurePosixPath = FOLDER
+    relay: str = ""
 
     @classmethod
     def between(cls, source: str, target: str) -> Endpoints:
@@ -95,17 +104,44 @@ class Program:
     """Seconds that it may take to become ready, and again to end."""
 
 
+EventKind = Literal[
+    "restart",
+    "restart-fresh",
+    "restart-control",
+    "stop",
+    "start",
+    "start-fresh",
+    "stop-control",
+    "start-control",
+    "power-off",
+    "power-on",
+    "link-down",
+    "link-up",
+    "partition",
+    "partition-heal",
+    "udp-cut",
+    "udp-heal",
+    "nat-rebinding",
+    "change-address",
+]
+EVERY_NODE = "*"
+"""The node of an event that happens to all nodes at once (`power-off`, `power-on`); no node has that name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is done to the deployment while the client runs, `at` seconds after its start.
+    """Something that is done to the deployment while the client runs, `at` seconds after its start (see `run.events`).
 
     `restart`: the daemons of the node are killed and started again, with what they keep; `restart-fresh`: without;
-    `restart-control`: those daemons of the VPN that are its control service; `link-down`, `link-up`: the node's first
-    underlay interface; `change-address`: that interface has another address of the link's network.
+    `restart-control`: those daemons of the VPN that are its control service; `stop...` and `start...`: the two halves of
+    each. `power-off`, `power-on`: a reboot of the node. `link-down`, `link-up`: the node's first underlay interface.
+    `partition`: packets between the node and all others vanish; `udp-cut`: UDP between the node and all but the relay does;
+    `...-heal`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
+    `change-address`: that interface has another address of the link's network.
     """
 
     at: float
-    kind: Literal["restart", "restart-fresh", "restart-control", "link-down", "link-up", "change-address"]
+    kind: EventKind
     node: str
 
 
@@ -191,7 +227,7 @@ class Workload(Generic[OptionsT]):
     """Says what to start, for two ends and these options; pure."""
 
     read: Callable[[dict[str, str], OptionsT], Reading]
-    """Reads the output of each program, by name (that of events under EVENTS).
+    """Reads the output of each program, by name (that of events under EVENTS, paths under PATH_LOOKS).
 
     It raises OutputUnreadable, or WorkloadFailed where the output itself reports an error.
     """

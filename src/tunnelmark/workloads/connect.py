@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from math import inf
 from statistics import median
 from typing import Annotated, Literal, cast
 
@@ -19,14 +20,25 @@ from tunnelmark.model.options import Options
 from tunnelmark.model.steps import UdpPort
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
-from tunnelmark.workloads import _stream
-from tunnelmark.workloads.base import EVENTS, Endpoints, Event, Program, Reading, Traffic, Workload
+from tunnelmark.workloads import _events, _paths, _stream
+from tunnelmark.workloads.base import (
+    ANSWERED,
+    EVENTS,
+    EVERY_NODE,
+    PATH_LOOKS,
+    Endpoints,
+    Program,
+    Reading,
+    Traffic,
+    Workload,
+)
 
 SERVER, CLIENT = "server", "client"
 
 _PORT = 5210
 _BEFORE = 1.0  # seconds of probes before anything happens
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
+_OUTAGE = 1.0  # seconds that a fault lasts unless another time is asked for; a restart is over at once
 _LINGER = 1.0  # seconds that probes may be under way
 _GRACE_S = 10.0  # beyond all that: starting, and printing what arrived
 _NOTABLE = 3  # probes in a row: fewer that are missing are loss
@@ -40,35 +52,64 @@ class ConnectOptions(Options):
     """What happens (`event`), to which node (`node`), and for how long the path is then watched (`duration`).
 
     `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
-    `restart-control`: the VPN's control service only, wherever it runs; `link-flap`: the node's underlay interface is down
-    for `outage`; `change-address`: it has another address of its network; `none`: nothing, and after `idle` without a
-    packet the first one is timed. `rate` is in probes a second, each way.
+    `restart-control`: the VPN's control service only, wherever it runs; `reboot`: the node is away and begins as at boot;
+    `link-flap`: its underlay interface is down; `partition`: packets between it and all others vanish; `udp-cut`: UDP
+    between it and all but the relay does; `nat-rebinding`: routers that translate its address forget how; `change-address`: it has another address of its network; `none`: nothing, and
+    after `idle` without a packet the first one is timed. `outage` is for how long (restarts: 0, others: 1 s, unless it is
+    given). `rate` is in probes a second, each way.
     """
 
-    event: Literal["none", "restart", "restart-fresh", "restart-control", "link-flap", "change-address"] = "restart"
-    node: Literal["source", "target"] = "target"
+    event: Literal[
+        "none",
+        "restart",
+        "restart-fresh",
+        "restart-control",
+        "reboot",
+        "link-flap",
+        "partition",
+        "udp-cut",
+        "nat-rebinding",
+        "change-address",
+    ] = "restart"
+    node: Literal["source", "target", "relay", "all"] = "target"
     duration: DurationText = Duration(15)
-    outage: DurationText = Duration(1)
+    outage: DurationText | None = None
     idle: DurationText = Duration(2)
     rate: Annotated[int, Field(ge=50, le=2000)] = 200
 
     @model_validator(mode="after")
     def _fits_its_event(self) -> ConnectOptions:
         said = self.model_fields_set
-        if "outage" in said and self.event != "link-flap":
-            raise ValueError("should have `outage` with the event 'link-flap' only")
+        if "outage" in said and self.event not in _events.PAIRS:
+            raise ValueError(f"should have `outage` with the events {', '.join(_events.PAIRS)} only")
         if "idle" in said and self.event != "none":
             raise ValueError("should have `idle` with the event 'none' only")
         if said & {"duration", "node"} and self.event == "none":
             raise ValueError("should have no `duration` and no `node` with the event 'none': nothing happens")
+        if self.node == "all" and self.event != "reboot":
+            raise ValueError("should have the node 'all' with the event 'reboot' only")
         return self
+
+    @property
+    def away(self) -> float:
+        """Seconds for which what happens lasts."""
+        if self.outage is not None:
+            return float(self.outage)
+        return _OUTAGE if self.event in _events.PAIRS and self.event not in _events.INSTANT else 0.0
+
+    @property
+    def may_change_path(self) -> bool:
+        """Whether a VPN may go through another node than before for what happens."""
+        return self.event in ("partition", "udp-cut", "nat-rebinding") or (
+            self.event != "none" and self.node == "relay"
+        )
 
     @property
     def watched(self) -> float:
         """Seconds from the event's begin that are measured."""
         if self.event == "none":
             return _AFTER_IDLE
-        return float(self.duration) + (float(self.outage) if self.event == "link-flap" else 0.0)
+        return float(self.duration) + self.away
 
     @property
     def pause(self) -> float:
@@ -106,7 +147,7 @@ def _traffic(ends: Endpoints, options: ConnectOptions) -> Traffic:
         window=options.watched,
         warmup=warmup,
         timeout=warmup + options.watched + _LINGER + _GRACE_S,
-        events=_events(ends.source if options.node == "source" else ends.target, options),
+        events=_events.schedule(_faults(ends, options)),
     )
 
 
@@ -115,24 +156,34 @@ def _at(address: object) -> str:
     return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
 
 
-def _events(node: str, options: ConnectOptions) -> tuple[Event, ...]:
-    match options.event:
-        case "none":
-            return ()
-        case "link-flap":
-            return Event(_BEFORE, "link-down", node), Event(_BEFORE + float(options.outage), "link-up", node)
-        case kind:
-            return (Event(_BEFORE, kind, node),)
+def _faults(ends: Endpoints, options: ConnectOptions) -> tuple[_events.Fault, ...]:
+    if options.event == "none":
+        return ()
+    nodes = {"source": ends.source, "target": ends.target, "relay": ends.relay, "all": EVERY_NODE}
+    return (_events.Fault(_BEFORE, options.event, nodes[options.node], options.away),)
 
 
 def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
-    client, server, happened = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    client, server, lines = _stream.read(outputs, CLIENT), _stream.read(outputs, SERVER), _happened(outputs)
+    happened = [line for line in lines if line["kind"] != ANSWERED]
     ways = (_stream.way("source to target", client, server), _stream.way("target to source", server, client))
     samples = (
         _warm(options, ways[0], happened)
         if options.event == "none"
         else _interrupted(options, ways, happened[1:], max(client.latest_us, server.latest_us) / 1e6)
     )
+    if options.node == "all":
+        backs = sorted(
+            cast(float, line["begun"]) - cast(float, happened[1]["begun"]) for line in lines if line not in happened
+        )
+        samples += (
+            [Sample(name, value) for name, value in zip(_EACH, (backs[0], median(backs), backs[-1]), strict=True)]
+            if backs
+            else []
+        )
+    if options.may_change_path:
+        begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
+        samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
     return Reading(tuple(samples), window=options.watched, warmup=_BEFORE + options.pause)
 
 
@@ -259,6 +310,11 @@ _METRICS = (
     Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
     Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
 )
+_EACH = ("node_back_first", "node_back_median", "node_back_last")
+_NODES = tuple(
+    Metric(name, "s", f"until {which} node carried traffic again", "lower", compare="difference", feels="longest")
+    for name, which in zip(_EACH, ("the first", "the median", "the last"), strict=True)
+)
 _FIRST = (
     Metric(
         "cold",
@@ -275,7 +331,9 @@ _FIRST = (
 
 
 def _metrics(options: ConnectOptions) -> tuple[Metric, ...]:
-    return _FIRST if options.event == "none" else _METRICS
+    if options.event == "none":
+        return _FIRST
+    return _METRICS + (_NODES if options.node == "all" else ()) + (_paths.METRICS if options.may_change_path else ())
 
 
 WORKLOAD = Workload(

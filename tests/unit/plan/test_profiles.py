@@ -237,3 +237,12 @@ class TestJoinedProfiles:
 @pytest.mark.parametrize("name", ["thesis-low", "thesis-medium", "thesis-high", "cascade-internet", "edge-loss-5"])
 def test_published_impairments_follow_netem(name):
     assert load_profile(name, FILES).model == "netem"
+
+
+@pytest.mark.parametrize(("milliseconds", "mbits"), [(50, 188.5), (250, 37.7), (350, 26.9)])
+def test_a_published_delay_bounds_the_rate_by_netem_s_own_limit(milliseconds, mbits):
+    """V. Kjorveziroski et al. ran `tc ... netem delay 50ms`: of datagrams of 1,178 bytes, 187.3, 37.2 and 26.6 Mbit/s arrived."""
+    way = load_profile(f"edge-delay-{milliseconds}", FILES).forward
+    assert way.delay is not None
+    assert way.limit == 1000
+    assert way.limit * 1178 * 8 / float(way.delay) / 1e6 == pytest.approx(mbits, abs=0.05)

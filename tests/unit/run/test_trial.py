@@ -94,6 +94,7 @@ class FakeLab:
     nodes: Mapping[str, Node]
     reports: list[dict[str, Any]] = field(default_factory=list)
     profile: Profile = PROFILE
+    topology: Topology = PAIR
     is_down: bool = False
 
     def cpu_seconds(self) -> None:

@@ -1,6 +1,7 @@
 """The workload `connect`, read from what the probes really printed."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.model.steps import UdpPort
-from tunnelmark.workloads.base import Event, Reading
+from tunnelmark.workloads.base import EVERY_NODE, Event, Reading
 from tunnelmark.workloads.connect import WORKLOAD, ConnectOptions
 from unit.workloads.recorded import ends, recorded, series, whole
 
@@ -81,6 +82,32 @@ class TestWhatItStarts:
         assert traffic.events == (Event(1.0, "link-down", "b"), Event(3.0, "link-up", "b"))
         assert traffic.window == 7
         assert traffic.timeout > 1 + 7 + 1
+
+    @pytest.mark.parametrize(
+        ("kind", "begin", "end"),
+        [
+            ("restart", "stop", "start"),
+            ("restart-fresh", "stop", "start-fresh"),
+            ("restart-control", "stop-control", "start-control"),
+            ("reboot", "power-off", "power-on"),
+            ("partition", "partition", "partition-heal"),
+            ("udp-cut", "udp-cut", "udp-heal"),
+        ],
+    )
+    def test_does_what_lasts_and_undoes_it(self, kind, begin, end):
+        traffic = WORKLOAD.traffic(ends(), options(event=kind, outage="2 s", duration="5 s"))
+        assert traffic.events == (Event(1.0, begin, "b"), Event(3.0, end, "b"))
+        assert traffic.window == 7
+
+    @pytest.mark.parametrize(("kind", "seconds"), [("reboot", 1), ("partition", 1), ("udp-cut", 1), ("restart", 0)])
+    def test_lasts_a_second_unless_it_can_be_over_at_once(self, kind, seconds):
+        assert WORKLOAD.traffic(ends(), options(event=kind)).window == 15 + seconds
+
+    def test_does_it_to_the_relay_or_to_all(self):
+        there = replace(ends(), relay="r")
+        (event,) = WORKLOAD.traffic(there, options(node="relay")).events
+        assert event.node == "r"
+        assert {one.node for one in WORKLOAD.traffic(there, options(event="reboot", node="all")).events} == {EVERY_NODE}
 
     def test_pauses_where_nothing_happens(self):
         traffic = WORKLOAD.traffic(ends(), options(event="none", idle="3 s"))
@@ -241,10 +268,11 @@ class TestOptions:
         ("wrong", "right"),
         [
             ({"event": "earthquake"}, "Input should be 'none', 'restart'"),
-            ({"event": "restart", "outage": "1 s"}, "with the event 'link-flap' only"),
+            ({"event": "change-address", "outage": "1 s"}, "with the events .* only"),
             ({"event": "restart", "idle": "1 s"}, "with the event 'none' only"),
             ({"event": "none", "duration": "1 s"}, "nothing happens"),
-            ({"node": "c"}, "Input should be 'source' or 'target'"),
+            ({"node": "c"}, "Input should be 'source', 'target', 'relay' or 'all'"),
+            ({"node": "all"}, "the node 'all' with the event 'reboot' only"),
             ({"rate": 1}, "greater than or equal to 50"),
             ({"rate": 5000}, "less than or equal to 2000"),
             ({"duration": "long"}, "a duration above zero"),

@@ -199,9 +199,10 @@ class _Path:
             raise
         self._total = {node: Arrivals() for node in ends}
         self._series: list[Sample] = []
+        self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
 
     async def begin(self) -> None:
-        self._since, self._last = Stopwatch(), 0.0
+        self._since, self._last, self._begun = Stopwatch(), 0.0, time.monotonic()
         self._age = time.monotonic() - self._context.tunnel.begun
         for end in self._ends.values():
             end.begin()
@@ -215,15 +216,18 @@ class _Path:
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
-        self._series += [
-            Sample(name, share, round(now, 3)) for name, share in shares(looked, self._others, BRIEF).items()
-        ]
+        seen = shares(looked, self._others, BRIEF)
+        self._series += [Sample(name, share, round(now, 3)) for name, share in seen.items()]
+        if seen:
+            self._looks.append({"time": self._begun + now, **seen})
 
     async def end(self) -> Collected:
         await self.sample()
         self._close()
         seen = {node: {"inside": each.inside, "outside": dict(each.by_sender)} for node, each in self._total.items()}
-        (self._context.raw / FILE).write_text(json.dumps({"bytes that arrived": seen}, indent=1) + "\n")
+        (self._context.raw / FILE).write_text(
+            json.dumps({"bytes that arrived": seen, "looks": self._looks}, indent=1) + "\n"
+        )
         found = shares(self._total, self._others)
         notes = {} if found else dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE)
         if found and (soon := directly_from(self._series)) is not None:

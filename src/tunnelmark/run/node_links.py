@@ -1,0 +1,153 @@
+"""A node's underlay interfaces while it is away: taken down, brought back as a network manager would, given other addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Interface, IPv6Interface, ip_interface
+
+from tunnelmark.errors import LabError, NodeGone
+from tunnelmark.lab.client import Lab
+from tunnelmark.lab.node import Node
+from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
+
+_FURTHER = 100  # from a node's address to the other one that it gets: no node of a topology has that
+_HINT = "the event could not be done as asked; the link may have lost its interface"
+_Address = IPv4Interface | IPv6Interface
+
+
+@dataclass(slots=True)
+class NodeLinks:
+    """The interfaces of a lab's nodes. By node, as commands of ip(8): what brings them back (`kept`), and new addresses (`moves`)."""
+
+    lab: Lab
+    kept: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    moves: dict[str, list[str]] = field(default_factory=dict)
+    away: set[tuple[str, str]] = field(default_factory=set)
+
+    def devices(self, node: str) -> list[str]:
+        """All of the node's underlay interfaces."""
+        return list(self.lab.interfaces(node))
+
+    async def remember(self, node: str, devices: Sequence[str]) -> None:
+        """Note what is to come back with these interfaces of a node, before the first of them goes."""
+        for device in devices:
+            await self._acquaint(node, device, await self._addresses(node, device))
+        for device in devices:
+            self.kept[node, device] = await self._settings(node, device, await self._addresses(node, device))
+
+    async def down(self, node: str, devices: Sequence[str]) -> None:
+        """Take interfaces down."""
+        self.away.update((node, device) for device in devices)
+        await self._batch(node, [f"link set dev {device} down" for device in devices])
+
+    async def up(self, node: str, devices: Sequence[str]) -> None:
+        """Bring interfaces back with all that they had."""
+        ups = [f"link set dev {device} up" for device in devices]
+        await self._batch(node, ups + [line for device in devices for line in self.kept.get((node, device), ())])
+        self.away.difference_update((node, device) for device in devices)
+
+    async def up_all(self) -> None:
+        """Bring back what is still down, wherever a node is left."""
+        for node, device in tuple(self.away):
+            with contextlib.suppress(NodeGone):
+                await self.up(node, [device])
+
+    async def prepare_move(self, node: str) -> None:
+        """Have a node's other addresses ready, and known to all others on its link."""
+        changes = [(old, _further(old)) for old in await self._addresses(node, UNDERLAY)]
+        await self._acquaint(node, UNDERLAY, [new for _, new in changes])
+        # A secondary address is deleted with its primary unless promote_secondaries is set.
+        setting = f"echo 1 > /proc/sys/net/ipv4/conf/{UNDERLAY}/promote_secondaries"
+        await self.lab.nodes[node].run(["sh", "-c", setting])
+        self.moves[node] = [
+            line
+            for old, new in changes
+            for line in (_address("add", new, UNDERLAY), f"address delete {old} dev {UNDERLAY}")
+        ]
+
+    async def move(self, node: str) -> None:
+        """Give a node its other addresses instead of those that it has."""
+        await self._batch(node, self.moves[node])
+
+    async def _acquaint(self, node: str, device: str, addresses: Sequence[_Address]) -> None:
+        """Have a node and the others on its link know each other's Ethernet addresses for good.
+
+        A request or an answer that is lost while a link comes up would cost a second, by the neighbour table's timers. No path
+        of routers has that, and the link represents the whole path.
+        """
+        mac = await self._mac(node, device)
+        theirs: list[str] = []
+        for other in (*self.lab.nodes, *self.lab.routers):
+            for line in await self._lines(other, "-o", "address", "show", "scope", "global") if other != node else ():
+                _, far, _, found, *_ = line.split()
+                there = ip_interface(found)
+                here = [address for address in addresses if address.ip in there.network and there.ip != address.ip]
+                for address in here:
+                    await self._batch(other, [_neighbour(address.ip, mac, far)])
+                if here:
+                    theirs.append(_neighbour(there.ip, await self._mac(other, far), device))
+        await self._batch(node, theirs)
+
+    async def _settings(self, node: str, device: str, addresses: Sequence[_Address]) -> list[str]:
+        """What a network manager would bring back with the link.
+
+        The kernel forgets its neighbours, its IPv6 addresses, and all routes but those that addresses bring.
+        """
+        kept = [_address("replace", address, device) for address in addresses]
+        for line in await self._lines(node, "neighbour", "show", "dev", device, "nud", "permanent"):
+            address, _, mac, *_ = line.split()  # ADDRESS lladdr MAC PERMANENT
+            kept.append(_neighbour(address, mac, device))
+        for family in ("-4", "-6"):
+            for line in await self._lines(node, family, "route", "show", "dev", device):
+                if "proto kernel" not in line:
+                    kept.append(f"route replace {line.strip()} dev {device}")
+        return kept
+
+    async def _addresses(self, node: str, device: str) -> list[_Address]:
+        lines = await self._lines(node, "-o", "address", "show", "dev", device, "scope", "global")
+        return [ip_interface(line.split()[3]) for line in lines]
+
+    async def _mac(self, node: str, device: str) -> str:
+        return (await self._at(node).read(f"/sys/class/net/{device}/address")).strip()
+
+    async def _lines(self, node: str, *words: str) -> list[str]:
+        done = await self._at(node).run(["ip", *words])
+        if done.code != 0:
+            raise LabError(f"`ip {' '.join(words)}` on {node}: {done.stderr.strip()}", hint=_HINT)
+        return done.stdout.splitlines()
+
+    async def _batch(self, node: str, lines: Sequence[str]) -> None:
+        """Have ip(8) carry several commands out at once: as close together as a host's own network manager has them.
+
+        What has begun is carried out even if its caller is stopped meanwhile: what undoes it comes after it.
+        """
+        work = asyncio.ensure_future(
+            self._at(node).run(["ip", "-force", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
+        )
+        try:
+            done = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+        if done.code != 0:
+            raise LabError(f"ip on {node} refused one of {lines}: {done.stderr.strip()}", hint=_HINT)
+
+    def _at(self, node: str) -> Node:
+        return self.lab.nodes.get(node) or self.lab.routers[node]
+
+
+def _address(verb: str, address: _Address, device: str) -> str:
+    # Without "nodad" an IPv6 address is tentative, and a bind() to it refused, until a kernel worker has run.
+    return f"address {verb} {address} dev {device}" + (" nodad" if address.version == 6 else "")
+
+
+def _neighbour(address: object, mac: str, device: str) -> str:
+    return f"neighbour replace {address} lladdr {mac} dev {device} nud permanent"
+
+
+def _further(address: _Address) -> _Address:
+    """Another address of the same network."""
+    return ip_interface(f"{address.ip + _FURTHER}/{address.network.prefixlen}")
