@@ -82,7 +82,9 @@ def _effect(statement: Statement, values: Values, refuting: float) -> Effect | N
     """The effect over blocks or runs; None where there is no value of it."""
     samples = {cell: _sample(values, cell).values for cell, _ in statement.terms}
     ratio = statement.scale == "ratio"
-    if ratio and any(value <= 0 for sample in samples.values() for value in sample.values()):
+    # Of runs that are not paired the means are divided, and a mean may hold a run in which nothing arrived.
+    divided = (sample.values() if values.paired else [fmean(sample.values())] for sample in samples.values())
+    if ratio and any(value <= 0 for each in divided for value in each):
         return None
     if values.paired:
         effects = _by_block(statement, samples)

@@ -69,11 +69,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A value as the source prints it, in the source's unit; `place` is the table, figure or section."""
+    """A value as the source prints it, in the source's unit, with so many `decimals`; `place` is the table, figure or section."""
 
     cell: Cell
     value: float
     place: str
+    decimals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

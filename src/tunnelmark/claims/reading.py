@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
@@ -51,12 +52,13 @@ def find(name: str) -> ClaimsFile:
 
 def read(file: Path) -> ClaimsFile:
     """The claims of a file; PlanError with all that is wrong in it."""
-    table = parse(read_text(file), str(file), ClaimsTable)
+    text = read_text(file)
+    table = parse(text, str(file), ClaimsTable)
     problems = Problems(str(file))
     quantities = {name: Quantity(name, **each.model_dump()) for name, each in table.quantity.items()}
     conditions = {name: Condition(name, **each.model_dump()) for name, each in table.condition.items()}
     names = _Names({**table.arms, **table.absent}, quantities, conditions, problems)
-    printed = _printed(table, names)
+    printed = _printed(table, names, _digits(text))
     claims: list[Claim] = []
     for place, each in enumerate(table.claim):
         if names.check_claim(each, ("claim", place)):
@@ -168,7 +170,13 @@ class _Names:
         return True
 
 
-def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
+def _digits(text: str) -> list[dict[str, list[object]]]:
+    """The rows of the tables as they are written: a number that 12.0 becomes does not tell how many digits were printed."""
+    tables = tomllib.loads(text, parse_float=str).get("table", [])
+    return [each["rows"] for each in tables]
+
+
+def _printed(table: ClaimsTable, names: _Names, written: list[dict[str, list[object]]]) -> dict[Cell, Printed]:
     found: dict[Cell, Printed] = {}
     for place, each in enumerate(table.table):
         key: Location = ("table", place)
@@ -183,7 +191,7 @@ def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
                     f"should have {len(each.conditions)}, one for each condition",
                 )
                 continue
-            for condition, value in zip(each.conditions, row, strict=True):
+            for condition, value, digits in zip(each.conditions, row, written[place][arm], strict=True):
                 cell = Cell(each.quantity, condition, arm)
                 if cell in found and found[cell].value != value:
                     names.problems.add(
@@ -192,7 +200,7 @@ def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
                         "give each value once",
                     )
                 if not math.isnan(value):
-                    found[cell] = Printed(cell, value, each.place)
+                    found[cell] = Printed(cell, value, each.place, len(str(digits).partition(".")[2]))
     return found
 
 
