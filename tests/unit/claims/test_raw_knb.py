@@ -189,6 +189,9 @@ def test_what_cannot_be_read_is_an_error(claims: ClaimsFile, folder: Path, table
     (table / "all-merged.csv").write_text("benchmark-name,bandwidth\nx,1\n")
     with pytest.raises(StoreError, match=r"all-merged\.csv:2"):
         raw.read("knb", table, claims)
+    (table / "all-merged.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(StoreError, match="cannot be read"):
+        raw.read("knb", table, claims)
     with pytest.raises(UsageError, match="no run of knb"):
         raw.read("knb", file.parent, claims)
 

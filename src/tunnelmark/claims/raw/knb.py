@@ -116,12 +116,11 @@ def _api(folder: Path, arms: Mapping[str, str]) -> tuple[dict[Cell, RawCell], tu
             continue
         runs = []
         for file in sorted(place.glob("*.csv")):
-            with file.open(newline="") as content:
-                try:
-                    lines = [line for line in csv.DictReader(content) if line["status-code"]]
-                    times = [1000 * float(line["response-time"]) for line in lines if line["status-code"] == "200"]
-                except (KeyError, TypeError, ValueError) as error:
-                    raise StoreError(f"{file} is no run of hey: {error!r}", hint="fetch the raw data again") from None
+            try:
+                lines = [line for line in _lines(file) if line["status-code"]]
+                times = [1000 * float(line["response-time"]) for line in lines if line["status-code"] == "200"]
+            except (KeyError, TypeError, ValueError) as error:
+                raise StoreError(f"{file} is no run of hey: {error!r}", hint="fetch the raw data again") from None
             if len(lines) < REQUESTS:
                 short.append(f"{place.name}/{file.name} ({len(lines)})")
             failed = "" if times else "no request was answered"
@@ -158,30 +157,37 @@ def _from_tables(folder: Path) -> Iterator[_Row]:
     """From tables: one for each configuration, or one of all."""
     files = sorted(folder.glob("*/all.csv")) or sorted(folder.glob("all*.csv"))
     for file in files:
+        for place, row in enumerate(_lines(file), start=2):
+            try:
+                if row["benchmark-type"] != "pod2pod":
+                    continue
+                yield _Row(
+                    row["benchmark-name"],
+                    row["transport-protocol"],
+                    _condition(row["loss"], row["delay"]),
+                    f"line {place}",
+                    float(row["bandwidth"]),
+                    float(row["client-cpu"]),
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                raise StoreError(
+                    f"{file}:{place} is no run of knb: {error!r}", hint="is it of another version of the benchmark?"
+                ) from None
+
+
+def _lines(file: Path) -> list[dict[str, str]]:
+    """The lines of a table by column; StoreError where it cannot be read."""
+    try:
         with file.open(newline="") as content:
-            for place, row in enumerate(csv.DictReader(content), start=2):
-                try:
-                    if row["benchmark-type"] != "pod2pod":
-                        continue
-                    yield _Row(
-                        row["benchmark-name"],
-                        row["transport-protocol"],
-                        _condition(row["loss"], row["delay"]),
-                        f"line {place}",
-                        float(row["bandwidth"]),
-                        float(row["client-cpu"]),
-                    )
-                except (KeyError, TypeError, ValueError) as error:
-                    raise StoreError(
-                        f"{file}:{place} is no run of knb: {error!r}", hint="is it of another version of the benchmark?"
-                    ) from None
+            return list(csv.DictReader(content))
+    except (OSError, ValueError, csv.Error) as error:
+        raise StoreError(f"{file} cannot be read: {error}", hint="fetch the raw data again") from None
 
 
 def _condition(loss: str, delay: str) -> str:
     """The condition's name: loss in %, delay in ms."""
-    if int(loss):
-        return f"loss-{int(loss)}"
-    return f"delay-{int(delay)}" if int(delay) else "native"
+    parts = [f"{name}-{int(value)}" for name, value in (("loss", loss), ("delay", delay)) if int(value)]
+    return "-".join(parts) or "native"
 
 
 def _plain(name: str) -> str:

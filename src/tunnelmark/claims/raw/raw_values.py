@@ -74,7 +74,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell, by run, in the source's unit; one value where the figure is no mean of runs."""
+        """The values of a cell, by run, in the source's unit; one value where the figure is not a mean of runs."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
@@ -150,7 +150,7 @@ def read_json(file: Path) -> object:
 
 
 def at(data: object, path: str, file: Path) -> object:
-    """What stands in JSON data at a dotted path, where a number is a place in a list; StoreError where nothing does."""
+    """What is in JSON data at a dotted path, where a number is a place in a list; StoreError where nothing is."""
     found = data
     for key in path.split("."):
         if isinstance(found, dict) and key in found:

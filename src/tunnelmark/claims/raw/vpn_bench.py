@@ -42,7 +42,7 @@ Number = Callable[[object, Path], float]
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Where a quantity stands: in which file of a host, how to get its number, its unit, and how links make one figure."""
+    """Where a quantity is found: in which file of a host, how to get its number, its unit, and how links make one figure."""
 
     file: str
     get: Number
