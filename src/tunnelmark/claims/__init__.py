@@ -2,5 +2,5 @@
 
 `claims_schema` is the shape of a file, `reading` makes `model`'s data of it, `statements` makes of each claim what must be true of
 values, and `judging` holds that against values: those that the source printed (`printed`), those of a run (`measured`),
-or raw data that its authors published (`imported`).
+or raw data that its authors published (`raw`).
 """

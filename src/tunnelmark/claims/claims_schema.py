@@ -78,8 +78,8 @@ class ClaimTable(TomlTable):
     id: Name = Field(description="a name of lower-case letters, digits, dots and dashes")
     place: Line = Field(description="where the source says it, such as 'sec Latency'")
     says: Line = Field(description="a sentence of our own; {arm}, {condition} and {value} stand for those of the claim")
-    test: Literal["ratio", "difference", "value", "order", "groups", "apart", "none"] = Field(
-        description="'ratio', 'difference', 'value', 'order', 'groups', 'apart' or 'none'"
+    test: Literal["ratio", "difference", "value", "order", "groups", "apart", "feature", "none"] = Field(
+        description="'ratio', 'difference', 'value', 'order', 'groups', 'apart', 'feature' or 'none'"
     )
     quantity: str = Field(default="", description="the name of a [quantity]")
     conditions: list[str] = Field(default=[], description="a list of names of a [condition]")
@@ -98,8 +98,18 @@ class ClaimTable(TomlTable):
         default=1.05, ge=1, description="a factor: places of an order whose printed values are closer are not compared"
     )
     groups: list[list[str]] = Field(default=[], description="a list of lists of arms, the best group first")
-    pairs: list[tuple[str, str]] = Field(default=[], description="a list of pairs of arms")
+    pairs: list[Annotated[tuple[str, str], Field(strict=False)]] = Field(  # TOML knows arrays only
+        default=[], description="a list of pairs of arms"
+    )
     differ: bool = Field(default=True, description="false where the source could not tell the pairs apart")
+    criteria: dict[str, list[str]] = Field(
+        default={},
+        description="a table of the source's criteria, each with those of the feature matrix that make it up",
+    )
+    features: dict[str, list[bool | str]] = Field(
+        default={},
+        description='a table of rows of the matrix, each with true, false, a text, or "" (not compared) for every criterion',
+    )
     untestable: str = Field(default="", description="why this laboratory cannot test it")
     contradicted: str = Field(default="", description="what the source's own figures say against it")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from math import ceil, exp, inf, log, sqrt
 from statistics import fmean, variance
 
+from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
 from tunnelmark.claims.taus import kendall
 
@@ -27,6 +28,10 @@ def judge(claim: Claim, values: Values) -> Judged:
     """What these values say of the claim."""
     if claim.untestable:
         return Judged(claim, "not testable", reason=claim.untestable)
+    if claim.feature is not None:
+        if values.single:
+            return Judged(claim, "not testable", reason="features are held against the matrix, when a run is judged")
+        return against_matrix.compare(claim, claim.feature)
     judged: list[Effect] = []
     outcomes: list[Outcome] = []
     refuting = LEVEL / max(1, len(claim.statements))
@@ -77,7 +82,9 @@ def _effect(statement: Statement, values: Values, refuting: float) -> Effect | N
     """The effect over blocks or runs; None where there is no value of it."""
     samples = {cell: _sample(values, cell).values for cell, _ in statement.terms}
     ratio = statement.scale == "ratio"
-    if ratio and any(value <= 0 for sample in samples.values() for value in sample.values()):
+    # Of runs that are not paired the means are divided, and a mean may hold a run in which nothing arrived.
+    divided = (sample.values() if values.paired else [fmean(sample.values())] for sample in samples.values())
+    if ratio and any(value <= 0 for each in divided for value in each):
         return None
     if values.paired:
         effects = _by_block(statement, samples)

@@ -69,11 +69,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A value as the source prints it, in the source's unit; `place` is the table, figure or section."""
+    """A value as the source prints it, in the source's unit, with so many `decimals`; `place` is the table, figure or section."""
 
     cell: Cell
     value: float
     place: str
+    decimals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,16 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
+class Feature:
+    """What a source says that a VPN can do: `printed` of all `criteria` of the row `vpn` of the feature matrix; `cited` is how cells name that source."""
+
+    vpn: str
+    criteria: tuple[str, ...]
+    printed: bool | str
+    cited: str
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What a source says at `place`, in a sentence of our own, and the statements that must all be true for it.
 
@@ -115,6 +126,7 @@ class Claim:
     order: tuple[Cell, ...] = ()
     untestable: str = ""
     contradicted: str = ""
+    feature: Feature | None = None
 
 
 @dataclass(frozen=True, slots=True)

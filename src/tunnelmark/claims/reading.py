@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 
 from tunnelmark.claims import statements
-from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable
-from tunnelmark.claims.model import AS_IT_IS, Apart, Cell, Claim, ClaimsFile, Condition, Printed, Quantity, Statement
+from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, SourceTable
+from tunnelmark.claims.model import (
+    AS_IT_IS,
+    Apart,
+    Cell,
+    Claim,
+    ClaimsFile,
+    Condition,
+    Feature,
+    Printed,
+    Quantity,
+    Statement,
+)
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
+from tunnelmark.vpns.feature_matrix import CRITERIA
 
 FOLDER = PACKAGED / "claims"
 
@@ -39,16 +52,19 @@ def find(name: str) -> ClaimsFile:
 
 def read(file: Path) -> ClaimsFile:
     """The claims of a file; PlanError with all that is wrong in it."""
-    table = parse(read_text(file), str(file), ClaimsTable)
+    text = read_text(file)
+    table = parse(text, str(file), ClaimsTable)
     problems = Problems(str(file))
     quantities = {name: Quantity(name, **each.model_dump()) for name, each in table.quantity.items()}
     conditions = {name: Condition(name, **each.model_dump()) for name, each in table.condition.items()}
     names = _Names({**table.arms, **table.absent}, quantities, conditions, problems)
-    printed = _printed(table, names)
+    printed = _printed(table, names, _digits(text))
     claims: list[Claim] = []
     for place, each in enumerate(table.claim):
         if names.check_claim(each, ("claim", place)):
-            claims += _claims(each, names, printed, table.source.within, ("claim", place))
+            claims += _features(each, table.source) or _claims(
+                each, names, printed, table.source.within, ("claim", place)
+            )
     unique((claim.id for claim in claims), ("claim",), problems)
     problems.raise_if_any()
     source = table.source
@@ -87,6 +103,8 @@ class _Names:
             if not claim.untestable:
                 self.problems.add((*key, "untestable"), f"is missing (in {claim.id!r})", "say why it cannot be tested")
             return bool(claim.untestable)
+        if claim.test == "feature":
+            return self._check_features(claim, key)
         arms = [
             *claim.arms,
             *(arm for group in claim.groups for arm in group),
@@ -112,6 +130,23 @@ class _Names:
             return False
         return self._fits(claim, key)
 
+    def _check_features(self, claim: ClaimTable, key: Location) -> bool:
+        """Whether the matrix has these criteria and rows, and each row a cell for every criterion."""
+        criteria = [criterion.key for criterion in CRITERIA]
+        rows = [file.stem for file in (PACKAGED / "matrix").glob("*.toml")]
+        wrong = [name for each in claim.criteria.values() for name in each if name not in criteria]
+        for name in wrong:
+            self.problems.add((*key, "criteria"), f"{name!r} is no criterion of the matrix", nearest(name, criteria))
+        for name, cells in claim.features.items():
+            if name not in rows:
+                wrong.append(name)
+                self.problems.add((*key, "features"), f"{name!r} is no row of the matrix", nearest(name, rows))
+            if len(cells) != len(claim.criteria):
+                wrong.append(name)
+                hint = f"should have {len(claim.criteria)}, one for each criterion"
+                self.problems.add((*key, "features", name), f"has {len(cells)} cells", hint)
+        return not wrong
+
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
         """Whether a test may be made of such a quantity: figures of other hardware are compared within their own study."""
         kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
@@ -135,7 +170,13 @@ class _Names:
         return True
 
 
-def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
+def _digits(text: str) -> list[dict[str, list[object]]]:
+    """The rows of the tables as they are written: a number that 12.0 becomes does not tell how many digits were printed."""
+    tables = tomllib.loads(text, parse_float=str).get("table", [])
+    return [each["rows"] for each in tables]
+
+
+def _printed(table: ClaimsTable, names: _Names, written: list[dict[str, list[object]]]) -> dict[Cell, Printed]:
     found: dict[Cell, Printed] = {}
     for place, each in enumerate(table.table):
         key: Location = ("table", place)
@@ -150,7 +191,7 @@ def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
                     f"should have {len(each.conditions)}, one for each condition",
                 )
                 continue
-            for condition, value in zip(each.conditions, row, strict=True):
+            for condition, value, digits in zip(each.conditions, row, written[place][arm], strict=True):
                 cell = Cell(each.quantity, condition, arm)
                 if cell in found and found[cell].value != value:
                     names.problems.add(
@@ -159,7 +200,7 @@ def _printed(table: ClaimsTable, names: _Names) -> dict[Cell, Printed]:
                         "give each value once",
                     )
                 if not math.isnan(value):
-                    found[cell] = Printed(cell, value, each.place)
+                    found[cell] = Printed(cell, value, each.place, len(str(digits).partition(".")[2]))
     return found
 
 
@@ -176,6 +217,21 @@ def _claims(
     except ValueError as error:
         names.problems.add(key, f"{error} (in {claim.id!r})")
         return []
+
+
+def _features(claim: ClaimTable, source: SourceTable) -> list[Claim]:
+    """One claim for each cell that is compared."""
+    found = []
+    for vpn, cells in claim.features.items():
+        for (criterion, keys), cell in zip(claim.criteria.items(), cells, strict=True):
+            if cell == "":
+                continue
+            value = cell if isinstance(cell, str) else "yes" if cell else "no"
+            says = claim.says.format(vpn=vpn, criterion=criterion, value=value)
+            feature = Feature(vpn, tuple(keys), cell, source.title)
+            name = f"{claim.id}.{vpn}" + (f".{_slug(criterion)}" if len(claim.criteria) > 1 else "")
+            found.append(Claim(name, claim.place, says, (), contradicted=claim.contradicted, feature=feature))
+    return found
 
 
 def _effects(claim: ClaimTable, names: _Names, printed: Mapping[Cell, Printed], within: float) -> list[Claim]:

@@ -125,7 +125,7 @@ def _allowed(judged: Judged) -> str:
 
 
 def _found(judged: Judged) -> str:
-    if judged.outcome == "not testable":
+    if judged.outcome == "not testable" or judged.claim.feature is not None:
         return judged.reason
     parts = []
     if len(judged.effects) == 1:

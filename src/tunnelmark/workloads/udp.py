@@ -31,12 +31,14 @@ class UdpOptions(Options):
     """`rate` counts UDP payload, as iperf3 does, or is a share of the link's rate; `length` is the payload of a datagram.
 
     The defaults ask for what slow VPNs still deliver on two cores, and for datagrams that fit into an
-    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate.
+    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate. `fit` leaves
+    the length to iperf3, which takes the MSS of its control connection: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
     """
 
     rate: OfLink = Rate(100_000_000)
     flood: bool = False
     length: Annotated[SizeText, Field(ge=16, le=65507)] = Size(1200)
+    fit: bool = False
     duration: Annotated[WholeSeconds, OfPath("cuts")] = Duration(2)
     warmup: DurationText = Duration(0.2)
 
@@ -72,8 +74,13 @@ class _ReceiverEnd(BaseModel):
     streams: Annotated[tuple[_Stream, ...], Field(min_length=1, max_length=1)]
 
 
+class _TestStart(BaseModel):
+    blksize: Annotated[int, Field(ge=1)]  # payload of a datagram
+
+
 class _Start(BaseModel):
     connected: tuple[dict[str, Any], ...]
+    test_start: _TestStart | None = None  # missing where no stream began
 
 
 class _Begun(BaseModel):
@@ -97,9 +104,8 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
                 "--udp",
                 "--bitrate",
                 "0" if options.flood else str(_rate(options)),
-                "--length",
-                str(int(options.length)),
             ),
+            *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
         ),
@@ -152,7 +158,9 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
             f"iperf3 received {in_all.packets} datagrams of {sender.end.sum_sent.packets} that it sent",
             hint="the VPN may have duplicated datagrams; see the raw output",
         )
-    offered = sender.end.sum_sent.packets * int(options.length) * 8 / options.duration
+    begun = _iperf3.read(outputs, _iperf3.CLIENT, _Begun).start.test_start
+    length = begun.blksize if options.fit and begun is not None else int(options.length)
+    offered = sender.end.sum_sent.packets * length * 8 / options.duration
     starved, short = "", []
     if not options.flood:
         short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _rate(options)))]
@@ -165,6 +173,7 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
         Sample("delivered", sum(span.bytes for span in received) * 8 / window),
         Sample("lost", 100 * lost / expected),
         Sample("offered", offered),
+        Sample("length", float(length)),
         *short,
         Sample("out_of_order", float(in_all.out_of_order)),
         Sample("jitter", fmean(span.jitter_ms for span in received)),
@@ -182,6 +191,7 @@ _METRICS = (
     Metric("delivered", "bit/s", "UDP payload delivered", "higher", primary=True),
     Metric("lost", "%", "datagrams lost", "lower", compare="difference", primary=True),
     Metric("offered", "bit/s", "UDP payload that the sender sent", "higher"),
+    Metric("length", "B", "payload of a datagram", "higher", feels="counts"),
     Metric("shortfall", "%", "rate asked for that the sender did not offer", "lower", compare="difference"),
     # iperf3 counts these for the whole run only, so the warm-up is in it.
     Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),

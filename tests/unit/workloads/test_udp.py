@@ -25,6 +25,9 @@ class TestWhatItStarts:
         assert "--client 200::2 " in argv
         assert "--udp --bitrate 100000000 --length 1200 --window 4194304" in argv
 
+    def test_leaves_the_length_to_iperf3_where_datagrams_are_to_fit(self):
+        assert "--length" not in WORKLOAD.traffic(ends(), options(fit=True)).client.argv
+
     def test_asks_for_no_larger_buffer_than_the_host_allows(self):
         argv = " ".join(WORKLOAD.traffic(ends(socket_buffer=212992), options()).client.argv)
         assert "--window 212992" in argv
@@ -46,6 +49,14 @@ class TestWhatItReads:
     def test_is_the_receivers_rate_though_iperf3_puts_the_senders_first(self):
         assert json.loads(recorded("udp-ipv6-loss")["client"])["end"]["sum"]["bits_per_second"] > 79e6
         assert whole(read("udp-ipv6-loss", rate="80 Mbit/s"))["delivered"] == pytest.approx(47.5e6, rel=0.01)
+
+    def test_is_the_length_that_iperf3_chose(self):
+        client = json.loads(recorded("udp-ipv4")["client"])
+        client["start"]["test_start"]["blksize"] = 600
+        half = WORKLOAD.read(recorded("udp-ipv4") | {"client": json.dumps(client)}, options(fit=True))
+        assert whole(half)["length"] == 600
+        assert whole(half)["offered"] == whole(read("udp-ipv4"))["offered"] / 2
+        assert whole(read("udp-ipv4", length="1100 B"))["length"] == 1100
 
     def test_is_the_share_that_is_missing(self):
         # 47.5 of 80 Mbit/s arrived

@@ -1,0 +1,66 @@
+"""Claims about what a VPN can do, held against the feature matrix: no run says anything about them.
+
+What a cell of the matrix has from the claim's own source is no evidence for it, so such a cell is not used.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+
+from tunnelmark.claims.model import Claim, Feature, Judged, Outcome
+from tunnelmark.model.features import Fact
+from tunnelmark.plan.files import PACKAGED
+from tunnelmark.vpns.feature_matrix import MatrixFile, Verdict, brief, verdict
+
+OPEN_SOURCE = frozenset({"AGPL-3.0", "Apache-2.0", "BSD-3-Clause", "GPL-2.0", "GPL-3.0", "ISC", "LGPL-3.0", "MIT", "MPL-2.0"})  # fmt: skip
+"""Licences of the matrix that the Open Source Initiative has approved, by their SPDX names."""
+
+
+def compare(claim: Claim, feature: Feature, facts: Mapping[str, Fact] | None = None) -> Judged:
+    """Whether the matrix says so, by these cells or those that tunnelmark brings; `partly` decides nothing."""
+    cells = _shipped(feature.vpn) if facts is None else facts
+    known = {key: cells[key] for key in feature.criteria if key in cells and _own(cells[key], feature.cited)}
+    said = "; ".join(f"{key}: {fact.value} ({fact.source}, {fact.date})" for key, fact in known.items())
+    if isinstance(feature.printed, str):
+        if not known:
+            return _unknown(claim, feature)
+        same = all(brief(fact.value) == feature.printed for fact in known.values())
+        return Judged(claim, "held" if same else "did not hold", reason=said)
+    words = [_word(key, fact) for key, fact in known.items()]
+    found: Verdict | None = "no" if "no" in words else None
+    if found is None:
+        if len(known) < len(feature.criteria) or None in words:
+            return _unknown(claim, feature)
+        found = "partly" if "partly" in words else "yes"
+    outcome: Outcome = (
+        "undecided" if found == "partly" else "held" if (found == "yes") == feature.printed else "did not hold"
+    )
+    return Judged(claim, outcome, reason=said)
+
+
+def _unknown(claim: Claim, feature: Feature) -> Judged:
+    keys = ", ".join(feature.criteria)
+    reason = f"of {feature.vpn} the matrix has {keys} not at all, or from this source only"
+    return Judged(claim, "not testable", reason=reason)
+
+
+def _own(fact: Fact, cited: str) -> bool:
+    """Whether a cell rests on anything but the source of the claim."""
+    return any(not part.startswith(cited) for part in fact.source.split("; "))
+
+
+def _word(key: str, fact: Fact) -> Verdict | None:
+    if key != "licence":
+        return verdict(fact.value)
+    if brief(fact.value) not in OPEN_SOURCE:
+        return "no"
+    return "partly" if "but for" in fact.value else "yes"
+
+
+@functools.cache
+def _shipped(vpn: str) -> Mapping[str, Fact]:
+    file = PACKAGED / "matrix" / f"{vpn}.toml"
+    row = MatrixFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    return {key: Fact(*cell) for key, cell in row.cells.items()}

@@ -1,0 +1,181 @@
+"""Raw data of a source as values: the runs of each cell, failed ones too, and what the source's design does not allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Literal
+
+from tunnelmark.analyse.model import RELIABLE
+from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+from tunnelmark.errors import StoreError, UsageError
+
+Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
+"""How a source makes one figure of the runs of a cell; `deviation` is the standard deviation of a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawRun:
+    """A run of a cell, or one link of it: its value in the source's unit, or None and why it `failed`; at which attempt it succeeded."""
+
+    name: str
+    value: float | None
+    failed: str = ""
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RawCell:
+    """The runs of a cell, how many the source says there are, and how it makes one figure of them.
+
+    `readings`: other figures that the same files give for the same words, by what they are.
+    """
+
+    runs: tuple[RawRun, ...]
+    planned: int
+    statistic: Statistic = "mean"
+    readings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def succeeded(self) -> tuple[RawRun, ...]:
+        """The runs with a value."""
+        return tuple(run for run in self.runs if run.value is not None)
+
+    @property
+    def figure(self) -> float | None:
+        """The source's figure, from the runs that have a value; None where there are too few."""
+        return combined([run.value for run in self.runs if run.value is not None], self.statistic)
+
+    @property
+    def missing(self) -> str:
+        """Which runs gave no value, and why; "" where all did."""
+        parts = [f"{run.name}: {run.failed}" for run in self.runs if run.value is None]
+        if len(self.runs) < self.planned:
+            parts.append(f"{self.planned - len(self.runs)} are not in the data")
+        return "; ".join(parts)
+
+
+class RawValues:
+    """The cells of published raw data. Runs of different arms do not belong together, so nothing is paired.
+
+    `single`: each cell has one run on each link, so that the mean of the links decides, as it did in the source. `name` is that of the folder,
+    `design` what the source's design does not allow.
+    """
+
+    paired = False
+
+    def __init__(self, name: str, cells: Mapping[Cell, RawCell], *, single: bool, design: Iterable[str]) -> None:
+        self.name = name
+        self.cells = cells
+        self.single = single
+        self.design = tuple(design)
+
+    def of(self, cell: Cell) -> CellValues | None:
+        """The values of a cell, by run, in the source's unit; one value where the figure is not a mean of runs."""
+        found = self.cells.get(cell)
+        if found is None or found.figure is None:
+            return None
+        if found.statistic == "mean":
+            given = [run.value for run in found.runs if run.value is not None]
+            return CellValues(dict(enumerate(given)))
+        return CellValues({0: found.figure})
+
+    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+        """As for runs of this laboratory: a cell that lacks too many of its runs is not compared."""
+        for cell in cells:
+            found = self.cells.get(cell)
+            if found is None:
+                return f"the raw data have no {cell}"
+            if not found.succeeded:
+                return f"{cell}: {found.missing or 'no run has a value'}"
+            if len(found.succeeded) / found.planned < RELIABLE:
+                return f"{cell}: {len(found.succeeded)} of {found.planned} runs have a value ({found.missing})"
+            if not self.single and found.statistic != "mean":
+                return f"{cell} is one figure of all runs, which has no interval here"
+        return ""
+
+    def missing(self) -> tuple[str, ...]:
+        """A line for each arm and condition whose cells have fewer values than the source says: which runs failed or are not there."""
+        return self._lines(
+            (cell, f"{len(found.succeeded)} of {found.planned} have a value ({found.missing})")
+            for cell, found in self.cells.items()
+            if len(found.succeeded) < found.planned
+        )
+
+    def retried(self) -> tuple[str, ...]:
+        """A line for each run that has a value only because it was tried again."""
+        return self._lines(
+            (cell, f"{run.name} succeeded at attempt {run.attempts}")
+            for cell, found in self.cells.items()
+            for run in found.succeeded
+            if run.attempts > 1
+        )
+
+    @staticmethod
+    def _lines(of: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
+        """What is said of several quantities of one measurement is said once."""
+        quantities: dict[tuple[str, str, str], list[str]] = {}
+        for cell, said in of:
+            quantities.setdefault((cell.arm, cell.condition, said), []).append(cell.quantity)
+        return tuple(
+            f"{arm}, {condition}, {', '.join(sorted(names))}: {said}"
+            for (arm, condition, said), names in sorted(quantities.items())
+        )
+
+
+def combined(values: Sequence[float], statistic: Statistic) -> float | None:
+    """One figure of several; None where there are too few for it."""
+    if len(values) < (2 if statistic == "deviation" else 1):
+        return None
+    if statistic == "mean":
+        return fmean(values)
+    if statistic == "median":
+        return median(values)
+    if statistic == "deviation":
+        return stdev(values)
+    if statistic == "sum":
+        return sum(values)
+    return min(values) if statistic == "least" else max(values)
+
+
+def read_json(file: Path) -> object:
+    """The content of a JSON file; StoreError where it cannot be read."""
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{file} cannot be read: {error}", hint="fetch the raw data again") from None
+
+
+def at(data: object, path: str, file: Path) -> object:
+    """What is in JSON data at a dotted path, where a number is a place in a list; StoreError where nothing is."""
+    found = data
+    for key in path.split("."):
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise StoreError(f"{file} has no {path}", hint="is it of another version of the benchmark?")
+    return found
+
+
+def number(data: object, path: str, file: Path) -> float:
+    """The number at a dotted path; StoreError where there is none."""
+    found = at(data, path, file)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise StoreError(
+            f"{file}: {path} is {found!r} and no number", hint="is it of another version of the benchmark?"
+        )
+    return float(found)
+
+
+def check_unit(claims: ClaimsFile, quantity: str, unit: str) -> None:
+    """UsageError where a file of claims has this quantity in another unit than the one that its reader gives."""
+    if (own := claims.quantities[quantity].unit) != unit:
+        raise UsageError(
+            f"{claims.name}: {quantity} is in {own}, and is read from raw data in {unit}",
+            hint=f"state {quantity} in {unit}, as the source does",
+        )

@@ -1,0 +1,104 @@
+"""Printed values recomputed from raw data: whether they agree to the printed digit, and what else gives them where they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from tunnelmark.claims.model import ClaimsFile, Printed
+from tunnelmark.claims.raw.raw_values import RawCell, RawValues, combined
+
+MOST_LEFT_OUT = 2
+MOST_CHOICES = 200
+"""Sets of runs that are tried to be left out: a figure to three digits is hit by chance once many are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A printed value and what the raw data give: `agrees` to the printed digit, with a `note` on what it rests on or what gives it instead."""
+
+    printed: Printed
+    value: float | None
+    agrees: bool
+    note: str = ""
+
+
+def compare_with_printed(
+    claims: ClaimsFile, values: RawValues, others: Sequence[RawValues] = ()
+) -> tuple[Recomputed, ...]:
+    """Each printed value, recomputed; `others` are raw data of other dates, which are named where they give what these do not."""
+    return tuple(_recomputed(printed, values, others) for printed in claims.printed.values())
+
+
+def _recomputed(printed: Printed, values: RawValues, others: Sequence[RawValues]) -> Recomputed:
+    found = values.cells.get(printed.cell)
+    value = found.figure if found is not None else None
+    missing = f"{len(found.succeeded)} of {found.planned} runs ({found.missing})" if found and found.missing else ""
+    if value is not None and (how := agreement(value, printed)):
+        return Recomputed(
+            printed, value, True, _joined("" if how == "exact" else how, f"of {missing}" if missing else "")
+        )
+    elsewhere = [other.name for other in others if _gives(other.cells.get(printed.cell), printed)]
+    if elsewhere:
+        return Recomputed(printed, value, False, _joined(f"is that of {', '.join(elsewhere)}", missing))
+    if found is not None and value is not None:
+        return Recomputed(printed, value, False, _joined(_instead(found, printed), missing))
+    differ = [
+        f"{other.name} gives {cell.figure:.4g}"
+        for other in others
+        if (cell := other.cells.get(printed.cell)) is not None and cell.figure is not None
+    ]
+    return Recomputed(printed, None, False, _joined(*differ) or missing or "not in the raw data")
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _gives(cell: RawCell | None, printed: Printed) -> bool:
+    return cell is not None and cell.figure is not None and bool(agreement(cell.figure, printed))
+
+
+def _instead(cell: RawCell, printed: Printed) -> str:
+    """What of the same files gives the printed value."""
+    for words, value in cell.readings.items():
+        if agreement(value, printed):
+            return f"is {words}"
+    values = [(run.name, run.value) for run in cell.runs if run.value is not None]
+    for number in range(1, MOST_LEFT_OUT + 1):
+        if number >= len(values) or math.comb(len(values), number) > MOST_CHOICES:
+            break
+        hits = [
+            left
+            for left in combinations(range(len(values)), number)
+            if _rest_gives([value for place, (_, value) in enumerate(values) if place not in left], cell, printed)
+        ]
+        if hits:
+            names = " or ".join(" and ".join(values[place][0] for place in left) for left in hits[:3])
+            more = f" or one of {len(hits) - 3} other choices" if len(hits) > 3 else ""
+            return f"agrees without {names}{more}"
+    return "nothing in the raw data gives it"
+
+
+def _rest_gives(values: Sequence[float], cell: RawCell, printed: Printed) -> bool:
+    value = combined(values, cell.statistic)
+    return value is not None and agreement(value, printed) == "exact"
+
+
+def agreement(value: float, printed: Printed) -> str:
+    """How a value agrees with a printed one: "exact" to the printed digit, another way to write it, or "" if it does not."""
+    step = 10.0**-printed.decimals
+    if abs(value - printed.value) <= step / 2 * (1 + 1e-9):
+        return "exact"
+    if 0 <= value - printed.value < step:
+        return "cut off and not rounded"
+    coarse = step
+    while (
+        not printed.decimals and printed.value >= coarse * 100 and printed.value % (coarse * 10) == 0
+    ):  # two digits stay at least
+        coarse *= 10
+    if coarse > step and abs(value - printed.value) <= coarse / 2:
+        return f"rounded to {coarse:g}"
+    return ""
