@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from support.labs import TRIO, UNSHAPED
+from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
-from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.client import Lab, LabClient
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run.deploy import prepare
+from tunnelmark.run.workload_runner import WorkloadRunner
+from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
 
@@ -38,3 +40,25 @@ def test_what_is_sent_inside_arrives_in_frames_of_the_vxlan(arm: str, tmp_path: 
     assert mtu == "1450"
     assert " 5 received" in whole
     assert " 0 received" in longer
+
+
+@pytest.mark.parametrize(("mtu", "payload"), [(1230, 1178), (1450, 1398)])
+def test_datagrams_that_fit_have_the_length_of_iperf3_s_own_choice(mtu: int, payload: int, tmp_path: Path) -> None:
+    """The MTU less 40 bytes of IP and TCP and 12 of TCP's timestamps, as of published studies that state no length."""
+    driver, options = registry.arm("direct")
+    udp = registry.workload("udp")
+    flood = udp.options.model_validate({"flood": True, "fit": True, "duration": "1 s"})
+
+    async def body(lab: Lab) -> None:
+        tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(mtu))
+        await tunnel.start()
+        await tunnel.answer(10)
+        ends = Endpoints("a", "b", tunnel.address["a"], tunnel.address["b"])
+        stage = WorkloadRunner(lab, tunnel, udp.traffic(ends, flood), tmp_path)
+        await stage.serve()
+        await stage.drive()
+        await stage.finish()
+        samples = {sample.metric: sample.value for sample in udp.read(stage.outputs(), flood).samples}
+        assert samples["length"] == payload
+
+    in_lab(body, PAIR, UNSHAPED)
