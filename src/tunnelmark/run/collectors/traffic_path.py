@@ -119,7 +119,9 @@ class _End:
         behind = translators(context.lab.topology, other, node)
         self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
         # What a further end of the workload sends is traffic of its own, not the other end's by a detour.
-        self._names |= {address: other for address, owner in context.lab.owners.items() if owner in context.further_ends}
+        self._names |= {
+            address: other for address, owner in context.lab.owners.items() if owner in context.further_ends
+        }
         if (nearest := context.tunnel.arrives_from.get(node)) is not None:
             self._names[nearest] = other
         names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
