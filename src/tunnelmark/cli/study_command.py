@@ -8,18 +8,22 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from tunnelmark.claims import reading
+from tunnelmark.claims import raw, reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
 from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.claims.raw.recomputed import compare_with_printed
 from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
-from tunnelmark.report import claim_tables
+from tunnelmark.report import claim_tables, raw_tables
 
 _STYLES: dict[Outcome, str] = {"held": "green", "did not hold": "red", "undecided": "yellow", "not testable": "dim"}
 _SOURCE = param_types.Name("source", reading.names)
+_ONLY = click.option(
+    "--only", multiple=True, type=click.Choice(OUTCOMES), help="Show only claims with this verdict; may be given again."
+)
 
 
 @click.group()
@@ -65,9 +69,7 @@ def show(source: str, json_: bool) -> None:
 @click.option(
     "--claims", "source", type=_SOURCE, help="The source whose claims are judged  [that of the study that was run]"
 )
-@click.option(
-    "--only", multiple=True, type=click.Choice(OUTCOMES), help="Show only claims with this verdict; may be given again."
-)
+@_ONLY
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_: bool) -> None:
     """Say of each published claim whether it held in RESULTS, a folder that a run has written."""
@@ -85,16 +87,59 @@ def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_:
     _verdict(found, only, json_=json_)
 
 
+@study.command()
+@click.argument("source", type=_SOURCE)
+@click.argument("format_", metavar="FORMAT", type=param_types.Name("format of raw data", raw.FORMATS.keys))
+@click.argument("folder", type=click.Path(path_type=Path))
+@_ONLY
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...], json_: bool) -> None:
+    """Judge the claims of SOURCE by raw data that its authors published: FOLDER, in FORMAT (vpn-bench or knb).
+
+    Says first which printed values the data give, which runs are missing, and what the design of the source does not allow.
+    Runs of other dates next to FOLDER are named where they give what it does not.
+    """
+    claims = reading.find(source)
+    values = raw.read(format_, folder, claims)
+    others = [raw.read(format_, each, claims) for each in raw.further_runs(format_, folder)]
+    recomputed = compare_with_printed(claims, values, others)
+    judged = tuple(judge(claim, values) for claim in claims.claims)
+    if json_:
+        output.as_json(claim_tables.as_data(claims, judged) | raw_tables.as_data(values, recomputed))
+        return
+    console = output.console()
+    console.print(Text.assemble((claims.title, "bold"), f": raw data {values.name}"), soft_wrap=True)
+    for title, said in (
+        ("What its design does not allow", values.design),
+        ("Runs without a value", values.missing()),
+        ("Runs that succeeded only when they were tried again", values.retried()),
+    ):
+        if said:
+            console.print(f"\n{title}:", soft_wrap=True)
+            for each in said:
+                console.print(Text(f"  - {each}"), soft_wrap=True)
+    console.print(f"\n{raw_tables.summary(recomputed)}\n", soft_wrap=True)
+    if differing := raw_tables.differing(recomputed):
+        output.table(raw_tables.HEAD, differing)
+        console.print()
+    _judged(judged, only)
+
+
 def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
     if json_:
         output.as_json(claim_tables.as_data(found.claims, found.judged))
         return
     _head(found.claims)
+    _judged(found.judged, only)
+
+
+def _judged(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+    """The claims with their verdicts, and why some have none."""
     console = output.console()
-    console.print(Text(claim_tables.summary(found.judged), style="bold"), soft_wrap=True)
+    console.print(Text(claim_tables.summary(judged), style="bold"), soft_wrap=True)
     console.print()
-    _table(found.judged, only or OUTCOMES)
-    if untested := claim_tables.reasons(found.judged):
+    _table(judged, only or OUTCOMES)
+    if untested := claim_tables.reasons(judged):
         console.print("\nnot testable here, because")
         output.table(("claims", "reason"), [(str(count), reason) for reason, count in untested])
     console.print(f"\n{claim_tables.LEGEND}", soft_wrap=True)

@@ -83,3 +83,30 @@ def test_the_reports_of_a_run_hold_its_verdicts(tmp_path: Path, capsys: pytest.C
         text = (folder / name).read_text()
         assert "did not hold" in text, name
         assert "One stream over plain reaches 94.3 % of the bare link." in text, name
+
+
+def test_raw_data_of_a_source_are_judged_and_held_against_what_it_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "bench" / "01.02.2025"
+    for place, rate in enumerate((930, 934, 938)):
+        host, ends = ("0_a", "1_b", "2_c")[place], ("abc"[place], "abc"[(place + 1) % 3])
+        sums = {f"sum_{way}": {"bits_per_second": 1e6 * rate} for way in ("sent", "received")}
+        sums |= {f"sum_{way}_bidir_reverse": {"bits_per_second": 3e8} for way in ("sent", "received")}
+        meta = {"source": ends[0], "target": ends[1], "test_attempts": 1}
+        file = run / "Internal" / "baseline" / host / "tcp_iperf3.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"status": "success", "data": {"end": sums}, "meta": meta}))
+    assert main(["study", "published", "mesh-vpns", "vpn-bench", str(run), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    printed = {(each["arm"], each["condition"]): each for each in found["printed"] if each["quantity"] == "tcp"}
+    assert (printed["Internal", "baseline"]["printed"], printed["Internal", "baseline"]["agrees"]) == (934, True)
+    assert not printed["WireGuard", "baseline"]["agrees"]
+    assert any("n = 1" in each for each in found["design"])
+    assert main(["study", "published", "mesh-vpns", "vpn-bench", str(run)]) == 0
+    assert "printed values follow from the data" in capsys.readouterr().out
+
+
+def test_a_format_that_is_none_is_refused_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "published", "mesh-vpns", "vpnbench", str(tmp_path)]) == 2
+    assert "vpn-bench" in capsys.readouterr().err

@@ -18,6 +18,14 @@ FORMATS: dict[str, Callable[[Path, ClaimsFile], RawValues]] = {"knb": knb.read_t
 `vpn-bench`: one dated run of the mesh-VPN benchmark suite of that name."""
 
 
+def further_runs(name: str, folder: Path) -> list[Path]:
+    """Runs of other dates next to a folder, for a format that has a folder for each date."""
+    if name != "vpn-bench":
+        return []
+    own = folder.resolve()
+    return sorted(each for each in own.parent.iterdir() if each.is_dir() and each != own)
+
+
 def read(name: str, folder: Path, claims: ClaimsFile) -> RawValues:
     """The values of a folder of raw data, by the names and in the units of the file of claims.
 

@@ -1,0 +1,57 @@
+"""Printed values recomputed from raw data, as text: how many agree, and what gives those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tunnelmark.claims.raw.raw_values import RawValues
+from tunnelmark.claims.raw.recomputed import Recomputed
+
+HEAD = ("printed value", "place", "printed", "raw data", "what it is")
+
+
+def summary(recomputed: Sequence[Recomputed]) -> str:
+    """How many printed values the data give: `409 of 446 printed values follow from the data.`"""
+    agree = [each for each in recomputed if each.agrees]
+    fewer = sum("runs" in each.note for each in agree)
+    said = f"{len(agree)} of {len(recomputed)} printed values follow from the data"
+    return said + (f", {fewer} of them from fewer runs than the source says." if fewer else ".")
+
+
+def differing(recomputed: Sequence[Recomputed]) -> list[tuple[str, str, str, str, str]]:
+    """A row for each printed value that the data do not give."""
+    return [
+        (
+            str(each.printed.cell),
+            each.printed.place,
+            f"{each.printed.value:g}",
+            "" if each.value is None else f"{each.value:.4g}",
+            each.note,
+        )
+        for each in recomputed
+        if not each.agrees
+    ]
+
+
+def as_data(values: RawValues, recomputed: Sequence[Recomputed]) -> dict[str, Any]:
+    """All of it for programs."""
+    return {
+        "raw_data": values.name,
+        "design": list(values.design),
+        "missing": list(values.missing()),
+        "retried": list(values.retried()),
+        "printed": [
+            {
+                "quantity": each.printed.cell.quantity,
+                "condition": each.printed.cell.condition,
+                "arm": each.printed.cell.arm,
+                "place": each.printed.place,
+                "printed": each.printed.value,
+                "recomputed": each.value,
+                "agrees": each.agrees,
+                "note": each.note,
+            }
+            for each in recomputed
+        ],
+    }
