@@ -35,7 +35,8 @@ def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
         )
         for place, name in enumerate(sorted(nodes, key=lambda node: node != hub), start=1)
     )
-    return Mesh(hosts, STAGING, hub is not None, any(router.nat is not None for router in lab.topology.routers))
+    translated = any(router.nat is not None for router in lab.topology.routers)
+    return Mesh(hosts, STAGING, hub_relays=hub is not None, translated=translated)
 
 
 def prepare(

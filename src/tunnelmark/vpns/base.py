@@ -9,7 +9,7 @@ a time. What else is known of a VPN is in `data/matrix/NAME.toml`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address
 from pathlib import PurePosixPath
 from typing import Generic
@@ -97,6 +97,7 @@ class Mesh:
 
     hosts: tuple[MeshNode, ...]
     staging: PurePosixPath  # the operator's staging folder: without a network, for CAs and certificates
+    _: KW_ONLY
     hub_relays: bool = False
     mtu: int | None = None
     translated: bool = False

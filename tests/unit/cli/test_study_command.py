@@ -13,6 +13,9 @@ from tunnelmark.cli.command import main
 from unit.builders import Study
 from unit.stored import write
 
+SENDER = {"max_snd_cwnd": 1e6, "mean_rtt": 900, "max_rtt": 1000, "min_rtt": 800}
+"""What iperf3 says of the sender's TCP: bytes and microseconds."""
+
 
 def test_sources_are_listed_with_the_study_that_repeats_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "list"]) == 0
@@ -92,11 +95,13 @@ def test_raw_data_of_a_source_are_judged_and_held_against_what_it_printed(
     for place, rate in enumerate((930, 934, 938)):
         host, ends = ("0_a", "1_b", "2_c")[place], ("abc"[place], "abc"[(place + 1) % 3])
         sums = {f"sum_{way}": {"bits_per_second": 1e6 * rate} for way in ("sent", "received")}
+        sums["sum_sent"] |= {"retransmits": 1, "bytes": 1e9}
         sums |= {f"sum_{way}_bidir_reverse": {"bits_per_second": 3e8} for way in ("sent", "received")}
         meta = {"source": ends[0], "target": ends[1], "test_attempts": 1}
         file = run / "Internal" / "baseline" / host / "tcp_iperf3.json"
         file.parent.mkdir(parents=True)
-        file.write_text(json.dumps({"status": "success", "data": {"end": sums}, "meta": meta}))
+        data = {"start": {"tcp_mss_default": 1448}, "end": sums | {"streams": [{"sender": SENDER}]}}
+        file.write_text(json.dumps({"status": "success", "data": data, "meta": meta}))
     assert main(["study", "published", "mesh-vpns", "vpn-bench", str(run), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     printed = {(each["arm"], each["condition"]): each for each in found["printed"] if each["quantity"] == "tcp"}

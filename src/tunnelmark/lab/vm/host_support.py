@@ -45,4 +45,4 @@ def look() -> VmSupport:
 def _kvm(qemu_there: bool) -> Literal["works", "broken", "none"]:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "none"
-    return "works" if qemu_there and asyncio.run(accelerate.works("kvm")) else "broken"
+    return "works" if qemu_there and asyncio.run(accelerate.works()) else "broken"
