@@ -1,6 +1,6 @@
 """Claims about what a VPN can do, held against the feature matrix: no run says anything about them.
 
-What a cell of the matrix has from the claim's own source is no evidence for it, so such a cell is not used.
+What a cell of the matrix has from the claim's own source is not evidence for it, so such a cell is not used.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class TurnUser:
 
     @classmethod
     def fresh(cls) -> TurnUser:
-        """A user with a password that nobody else has."""
+        """A user with a password that no one else has."""
         return cls("lab", secrets.token_hex(16))
 
 
