@@ -21,6 +21,11 @@ _KEYS = {
 }
 """What a mapping is made from: packets that agree in it leave by the same outside port."""
 
+FIRST_PORT = 49152
+"""The first of the ports that systems draw from for a connection (RFC 6335, section 6)."""
+
+PORTS, _APART = 4096, 4  # so many of them, spread over all
+
 _SPOKEN = {
     "address-dependent": (
         "inet_proto . inet_service . ipv4_addr",
@@ -40,6 +45,15 @@ _MAPPING = "meta l4proto . th sport : ct original ip saddr . ct original proto-s
 _OWNER = "dnat ip to meta l4proto . th dport map @owner"
 _HAIRPIN = "0x1"  # marks the first packet from behind the router to behind it
 _TCP = "ct state established,related accept"
+
+
+def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
+    """The port by which packets of a mapping leave, in the words of nft(8): one of `PORTS` from `first` on, drawn by the mapping's key.
+
+    The kernel takes a hash in the host's byte order for a port in the network's. Looked up in a map it is a port as written.
+    """
+    ports = ", ".join(f"{drawn} : {first + drawn * _APART}" for drawn in range(PORTS))
+    return f"jhash {_KEYS[nat.mapping]} mod {PORTS} seed {seed:#x} map {{ {ports} }}"
 
 
 def sysctls(router: Router) -> dict[str, str]:
@@ -79,7 +93,7 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
         "  }",
         "  chain out { type nat hook postrouting priority 100;",
     ]
-    port = "" if kept else f":jhash {_KEYS[nat.mapping]} mod 16384 seed 0x1 offset 49152"
+    port = "" if kept else f":{outside_port(nat, 1)}"
     if nat.mapping == "address-and-port-dependent":
         # Each connection has a mapping of its own, so any free port will do. Of hundreds two would draw the same by their hashes.
         lines.append(f'    oifname "{outside}" meta l4proto tcp masquerade fully-random')

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tunnelmark.errors import LabError, WorkloadFailed
+from tunnelmark.lab import router_rules
 from tunnelmark.lab.client import Lab
 from tunnelmark.linux import conntrack
 from tunnelmark.plan.routers import Nat, Router
@@ -16,14 +17,7 @@ from tunnelmark.plan.routes import translators
 
 _TABLE = "rebinding"
 _BEFORE = 99  # a chain's priority: before the router's own translation (100); the first that names a port decides
-_KEYS = {
-    "endpoint-independent": "ip saddr . th sport",
-    "address-dependent": "ip saddr . th sport . ip daddr",
-    "address-and-port-dependent": "ip saddr . th sport . ip daddr . th dport",
-}
-# Numbers that routers draw from otherwise begin at 49152 (`lab.router_rules`), so these are others. The kernel takes the bytes of such a
-# number in the host's order for a port's: on x86 the ports themselves are all over.
-_PORTS, _FIRST = 16384, 32768
+_FIRST = 32768  # the ports that routers draw from otherwise begin at 49152
 _HINT = "the event could not be done as asked: it needs nft(8), and CONFIG_NF_CT_NETLINK of the kernel"
 
 
@@ -65,7 +59,7 @@ async def _rebind(lab: Lab, router: Router, draw: int) -> None:
 
 def rules(nat: Nat, outside: str, address: str, draw: int) -> str:
     """What gives every mapping another port, in the words of nft(8), with the mappings before forgotten. Pure."""
-    new = f"jhash {_KEYS[nat.mapping]} mod {_PORTS} seed {hex(draw + 2)} offset {_FIRST}"
+    new = router_rules.outside_port(nat, draw + 2, _FIRST)
     return (
         f"table ip {_TABLE}\ndelete table ip {_TABLE}\n"  # the first line: it may not be there yet
         f"table ip {_TABLE} {{\n  chain out {{ type nat hook postrouting priority {_BEFORE};\n"
