@@ -261,3 +261,13 @@ def test_behind_home_routers_only_the_server_is_reached() -> None:
 
     topology = replace(load_topology("behind-nat", Files((PACKAGED,))), name="nat")
     assert in_lab(body, topology) == {"as": True, "bs": True, "sa": False, "ab": False, "ba": False}
+
+
+def test_routers_forward_ipv6_as_well() -> None:
+    async def body(lab: Lab) -> str:
+        address = str(lab.address6("n0"))
+        done = await lab.nodes["s"].run(["ping", "-6", "-n", "-q", "-c3", "-i0.05", "-W1", address])
+        return done.stdout
+
+    topology = replace(sites([Nat()]), routers=(Router("rn0"),))
+    assert " 0% packet loss" in in_lab(body, topology, ipv6=True)

@@ -71,11 +71,11 @@ def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -
         network = IPv4Interface(next(iter(spec.addresses.values()))).network
         lines.append(f"route add {network} via {gateway}")
         if spec.ipv6:
-            lines.append(f"-6 route add {six(network.network_address)}/64 via {six(gateway)}")
+            lines.append(f"route add {six(network.network_address)}/64 via {six(gateway)}")
     if ways and member in topology.nodes:
         link, router = ways[0][1]
         spec = specs[numbers[link]]
         gateway = spec.address(router)
         lines.append(f"route add default via {gateway}")
-        lines += [f"-6 route add default via {six(gateway)}"] if spec.ipv6 else []
+        lines += [f"route add ::/0 via {six(gateway)}"] if spec.ipv6 else []
     return lines
