@@ -56,5 +56,5 @@ def test_results_keep_it_with_the_arm():
     info = describe.describe(Plan(study, ()), registry.vpns(), registry.workloads())
     kept = {arm.name: arm.cascade for arm in info.arms}
     assert kept["wireguard-go"] == kept["direct"] == ""
-    assert kept["openvpn-tcp-series"] == "series"
+    assert kept["openvpn-series"] == "series"
     assert kept["wireguard-go-nested"] == "nested"
