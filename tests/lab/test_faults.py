@@ -23,6 +23,11 @@ from tunnelmark.workloads.base import EVERY_NODE, Event
 
 pytestmark = pytest.mark.root
 
+BACK = pytest.mark.proof(
+    "each VPN is back after reboots, partitions and cuts, and the way that it takes meanwhile is seen"
+)
+"""For all but one VPN of each fault: `make test` shows that the fault is done and undone, `make proof` what all make of it."""
+
 HUB = Topology("hub", "T", TRIO.nodes, TRIO.links, hub="b")
 BEHIND_NAT = load_topology("behind-nat", Files((PACKAGED,)))
 LONG = 600.0  # seconds: an event that is to come then does not come in a test
@@ -156,7 +161,13 @@ def test_a_host_without_power_says_nothing_and_forgets_all_but_its_files(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("arm", "node"), [("direct", "target"), ("wireguard-go", "source"), ("tinc", "target"), ("nebula", "all")]
+    ("arm", "node"),
+    [
+        ("wireguard-go", "source"),
+        pytest.param("direct", "target", marks=BACK),
+        pytest.param("tinc", "target", marks=BACK),
+        pytest.param("nebula", "all", marks=BACK),
+    ],
 )
 def test_a_vpn_comes_back_after_a_reboot(arm: str, node: str, tmp_path: Path) -> None:
     values, (off, on, *answered) = connected(arm, tmp_path, event="reboot", node=node, outage="0.4 s", duration="20 s")
@@ -189,7 +200,9 @@ def test_the_overlay_s_inner_network_is_there_again_after_a_reboot(tmp_path: Pat
     assert " 1 received" in asyncio.run(run())
 
 
-@pytest.mark.parametrize("arm", ["direct", "wireguard-go", "nebula", "tinc"])
+@pytest.mark.parametrize(
+    "arm", ["nebula", *(pytest.param(arm, marks=BACK) for arm in ("direct", "wireguard-go", "tinc"))]
+)
 def test_a_vpn_comes_back_after_a_partition(arm: str, tmp_path: Path) -> None:
     values, (cut, heal) = connected(arm, tmp_path, event="partition", outage="0.4 s", duration="20 s")
     assert (cut["kind"], heal["kind"]) == ("partition", "partition-heal")
@@ -197,7 +210,7 @@ def test_a_vpn_comes_back_after_a_partition(arm: str, tmp_path: Path) -> None:
     assert values["lost"] > 0
 
 
-@pytest.mark.parametrize(("arm", "stops"), [("nebula", True), ("openvpn-tcp", False)])
+@pytest.mark.parametrize(("arm", "stops"), [("nebula", True), pytest.param("openvpn-tcp", False, marks=BACK)])
 def test_udp_that_is_cut_stops_who_needs_it(arm: str, stops: bool, tmp_path: Path) -> None:
     values, (cut, heal) = connected(arm, tmp_path, event="udp-cut", outage="0.6 s", duration="20 s")
     if stops:
@@ -206,6 +219,7 @@ def test_udp_that_is_cut_stops_who_needs_it(arm: str, stops: bool, tmp_path: Pat
         assert values["lost"] == 0
 
 
+@BACK
 @pytest.mark.slow
 def test_who_loses_udp_to_all_but_the_relay_is_seen_to_go_through_it(tmp_path: Path) -> None:
     asked = {"event": "udp-cut", "outage": "60 s", "duration": "2 s"}
@@ -222,6 +236,8 @@ def test_daemons_stay_dead_for_the_outage(tmp_path: Path) -> None:
     assert values["back"] >= start["begun"] - stop["begun"]
 
 
+@BACK
+@pytest.mark.slow
 def test_a_relay_that_is_down_takes_its_path_along(tmp_path: Path) -> None:
     values, (stop, start) = connected(
         "nebula-relay", tmp_path, HUB, event="restart", node="relay", outage="0.5 s", duration="60 s"
@@ -266,7 +282,7 @@ def test_a_router_that_forgets_its_mappings_takes_other_ports(kind: str) -> None
     assert all(first == second for first, second in ports)
 
 
-@pytest.mark.parametrize("arm", ["nebula-punch", "direct"])
+@pytest.mark.parametrize("arm", ["direct", pytest.param("nebula-punch", marks=BACK)])
 def test_a_vpn_finds_its_way_after_its_router_forgot_its_mappings(arm: str, tmp_path: Path) -> None:
     topology = BEHIND_NAT.open if arm == "direct" else BEHIND_NAT
     values, (event,) = connected(arm, tmp_path, topology, event="nat-rebinding", node="source", duration="30 s")
