@@ -14,6 +14,7 @@ import pytest
 
 from support import clones
 from support.command import journal
+from tunnelmark.host.paths import data
 from tunnelmark.host.programs import find
 
 pytestmark = pytest.mark.root
@@ -103,7 +104,10 @@ def test_what_a_node_forgets_or_writes_is_not_the_clone_s(folder: Path) -> None:
         assert Path(seen.stdout.strip()).is_relative_to(clone), seen.stderr
         removed = clones.run(clone, *inside, "rm", "-rf", str(clone / "src"))
         assert removed.returncode != 0 and "Read-only" in removed.stderr
-        assert clones.run(clone, *inside, "ls", "/tmp").stdout.split() == [folder.name]
+        there = set(clones.run(clone, *inside, "ls", "/tmp").stdout.split())
+        # What these tests run from may be below /tmp, too, and the clone's programs are links to it.
+        own = {place.parts[2] for place in (clones.ROOT, data()) if place.is_relative_to("/tmp")}
+        assert {folder.name} <= there <= {folder.name} | own
         assert not (clone / "results").exists()
     finally:
         assert clones.run(clone, "lab", "down", "--name", "places-lab").returncode == 0
