@@ -196,7 +196,7 @@ def test_the_overlay_s_inner_network_is_there_again_after_a_reboot(tmp_path: Pat
             await tunnel.unless_dead(happen(lab, tunnel, events, tmp_path / "events"))
             # One ping ends at the first error, and until the node answers its neighbours say that it is not there.
             ping = ["sh", "-c", 'until ping -n -q -c1 -W1 "$0"; do sleep 0.05; done', str(tunnel.address["c"])]
-            return (await lab.nodes["a"].run(ping, timeout=2 * READY)).stdout
+            return (await lab.nodes["a"].run(ping, timeout=4 * READY)).stdout
 
     assert " 1 received" in asyncio.run(run())
 
