@@ -83,8 +83,8 @@ def _meet(host: MeshNode, other: MeshNode) -> CommandSucceeds:
 
     A handshake that reaches a node before the control server has spoken of its sender is lost and comes again after 5 s.
     """
-    # In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
-    ask = '{ tailscale ping --c=1 --timeout=300ms --until-direct=false "$0" & } | grep -q pong'
+    # A second, because a path may have a delay of several hundred milliseconds. In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
+    ask = '{ tailscale ping --c=1 --timeout=1s --until-direct=false "$0" & } | grep -q pong'
     return host.succeeds("sh", "-c", ask, other.name)
 
 
