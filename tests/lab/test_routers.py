@@ -114,14 +114,38 @@ def words(of: Dependence) -> str:
     return " ".join(part.capitalize() if part != "and" else part for part in of.split("-"))
 
 
-def test_every_translation_is_what_it_is_called() -> None:
-    async def body(lab: Lab) -> list[str]:
-        await stun(lab)
-        return await asyncio.gather(*(behaviour(lab, f"n{place}", "-m", "-f") for place in range(len(NATS))))
+async def mapping(lab: Lab, node: str) -> list[str]:
+    """What the client calls the mapping, and what it printed.
 
-    for nat, said in zip(NATS, in_lab(body, sites(list(NATS))), strict=True):
-        found = re.findall(r"NAT with (.*) (Mapping|Filtering)!", said)
-        assert found == [(words(nat.mapping), "Mapping"), (words(nat.filtering), "Filtering")], (nat, said)
+    It takes a lost answer for the one before. A client over UDP repeats what was not answered (RFC 8489, section 6.2.1), up to
+    seven times; this one does not, so it is asked again. From a port of its own: of ports that are drawn, two of a mapping
+    are alike once in 4,096.
+    """
+    for _ in range(7):
+        said = await behaviour(lab, node, "-m", "-l", "40123")
+        if "timeout" not in said:
+            break
+    return [*re.findall(r"NAT with (.*) Mapping!", said), said]
+
+
+async def filtering(lab: Lab, node: str) -> list[str]:
+    """What the client calls the filtering, and what it printed: the most open of three, as a lost answer looks like a filter."""
+    said = await asyncio.gather(*(behaviour(lab, node, "-f") for _ in range(3)))
+    found = [[*re.findall(r"NAT with (.*) Filtering!", one), one] for one in said]
+    order = [words(one) for one in get_args(Dependence)]
+    return min(found, key=lambda one: order.index(one[0]))
+
+
+def test_every_translation_is_what_it_is_called() -> None:
+    async def body(lab: Lab) -> list[list[str]]:
+        await stun(lab)
+        nodes = [f"n{place}" for place in range(len(NATS))]
+        return await asyncio.gather(*(ask(lab, node) for ask in (mapping, filtering) for node in nodes))
+
+    found = in_lab(body, sites(list(NATS)))
+    called = [nat.mapping for nat in NATS] + [nat.filtering for nat in NATS]
+    for nat, dependence, (what, said) in zip(NATS * 2, called, found, strict=True):
+        assert what == words(dependence), (nat, said)
 
 
 def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
