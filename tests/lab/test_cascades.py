@@ -17,6 +17,7 @@ from tunnelmark import registry
 from tunnelmark.errors import SetupFailed
 from tunnelmark.host import kernel_features
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model import path_looks
 from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_study, load_topology
@@ -25,7 +26,7 @@ from tunnelmark.plan.order import order
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
-from tunnelmark.run.collectors import collectors, traffic_path
+from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.run.runner import RunContext
@@ -145,8 +146,8 @@ async def watched(lab: Lab, tunnel: RunningDeployment, raw: Path) -> Mapping[str
 
 def check_watched(made: Seen, *, programs: bool = True) -> None:
     """The path is that of a direct arm, and the hosts between cost something: on shared cores what their kernels do is in no one's account."""
-    assert made.watched[traffic_path.DIRECT] > 99
-    assert made.watched[traffic_path.RELAYED] < 1
+    assert made.watched[path_looks.DIRECT] > 99
+    assert made.watched[path_looks.RELAYED] < 1
     assert made.watched["cpu_per_gb_others"] > 0 or not programs
 
 
@@ -216,7 +217,7 @@ def test_a_trial_has_the_tunnels_of_its_arm(arm: str, least: float, tmp_path: Pa
     if attempt.outcome == "ok":  # else the machine was too busy
         values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
         assert least < values["wire_bytes_per_byte"] < least + 0.03
-        assert values[traffic_path.DIRECT] > 99
+        assert values[path_looks.DIRECT] > 99
 
 
 @pytest.mark.parametrize("arm", ["direct", "tinc"])

@@ -14,6 +14,7 @@ from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
 from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.model import path_looks
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology
 from tunnelmark.plan.model import Topology
@@ -64,8 +65,8 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
 
 def test_a_vpn_goes_directly(tmp_path: Path) -> None:
     values, said = seen("nebula", tmp_path)
-    assert values[traffic_path.DIRECT] > 99
-    assert values[traffic_path.RELAYED] < 1
+    assert values[path_looks.DIRECT] > 99
+    assert values[path_looks.RELAYED] < 1
     assert values[traffic_path.TCP] == 0
     assert values[traffic_path.SOON] < 30
     assert "went directly, and the arm is a relayed one" in said
@@ -73,8 +74,8 @@ def test_a_vpn_goes_directly(tmp_path: Path) -> None:
 
 def test_through_a_relay_nothing_goes_directly(tmp_path: Path) -> None:
     values, said = seen("nebula-relay", tmp_path)
-    assert values[traffic_path.RELAYED] > 99
-    assert values[traffic_path.DIRECT] < 1
+    assert values[path_looks.RELAYED] > 99
+    assert values[path_looks.DIRECT] < 1
     assert traffic_path.SOON not in values
     assert "went through a third node, and the arm is a direct one" in said
 
@@ -82,27 +83,27 @@ def test_through_a_relay_nothing_goes_directly(tmp_path: Path) -> None:
 def test_tcp_is_told_from_udp(tmp_path: Path) -> None:
     values, _ = seen("tinc-tcp", tmp_path)
     assert values[traffic_path.TCP] > 95
-    assert values[traffic_path.DIRECT] > 99
+    assert values[path_looks.DIRECT] > 99
 
 
 def test_behind_two_routers_a_vpn_that_opens_the_way_goes_directly(tmp_path: Path) -> None:
     """It sends towards the other's router, and so does the other: each router then takes the other's packets for answers."""
     values, _ = seen("nebula", tmp_path, load_topology("behind-nat", FILES), punch=True)
-    assert values[traffic_path.DIRECT] > 99
+    assert values[path_looks.DIRECT] > 99
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", ["easytier", "netbird"])
 def test_behind_two_routers_a_vpn_that_asks_stun_servers_finds_the_lab_s(arm: str, tmp_path: Path) -> None:
     values, _ = seen(arm, tmp_path, load_topology("behind-nat", FILES))
-    assert values[traffic_path.DIRECT] > 99
+    assert values[path_looks.DIRECT] > 99
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["", "+symmetric"])
 def test_turn_relays_over_udp_behind_any_translation(kind: str, tmp_path: Path) -> None:
     values, said = seen("netbird-turn", tmp_path, load_topology(f"behind-nat{kind}", FILES))
-    assert values[traffic_path.RELAYED] > 99
+    assert values[path_looks.RELAYED] > 99
     assert values[traffic_path.TCP] < 1
     assert not said, "where routers filter, a direct arm takes the way that it finds"
 

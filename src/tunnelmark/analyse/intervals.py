@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +66,7 @@ def expanded_tail(n: int) -> float:
     """
     from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands need none of it
 
-    return float(ndtr(-sqrt(n / (n - 1)) * _t_quantile(n - 1)))
+    return float(ndtr(-sqrt(n / (n - 1)) * t_quantile(n - 1)))
 
 
 def percentiles(values: NDArray[np.float64], tail: float, seed: Sequence[int]) -> tuple[float, float]:
@@ -134,7 +133,7 @@ def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     if n < MIN_BLOCKS:
         return None
     values = np.asarray(effects, dtype=float)
-    half = float(_t_quantile(n - 1, level) * values.std(ddof=1) / sqrt(n))
+    half = float(t_quantile(n - 1, level) * values.std(ddof=1) / sqrt(n))
     return float(values.mean()) - half, float(values.mean()) + half
 
 
@@ -165,7 +164,8 @@ def share(count: int, total: int) -> SuccessShare:
     return SuccessShare(count, total, max(0.0, middle - half), min(1.0, middle + half))
 
 
-def _t_quantile(freedom: int, level: float = LEVEL) -> Any:
-    from scipy.special import stdtrit
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """Student's two-sided factor: beyond it lie `level` of the values; without end of freedom it is the normal distribution's."""
+    from scipy.special import stdtrit  # SciPy costs 0.4 s
 
-    return stdtrit(freedom, 1 - level / 2)
+    return float(stdtrit(freedom, 1 - level / 2))

@@ -27,7 +27,7 @@ from math import sqrt
 from statistics import fmean, variance
 from typing import Literal
 
-from tunnelmark.analyse.intervals import LEVEL
+from tunnelmark.analyse.intervals import t_quantile
 
 MIN_UNITS = 3
 """Fewer units give no interval: Student's factor at two is 12.7."""
@@ -144,8 +144,8 @@ def _over(
     squares = sum(weight * (each - mean) ** 2 for weight, each in zip(weights, estimates, strict=True))
     error = sqrt(max(squares / (count - 1), 1.0) / total)
     spread = variance(estimates) * (1 + 1 / count)
-    further = _t_quantile(_freedom(spread, count - 1, more, known)) * sqrt(spread + more)
-    return mean, _t_quantile(count - 1) * error, further
+    further = t_quantile(_freedom(spread, count - 1, more, known)) * sqrt(spread + more)
+    return mean, t_quantile(count - 1) * error, further
 
 
 def _freedom(first: float, of_first: int, second: float, of_second: int) -> float:
@@ -174,9 +174,3 @@ def _between_sessions(by_machine: Mapping[str, Sequence[SessionEffect]]) -> floa
 
 def _around(mean: float, half: float | None) -> tuple[float | None, float | None]:
     return (None, None) if half is None else (mean - half, mean + half)
-
-
-def _t_quantile(freedom: float) -> float:
-    from scipy.special import stdtrit  # SciPy costs 0.4 s
-
-    return float(stdtrit(freedom, 1 - LEVEL / 2))

@@ -12,13 +12,10 @@ from collections.abc import Mapping
 from math import ceil, exp, inf, log, sqrt
 from statistics import fmean, variance
 
+from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, t_quantile
 from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
 from tunnelmark.claims.taus import kendall
-
-LEVEL = 0.05
-MIN_BLOCKS = 3
-"""Fewer blocks give no interval, as elsewhere in the analysis."""
 
 MOST_BLOCKS = 1000
 """Beyond so many blocks a number helps nobody."""
@@ -37,10 +34,7 @@ def judge(claim: Claim, values: Values) -> Judged:
     refuting = LEVEL / max(1, len(claim.statements))
     for statement in claim.statements:
         cells = _cells(statement)
-        if missing := [str(cell) for cell in cells if values.of(cell) is None]:
-            reason = values.obstacle(cells, _scale(statement)) or f"no value of {'; '.join(missing)}"
-            return Judged(claim, "not testable", reason=reason)
-        if reason := values.obstacle(cells, _scale(statement)):
+        if reason := values.obstacle(cells, _scale(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
             outcomes.append(_told_apart(statement, values))
@@ -58,6 +52,11 @@ def _cells(statement: Statement | Apart) -> tuple[Cell, ...]:
     if isinstance(statement, Apart):
         return statement.one, statement.other
     return tuple(cell for cell, _ in statement.terms)
+
+
+def _absent(values: Values, cells: tuple[Cell, ...]) -> str:
+    missing = [str(cell) for cell in cells if values.of(cell) is None]
+    return f"no value of {'; '.join(missing)}" if missing else ""
 
 
 def _scale(statement: Statement | Apart) -> str:
@@ -106,7 +105,7 @@ def _effect(statement: Statement, values: Values, refuting: float) -> Effect | N
         return Effect(statement, back(middle), None, None, count, "held" if inside else "did not hold")
     if (count < MIN_BLOCKS and values.paired) or error == inf:
         return Effect(statement, back(middle), None, None, count, "undecided", MIN_BLOCKS)
-    half, wide = (_quantile(freedom, level) * error for level in (LEVEL, refuting))
+    half, wide = (t_quantile(freedom, level) * error for level in (LEVEL, refuting))
     outcome: Outcome = "undecided"
     if _inside(middle - half, middle + half, *bounds):
         outcome = "held"
@@ -157,18 +156,12 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
     if distance <= 0 or spread == inf:
         return None
     for count in range(MIN_BLOCKS, MOST_BLOCKS + 1):
-        if _quantile(count - 1, LEVEL) * spread / sqrt(count) < distance:
+        if t_quantile(count - 1, LEVEL) * spread / sqrt(count) < distance:
             return count
         if count > 50:  # Student's factor hardly changes any more
             needed = ceil((2 * spread / distance) ** 2)
             return needed if needed <= MOST_BLOCKS else None
     return None
-
-
-def _quantile(freedom: float, level: float) -> float:
-    from scipy.special import ndtri, stdtrit  # SciPy costs 0.4 s, and most commands need none of it
-
-    return float(ndtri(1 - level / 2) if freedom == inf else stdtrit(freedom, 1 - level / 2))
 
 
 def _told_apart(statement: Apart, values: Values) -> Outcome:

@@ -20,6 +20,9 @@ class RunValues:
     def __init__(self, claims: ClaimsFile, analysis: Analysis) -> None:
         self._claims = claims
         self._analysis = analysis
+        self._settings: dict[tuple[str, str], list[Scenario]] = {}
+        for setting in analysis.settings():
+            self._settings.setdefault((setting.profile, setting.workload), []).append(setting)
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
@@ -43,15 +46,8 @@ class RunValues:
 
     def _setting(self, cell: Cell) -> Scenario | None:
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
-        return next(
-            (
-                setting
-                for setting in self._analysis.settings()
-                if (setting.profile, setting.workload) == (condition.profile, quantity.workload)
-                and condition.topology in ("", setting.topology)
-            ),
-            None,
-        )
+        settings = self._settings.get((condition.profile, quantity.workload), ())
+        return next((setting for setting in settings if condition.topology in ("", setting.topology)), None)
 
     def _cell(self, cell: Cell) -> MetricCell | None:
         setting = self._setting(cell)

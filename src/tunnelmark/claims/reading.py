@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 
+@functools.cache
 def of_study(study: str) -> ClaimsFile | None:
     """The claims that a study of that name repeats; None where it repeats none."""
     found = (read(FOLDER / f"{name}.toml") for name in names())

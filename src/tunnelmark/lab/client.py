@@ -311,6 +311,10 @@ class Lab(Underlay):
         groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, *self.routers, MIDDLE))
         return groups + sum(softirq.workers().values())
 
+    def member(self, name: str) -> Node:
+        """The node or router of that name."""
+        return self.nodes.get(name) or self.routers[name]
+
     def group(self, node: str) -> Path | None:
         """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
         top = self._client.unified

@@ -9,7 +9,9 @@ from tunnelmark.lab import router_rules
 from tunnelmark.lab.addressing import route_commands
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.lab.underlay import Underlay
 from tunnelmark.plan.model import Topology
+from tunnelmark.plan.routers import Router
 
 
 def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) -> None:
@@ -23,17 +25,23 @@ def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) ->
                 )
 
 
+def outside_of(router: Router, topology: Topology, underlay: Underlay) -> tuple[str, str]:
+    """The interface by which a router with an outside leads there, and its IPv4 address on it."""
+    number = next(number for number, link in enumerate(topology.links) if link.name == router.outside)
+    interface, address = underlay.on_link(router.name, number)
+    return interface, str(address)
+
+
 async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> None:
     """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
     steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
     if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
-        on = {link.name: spec for link, spec in zip(topology.links, links, strict=True) if node.name in link.nodes}
-        interfaces = {link: f"eth{number}" for number, link in enumerate(on)}  # in the order of the links
-        outside, address = "", ""
-        if router.outside is not None:
-            outside, address = interfaces[router.outside], str(on[router.outside].address(node.name))
+        underlay = Underlay(links)
+        outside, address = outside_of(router, topology, underlay) if router.outside is not None else ("", "")
         steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
-        steps.append((["tc", "-batch", "-"], "\n".join(router_rules.queues(router, tuple(interfaces.values())))))
+        steps.append(
+            (["tc", "-batch", "-"], "\n".join(router_rules.queues(router, tuple(underlay.interfaces(node.name)))))
+        )
     for argv, words in steps:
         if not words:
             continue

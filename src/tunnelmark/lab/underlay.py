@@ -34,6 +34,11 @@ class Underlay:
             found[f"eth{number}"] = {name: self._interface(name, spec) for name in others}
         return found
 
+    def on_link(self, member: str, number: int) -> tuple[str, IPv4Address]:
+        """The interface of a node or router on a link, by the link's place in the topology, and its address there."""
+        link = self._links[number]
+        return self._interface(member, link), link.address(member)
+
     def _interface(self, node: str, link: veth.LinkSpec) -> str:
         own = [spec.name for spec in self._links if node in spec.addresses]
         return f"eth{own.index(link.name)}"

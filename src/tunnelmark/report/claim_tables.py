@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Effect, Judged, Outcome
+from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Effect, Judged, Outcome, Statement
 
 SIGNS: dict[Outcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
 
@@ -109,7 +109,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 def _printed(judged: Judged) -> str:
     """What the source printed of a single effect; of several, nothing."""
-    effects = [each.printed for each in judged.claim.statements if hasattr(each, "printed")]
+    effects = [each.printed for each in judged.claim.statements if isinstance(each, Statement)]
     return number(effects[0]) if len(effects) == 1 and effects[0] is not None else ""
 
 

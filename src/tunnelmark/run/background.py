@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 @asynccontextmanager
@@ -28,3 +30,13 @@ async def together(*work: Coroutine[Any, Any, Any]) -> None:
     """All of some work at once; the first failure cancels the rest and is raised as itself."""
     async with background(*work) as tasks:
         await asyncio.gather(*tasks)
+
+
+async def to_its_end(work: Awaitable[_Result]) -> _Result:
+    """What has begun is carried out even if its caller is stopped meanwhile: what undoes it comes after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

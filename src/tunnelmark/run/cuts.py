@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from tunnelmark.errors import LabError, NodeGone
 from tunnelmark.lab.client import Lab
-from tunnelmark.lab.node import Node
+from tunnelmark.run.background import to_its_end
 
 _HINT = "the cut could not be made as asked: nft(8) and nf_tables of the kernel are needed"
 _KNOWN = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"
@@ -35,7 +35,7 @@ class Cuts:
         spared = [address for address, owner in self.lab.owners.items() if owner == but]
         by_place: dict[str, list[str]] = {}
         for own, others in self.lab.interfaces(node).items():
-            mac = (await self._node(node).read(f"/sys/class/net/{own}/address")).strip()
+            mac = (await self.lab.member(node).read(f"/sys/class/net/{own}/address")).strip()
             by_place.setdefault(node, []).append(f'iifname "{own}"')
             for other, theirs in others.items():
                 by_place.setdefault(other, []).append(f'iifname "{theirs}" ether saddr {mac}')
@@ -66,21 +66,13 @@ class Cuts:
                 await self.heal(name)
 
     async def _everywhere(self, words: Mapping[str, str]) -> None:
-        """Hand rules to all places at once. What has begun is carried out even if its caller is stopped meanwhile: what undoes it comes after it."""
-        work = asyncio.gather(*(self._nft(place, text) for place, text in words.items()))
-        try:
-            await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
+        """Hand rules to all places at once."""
+        await to_its_end(asyncio.gather(*(self._nft(place, text) for place, text in words.items())))
 
     async def _nft(self, place: str, words: str) -> None:
-        done = await self._node(place).run(["nft", "-f", "-"], stdin=words)
+        done = await self.lab.member(place).run(["nft", "-f", "-"], stdin=words)
         if done.code != 0:
             raise LabError(f"nft on {place}: {done.stderr.strip()}", hint=_HINT)
-
-    def _node(self, name: str) -> Node:
-        return self.lab.nodes.get(name) or self.lab.routers[name]
 
 
 def rules(

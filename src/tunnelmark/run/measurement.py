@@ -16,7 +16,7 @@ from typing import Any
 from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
 from tunnelmark.lab.client import Lab
 from tunnelmark.linux.congestion import CUBIC
-from tunnelmark.model import emulator_health, grades
+from tunnelmark.model import emulator_health, grades, path_looks
 from tunnelmark.model.attempt import PHASES, LinkCounts
 from tunnelmark.model.grades import Graded
 from tunnelmark.model.metrics import Sample
@@ -220,8 +220,8 @@ def check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
     relayed = context.tunnel.relayed
     if relayed and context.further_ends:  # the relay may be an end itself
         return
-    stray = seen.get(traffic_path.DIRECT if relayed else traffic_path.RELAYED, 0.0)
-    if stray >= traffic_path.STRAY and (relayed or not context.lab.topology.filtered):
+    stray = seen.get(path_looks.DIRECT if relayed else path_looks.RELAYED, 0.0)
+    if stray >= path_looks.STRAY and (relayed or not context.lab.topology.filtered):
         way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")
         raise TrialVoid(
             f"{stray:.0f} % of the bytes went {way}, and the arm is a {called} one",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 
 from tunnelmark.errors import LabError, NodeGone
 from tunnelmark.lab.client import Lab
-from tunnelmark.lab.node import Node
+from tunnelmark.run.background import to_its_end
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
 
 _FURTHER = 100  # from a node's address to the other one that it gets: no node of a topology has that
@@ -113,32 +112,20 @@ class NodeLinks:
         return [ip_interface(line.split()[3]) for line in lines]
 
     async def _mac(self, node: str, device: str) -> str:
-        return (await self._at(node).read(f"/sys/class/net/{device}/address")).strip()
+        return (await self.lab.member(node).read(f"/sys/class/net/{device}/address")).strip()
 
     async def _lines(self, node: str, *words: str) -> list[str]:
-        done = await self._at(node).run(["ip", *words])
+        done = await self.lab.member(node).run(["ip", *words])
         if done.code != 0:
             raise LabError(f"`ip {' '.join(words)}` on {node}: {done.stderr.strip()}", hint=_HINT)
         return done.stdout.splitlines()
 
     async def _batch(self, node: str, lines: Sequence[str]) -> None:
-        """Have ip(8) carry several commands out at once: as close together as a host's own network manager has them.
-
-        What has begun is carried out even if its caller is stopped meanwhile: what undoes it comes after it.
-        """
-        work = asyncio.ensure_future(
-            self._at(node).run(["ip", "-force", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
-        )
-        try:
-            done = await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
+        """Have ip(8) carry several commands out at once: as close together as a host's own network manager has them."""
+        words = "".join(f"{line}\n" for line in lines)
+        done = await to_its_end(self.lab.member(node).run(["ip", "-force", "-batch", "-"], stdin=words))
         if done.code != 0:
             raise LabError(f"ip on {node} refused one of {lines}: {done.stderr.strip()}", hint=_HINT)
-
-    def _at(self, node: str) -> Node:
-        return self.lab.nodes.get(node) or self.lab.routers[node]
 
 
 def _address(verb: str, address: _Address, device: str) -> str:

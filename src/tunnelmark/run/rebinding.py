@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.lab import router_rules
 from tunnelmark.lab.client import Lab
+from tunnelmark.lab.routing import outside_of
 from tunnelmark.linux import conntrack
 from tunnelmark.plan.routers import Nat, Router
 from tunnelmark.plan.routes import translators
@@ -40,11 +41,8 @@ async def rebind(lab: Lab, routers: Sequence[Router], draw: int) -> None:
 
 async def _rebind(lab: Lab, router: Router, draw: int) -> None:
     nat, node = router.nat, lab.routers[router.name]
-    assert nat is not None and router.outside is not None
-    links = [link.name for link in lab.topology.links if router.name in link.nodes]
-    outside = f"eth{links.index(router.outside)}"
-    shown = await node.run(["ip", "-4", "-o", "address", "show", "dev", outside, "scope", "global"])
-    address = shown.stdout.split()[3].partition("/")[0]
+    assert nat is not None
+    outside, address = outside_of(router, lab.topology, lab)
     # What is still sent by an old port before the kernel forgets it is noted as its mapping once more: so that is forgotten twice.
     for words, forget in ((rules(nat, outside, address, draw), True), (_flush(nat), False)):
         done = await node.run(["nft", "-f", "-"], stdin=words)

@@ -54,10 +54,8 @@ class Fault:
     @property
     def events(self) -> tuple[Event, ...]:
         """What is done, in order. Daemons that stay dead for no time are restarted in one step."""
-        if self.kind in INSTANT and not self.outage:
+        if self.kind not in PAIRS or (self.kind in INSTANT and not self.outage):
             return (Event(self.at, self.kind, self.node),)  # type: ignore[arg-type]  # each of these is an event, too
-        if self.kind not in PAIRS:
-            return (Event(self.at, self.kind, self.node),)  # type: ignore[arg-type]
         begin, end = PAIRS[self.kind]
         return Event(self.at, begin, self.node), Event(self.end, end, self.node)
 

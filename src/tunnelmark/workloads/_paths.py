@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
 
+from tunnelmark.model import path_looks
 from tunnelmark.model.metrics import Metric, Sample
-
-_MUCH = 10.0  # per cent: less through a third node is a VPN's own chatter (`traffic_path.STRAY`)
-_DIRECT, _RELAYED = "path_direct", "path_relayed"
+from tunnelmark.model.path_looks import RELAYED, Look
 
 METRICS = (
     Metric(
@@ -37,25 +36,25 @@ METRICS = (
 
 def read(text: str, begun: float, ended: float) -> list[Sample]:
     """What the collector wrote, as samples; the event's begin and end are seconds of CLOCK_MONOTONIC."""
-    looks: list[Mapping[str, float]] = json.loads(text)["looks"] if text else []
+    looks: list[Look] = json.loads(text)["looks"] if text else []
     parts = {
         "relayed_before": [look for look in looks if look["time"] <= begun],
         "relayed_during": [look for look in looks if begun < look["time"] <= ended],
         "relayed_after": [look for look in looks if look["time"] > ended],
     }
-    samples = [Sample(name, fmean(look[_RELAYED] for look in some)) for name, some in parts.items() if some]
+    samples = [Sample(name, fmean(look[RELAYED] for look in some)) for name, some in parts.items() if some]
     since = [look for look in looks if look["time"] > begun]
-    if (relay := next((look for look in since if _relays(look)), None)) is not None:
+    if (relay := next((look for look in since if path_looks.relayed(look)), None)) is not None:
         samples.append(Sample("relay_after", relay["time"] - begun))
-        if (again := _direct_from(since)) is not None:
+        if (again := path_looks.direct_from(since)) is not None:
             samples.append(Sample("direct_again", max(0.0, again - ended)))
     return samples
 
 
 def relayed(text: str, spans: Sequence[tuple[float, float]]) -> list[float | None]:
     """The share of bytes through a third node in each span of time (seconds of CLOCK_MONOTONIC), in %; None where nothing was seen."""
-    looks: list[Mapping[str, float]] = json.loads(text)["looks"] if text else []
-    of_span = [[look[_RELAYED] for look in looks if begun < look["time"] <= ended] for begun, ended in spans]
+    looks: list[Look] = json.loads(text)["looks"] if text else []
+    of_span = [[look[RELAYED] for look in looks if begun < look["time"] <= ended] for begun, ended in spans]
     return [fmean(shares) if shares else None for shares in of_span]
 
 
@@ -63,17 +62,3 @@ def changes(shares: Sequence[float | None]) -> int:
     """How often traffic went another way than before: mostly through a third node where it had not, or no longer."""
     ways = [share >= 50 for share in shares if share is not None]
     return sum(one != other for one, other in pairwise(ways))
-
-
-def _relays(look: Mapping[str, float]) -> bool:
-    return look[_RELAYED] >= _MUCH and look[_RELAYED] > look[_DIRECT]
-
-
-def _direct_from(looks: Sequence[Mapping[str, float]]) -> float | None:
-    """The time of the first look from which on no relay carried much; None if the last one saw that."""
-    found = None
-    for look in reversed(looks):
-        if look[_RELAYED] >= _MUCH or look[_DIRECT] <= look[_RELAYED]:
-            break
-        found = look["time"]
-    return found

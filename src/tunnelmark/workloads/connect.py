@@ -41,18 +41,7 @@ class ConnectOptions(Options):
     given). `rate` is in probes a second, each way.
     """
 
-    event: Literal[
-        "none",
-        "restart",
-        "restart-fresh",
-        "restart-control",
-        "reboot",
-        "link-flap",
-        "partition",
-        "udp-cut",
-        "nat-rebinding",
-        "change-address",
-    ] = "restart"
+    event: Literal["none", _events.FaultKind] = "restart"
     node: Literal["source", "target", "relay", "all"] = "target"
     duration: DurationText = Duration(15)
     outage: DurationText | None = None

@@ -18,11 +18,12 @@ from ipaddress import IPv4Address, IPv6Address
 
 from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.model.path_looks import DIRECT, RELAYED, direct_from
 from tunnelmark.plan.routes import translators
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
-DIRECT, RELAYED, TCP, SOON = "path_direct", "path_relayed", "path_tcp", "path_direct_after"
+TCP, SOON = "path_tcp", "path_direct_after"
 METRICS = (
     Metric(DIRECT, "%", "bytes that came from the other end itself", "higher", "difference", feels="counts"),
     Metric(RELAYED, "%", "bytes that came through a third node", "lower", "difference", feels="counts"),
@@ -37,9 +38,6 @@ LEAST = 1 << 16
 
 BRIEF = 1 << 11
 """The same for what arrived between two looks."""
-
-STRAY = 10.0
-"""The percentage of bytes on another path from which on an arm is not what it is called."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
 """Seconds between two looks; from `MANY` packets a second on, one look of every `TURN` takes some, because each that passes a
@@ -94,20 +92,12 @@ def shares(arrived: Mapping[str, Arrivals], others: Mapping[str, str], least: in
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """The time of the first look from which on no other path carried more than stray bytes; None if the last one did.
-
-    A packet that was seen outside in one look may be seen inside in the next only, so a share below 100 % alone proves nothing.
-    """
+    """The time from which on all went directly (see `direct_from`), from the series of the shares."""
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
-            looks.setdefault(sample.time, {})[sample.metric] = sample.value
-    found = None
-    for time_, look in sorted(looks.items(), reverse=True):
-        if look[RELAYED] >= STRAY or look[DIRECT] <= look[RELAYED]:
-            break
-        found = time_
-    return found
+            looks.setdefault(sample.time, {"time": sample.time})[sample.metric] = sample.value
+    return direct_from([look for _, look in sorted(looks.items())])
 
 
 class _End:

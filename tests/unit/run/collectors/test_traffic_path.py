@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tunnelmark.model.metrics import Sample
-from tunnelmark.run.collectors.traffic_path import DIRECT, RELAYED, TCP, Arrivals, directly_from, shares
+from tunnelmark.model.path_looks import DIRECT, RELAYED
+from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, directly_from, shares
 
 OTHERS = {"a": "b", "b": "a"}
 
