@@ -3,8 +3,10 @@
     python bench/anchor.py run FOLDER [SETTING ...]     as root: measure these settings, a folder each (all that are missing)
     python bench/anchor.py FOLDER                       print from what was measured
 
-A setting is `full`, `quota-0.5` (a control group's quota, as `tests/support/slow_machine.py` makes it) or `hog-1` (a loop on each core
-that weighs as much as the lab does). Ten VPNs, TCP for two seconds over a gigabit, five blocks. For each arm it prints the
+A setting is `full`, `slower-0.5` (a thread of the highest priority on each core leaves half of it, in pieces of 0.2 ms), `quota-0.5` (a control
+group's quota, as `tests/support/slow_machine.py` makes it) or `hog-1` (a loop on each core that weighs as much as the lab does). A quota
+stops everything for tens of milliseconds, in which packets gather, and who hands over super-packets then has longer ones: a slower
+machine does not stop. Ten VPNs, TCP for two seconds over a gigabit, five blocks. For each arm it prints the
 multiple of the anchor in both settings of a pair, with the interval that the report predicts for another machine from the one
 run, and whether the other is inside; how far multiples and shares of direct moved; and the variance of the logarithm of a block's value paired
 with the anchor and paired with direct, within each setting and over both, where the machine is part of it (judged). What is between machines (`analyse.machines.BETWEEN`) is fitted on pairs that share no setting
@@ -25,6 +27,7 @@ from itertools import combinations
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import fmean, variance
+from time import perf_counter, sleep
 
 from tunnelmark.analyse.analysis import judge
 from tunnelmark.analyse.anchor_multiples import against, anchor_of
@@ -38,10 +41,13 @@ ARMS = (
     *("wireguard-go", "wireguard-go-2026", "tinc", "openvpn", "nebula"),
     *("yggdrasil", "fastd", "n2n", "gvpe", "easytier"),
 )
-SETTINGS = ("full", "quota-0.5", "quota-0.35", "quota-0.7")
-JUDGED = ("full", "quota-0.5")
+SETTINGS = ("full", "slower-0.5", "slower-0.35", "slower-0.7")
+JUDGED = ("full", "slower-0.5")
 HOLDS, OF = 9, 10
 """The prediction must hold this many arms of so many."""
+
+_PIECE = 0.0002
+"""Seconds that are taken from a core at a time: at 300 Mbit/s five full packets arrive meanwhile."""
 
 _PR_SET_PDEATHSIG = 1
 _STUDY = """\
@@ -105,6 +111,36 @@ def hogged(weight: float) -> Iterator[dict[str, str]]:
         cgroup_cleanup.remove(str(folder))
 
 
+def _take(core: int, share: float) -> None:
+    """Take that share of a core's time, piece by piece; never returns."""
+    os.sched_setaffinity(0, {core})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(98))  # the clock that watches for stalls goes first
+    begun, taken = perf_counter(), 0.0
+    while True:
+        start = perf_counter()
+        while (now := perf_counter()) < start + _PIECE:
+            pass
+        taken += now - start
+        sleep(max(begun + taken / share - now, 0))  # late wake-ups are made good, so that the share is exact
+
+
+@contextlib.contextmanager
+def slower(left: float) -> Iterator[None]:
+    """A machine that has only so much of each core's time left, as one that takes longer over each instruction."""
+    children = []
+    try:
+        for core in sorted(os.sched_getaffinity(0)):
+            children.append(os.fork())
+            if children[-1] == 0:
+                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                _take(core, 1 - left)
+        yield
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
 @contextlib.contextmanager
 def at(setting: str) -> Iterator[dict[str, str]]:
     """This machine in a setting: the environment for commands whose labs are in it."""
@@ -114,6 +150,9 @@ def at(setting: str) -> Iterator[dict[str, str]]:
     elif kind == "hog":
         with hogged(float(amount)) as environment:
             yield environment
+    elif kind == "slower":
+        with slower(float(amount)):
+            yield {}
     else:
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
         from support.slow_machine import slowed
