@@ -1,0 +1,130 @@
+"""What lets a VPN beat the bare link on an impaired path: the effect of each factor of the study `impairment-factors`.
+
+    python bench/impairment_factors.py RESULTS
+
+The factors have two levels each: `unit` (one decision for a wire packet, or for what the sender hands over), `order` (the jitter keeps
+the order of packets, or not, as netem's) and `tuned` (three settings of TCP). The design is a full factorial (Montgomery, Design and
+Analysis of Experiments, chapter 6), so the effect of a factor is the mean, over the levels of the others, of the logarithm of the ratio of
+goodputs at its two levels in one block; that of two factors together is how much the one changes the other's effect. Intervals are over
+blocks, as everywhere. Then, for each combination, VPNs against the bare link, beside what was published of each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import combinations, product
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+
+from tunnelmark.analyse.attempts import chosen
+from tunnelmark.analyse.intervals import interval
+from tunnelmark.analyse.link_gate import voided
+from tunnelmark.record.results import TrialRow
+from tunnelmark.record.store import load
+
+FACTORS = ("unit", "order", "tuned")
+LEVELS = {"unit": ("wire", "super-packet"), "order": ("kept", "netem's"), "tuned": ("as shipped", "tuned")}
+IMPAIRMENTS = ("thesis-low", "thesis-medium")
+VPNS = ("wireguard-go", "nebula", "tailscale", "wireguard-go-2026")
+PUBLISHED = {
+    ("thesis-low", "tailscale", False): 274 / 333,
+    ("thesis-low", "wireguard-go", False): 54.7 / 333,
+    ("thesis-medium", "tailscale", False): 41.5 / 29.6,
+    ("thesis-medium", "wireguard-go", False): 8.77 / 29.6,
+    ("thesis-medium", "tailscale", True): 50.1 / 72.7,
+    ("thesis-medium", "wireguard-go", True): 12.2 / 72.7,
+}
+"""Headscale and kernel WireGuard over the bare link, one stream, by netem on the senders; tuned or not."""
+
+Cell = tuple[str, str, bool, bool, bool]
+"""Impairment, VPN; super-packets, netem's order, tuned."""
+
+
+def cell_of(trial: TrialRow) -> Cell:
+    """Where a trial stands in the design."""
+    impairment, *joined = trial.profile.split("+")
+    arm = trial.arm.removesuffix("-again")
+    return (
+        impairment.removesuffix("-in-time"),
+        arm.removesuffix("-tuned"),
+        "gso" in joined,
+        not impairment.endswith("-in-time"),
+        arm.endswith("-tuned"),
+    )
+
+
+def by_cell(trials: Iterable[TrialRow]) -> Mapping[Cell, Mapping[int, float]]:
+    """The mean logarithm of the goodput in bit/s of each cell, by block."""
+    found: dict[Cell, dict[int, list[float]]] = {}
+    for trial in trials:
+        value = next(one.value for one in trial.samples if one.metric == "goodput" and one.time is None)
+        if value > 0:  # a stream that carried nothing has no logarithm: it is counted below
+            found.setdefault(cell_of(trial), {}).setdefault(trial.block, []).append(log(value))
+    return {cell: {block: fmean(each) for block, each in blocks.items()} for cell, blocks in found.items()}
+
+
+def effect(values: Mapping[Cell, Mapping[int, float]], impairment: str, vpn: str, *factors: str) -> dict[int, float]:
+    """The effect of a factor, or of several together, in each block that has all eight cells of that VPN and impairment.
+
+    A contrast: cells count plus or minus by the product of their levels, so that the effect of one factor is the mean of four ratios,
+    and that of two together half the difference of the one's effect at both levels of the other, times two: a ratio of ratios.
+    """
+    cells = {levels: values.get((impairment, vpn, *levels), {}) for levels in product((False, True), repeat=3)}
+    blocks = set.intersection(*(set(by_block) for by_block in cells.values()))
+    places = [FACTORS.index(factor) for factor in factors]
+    found = {}
+    for block in sorted(blocks):
+        signed = []
+        for levels, by_block in cells.items():
+            sign = 1
+            for place in places:
+                sign *= 1 if levels[place] else -1
+            signed.append(sign * by_block[block])
+        found[block] = sum(signed) / 2 ** (3 - len(factors))
+    return found
+
+
+def said(effects: Mapping[int, float]) -> str:
+    """A ratio with its 95 % interval."""
+    if not effects:
+        return "no block has all cells"
+    found = interval([effects[block] for block in sorted(effects)], (1,))
+    middle = f"{exp(fmean(effects.values())):.2f}"
+    return middle if found is None else f"{middle} ({exp(found.low):.2f} to {exp(found.high):.2f})"
+
+
+def show(folder: Path) -> None:
+    """Print the effects, and VPNs against the bare link."""
+    results = voided(load(folder))
+    attempts = chosen(results.trials)
+    good = [trial for trial in attempts if trial.outcome == "ok"]
+    values = by_cell(good)
+    print(f"{len(good)} usable trials of {len(attempts)}, {results.plan.blocks} blocks; 95 % intervals over blocks")
+    arms = ("direct", *VPNS)
+    for impairment in IMPAIRMENTS:
+        print(f"\n{impairment}: by which factor goodput changes\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
+        for factors in [*combinations(FACTORS, 1), *combinations(FACTORS, 2)]:
+            name = " x ".join(factors) if len(factors) > 1 else f"{factors[0]}: {LEVELS[factors[0]][1]}"
+            row = (said(effect(values, impairment, arm, *factors)) for arm in arms)
+            print(f"{name:<40}" + "".join(f"{each:>24}" for each in row))
+        print(f"\n{impairment}: goodput over that of the bare link with the same levels")
+        for levels in product((False, True), repeat=3):
+            direct = values.get((impairment, "direct", *levels), {})
+            row = []
+            for vpn in VPNS:
+                own = values.get((impairment, vpn, *levels), {})
+                row.append(said({block: own[block] - direct[block] for block in own.keys() & direct.keys()}))
+            name = ", ".join(LEVELS[factor][level] for factor, level in zip(FACTORS, levels, strict=True))
+            print(f"{name:<64}" + "".join(f"{each:>24}" for each in row))
+        for tuned in (False, True):
+            row = [PUBLISHED.get((impairment, vpn, tuned)) for vpn in VPNS]
+            name = f"published, {LEVELS['tuned'][tuned]}: netem on senders"
+            print(f"{name:<64}" + "".join(f"{'-' if each is None else format(each, '.2f'):>24}" for each in row))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    show(Path(sys.argv[1]))
