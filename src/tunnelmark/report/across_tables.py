@@ -62,7 +62,7 @@ class WorkloadShares:
 
 
 def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
-    """One for each workload and primary metric with several conditions, in the order of the plan."""
+    """One for each workload and primary metric with several conditions, in the order of the plan; none of what has not begun."""
     kept = {(one.arm, one.setting, one.metric.name): one for one in across_conditions(analysis)}
     found = []
     for use in analysis.results.plan.workloads:
@@ -77,6 +77,8 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
                 )
                 for arm in analysis.results.plan.arms
             }
+            if all(shown.cell.verdict == "not run" for row in rows.values() for shown in row):
+                continue
             heads = tuple(condition(analysis, setting) for setting in settings)
             found.append(Matrix(use.name, metric, settings, heads, rows))
     return tuple(found)

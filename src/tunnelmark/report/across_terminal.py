@@ -18,15 +18,18 @@ _WIDEST = 160
 
 
 def parts(analysis: Analysis) -> list[RenderableType]:
-    """A matrix for each primary metric, under one heading, with a legend of two lines."""
-    found = across_tables.matrices(analysis)
-    if not found:
+    """A matrix for the first primary metric of each workload, under one heading, with a legend."""
+    whole = across_tables.matrices(analysis)
+    if not whole:
         return []
+    found = [one for place, one in enumerate(whole) if one.workload not in {other.workload for other in whole[:place]}]
+    others = formatting.listed([one.title for one in whole if one not in found])
+    more = f", as are {others}" if others else ""
     direct = analysis.reference or "direct"
     legend = (
         f"First line: the median, with the verdict against {direct}. Second: what the arm keeps of its value in the first condition, "
         f"with the verdict on that over the same of {direct}; (5): the blocks that could be compared, where some lack. 5/6: trials that "
-        "succeeded, where some failed; 0 in 2/8: blocks at zero. Intervals, and what bound each, are in the other reports."
+        f"succeeded, where some failed; 0 in 2/8: blocks at zero. Intervals and what bound each are in the other reports{more}."
     )
     told: list[RenderableType] = [Text("Across conditions", style="bold")]
     for matrix in found:

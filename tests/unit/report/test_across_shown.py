@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from importlib.resources import files
 from math import isclose
 from random import Random
 
@@ -91,6 +93,10 @@ def test_a_study_of_one_condition_has_none() -> None:
         assert "Across conditions" not in said
 
 
+def test_a_study_that_has_not_begun_has_none() -> None:
+    assert across_tables.matrices(judge(replace(STUDY, stop_after=0).results())) == ()
+
+
 def test_what_bound_an_arm_stands_in_its_cell() -> None:
     study = replace(STUDY, blocks=3)
     results = study.results()
@@ -133,6 +139,27 @@ def test_the_heat_map_prints_the_number_in_each_cell(found: Analysis) -> None:
             if comparison is not None and comparison.estimate is not None:
                 assert any(text.startswith(("▼", "=", "?", "▲")) for text in texts)
     assert any(re.match(r"▼ (49|50)\.?\d* %", text.replace(SPACE, " ")) for text in texts)
+
+
+def test_numbers_are_read_on_the_strongest_shade_in_light_and_in_the_dark() -> None:
+    """By the contrast of WCAG 2.2, 1.4.3: at least 4.5 to 1."""
+    style = (files("tunnelmark.report") / "templates" / "report.css").read_text()
+    dark = style.index("@media (prefers-color-scheme: dark)")
+    for part in (style[:dark], style[dark:]):
+        colours = {name: bytes.fromhex(code) for name, code in re.findall(r"--(\w+): #(\w{6})", part)[::-1]}
+        for shade in ("blue", "red"):
+            mixed = [
+                heat.STRONGEST * own + (1 - heat.STRONGEST) * under
+                for own, under in zip(colours[shade], colours["wash"], strict=True)
+            ]
+            bright, faint = sorted((_luminance(colours["ink"]), _luminance(mixed)), reverse=True)
+            assert (bright + 0.05) / (faint + 0.05) >= 4.5
+
+
+def _luminance(colour: Iterable[float]) -> float:
+    parts = [each / 255 for each in colour]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_shades_run_from_a_factor_of_four_worse_to_four_better() -> None:

@@ -14,27 +14,29 @@ from tunnelmark.report.figures import svg
 FULL = 4.0
 """From a factor of four on, better or worse, a cell has the full shade."""
 
-_STRONGEST = 0.5  # of the colour over the paper, on which ink is still read in light and dark (contrast above 4.5)
-_ROW, _WIDEST = 44.0, 150.0
+STRONGEST = 0.42
+"""So much of the colour is laid over a cell at most; ink is still read on it in light and in the dark."""
+
+_ROW, _NARROWEST, _WIDEST = 44.0, 84.0, 150.0
 _LETTER = 6.3  # pixels of a letter of a small label
 
 
 def heat(analysis: Analysis, matrix: Matrix) -> Markup:
     """One row per arm, one column per condition; each cell has its effect against direct and its median."""
     left = svg.names_width(queries.label(analysis, arm) for arm in matrix.rows)
-    wide = min(_WIDEST, (svg.WIDTH - left) / len(matrix.heads))
+    wide = max(_NARROWEST, min(_WIDEST, (svg.WIDTH - left) / len(matrix.heads)))
     turned = max(len(head) for head in matrix.heads) * _LETTER > wide - 4
     top = 30.0 + (max(len(head) for head in matrix.heads) * _LETTER * 0.53 if turned else 0.0)
     parts: list[str] = []
     for place, head in enumerate(matrix.heads):
         x = left + wide * (place + 0.5)
-        turn = f"rotate(-32 {x - 8:.0f} {top - 9:.0f})" if turned else None
-        anchor = None if turned else "middle"
-        parts.append(
-            svg.element(
-                "text", head, x=x - 8 if turned else x, y=top - 9, class_="small", transform=turn, text_anchor=anchor
+        if turned:  # down to its column from the left, where there is room above the arms' names
+            turn = f"rotate(32 {x + 6:.0f} {top - 8:.0f})"
+            parts.append(
+                svg.element("text", head, x=x + 6, y=top - 8, class_="small", transform=turn, text_anchor="end")
             )
-        )
+        else:
+            parts.append(svg.text(x, top - 9, head, "small", "middle"))
     for row, (arm, cells) in enumerate(matrix.rows.items()):
         y = top + _ROW * row
         parts.append(svg.text(left - 12, y + _ROW / 2 + 4, queries.label(analysis, arm), "arm", "end"))
@@ -46,7 +48,8 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
         f"{arm}: " + ", ".join(f"{head} {_said(shown.cell)}" for head, shown in zip(matrix.heads, cells, strict=True))
         for arm, cells in matrix.rows.items()
     )
-    return svg.picture(bottom + 44, f"{matrix.title} of each arm in each condition, against direct. {told}", parts)
+    title = f"{matrix.title} of each arm in each condition, against {analysis.reference or 'direct'}. {told}"
+    return svg.picture(bottom + 44, title, parts, max(svg.WIDTH, left + wide * len(matrix.heads)))
 
 
 def ratio(cell: MetricCell) -> float | None:
@@ -75,12 +78,12 @@ def _field(cell: MetricCell, value: str, x: float, y: float, wide: float) -> lis
     parts: list[str] = [svg.element("rect", **box, class_="band")]
     if abs(size) > 0.02:
         kind = "heat-better" if size > 0 else "heat-worse"
-        parts.append(svg.element("rect", **box, class_=kind, fill_opacity=f"{_STRONGEST * abs(size):.2f}"))
+        parts.append(svg.element("rect", **box, class_=kind, fill_opacity=f"{STRONGEST * abs(size):.2f}"))
     middle = x + wide / 2
     if not value:
         return [*parts, svg.text(middle, y + _ROW / 2 + 4, formatting.VERDICTS[cell.verdict], "value bad", "middle")]
     first, second = _said(cell), value + _marks(cell)
-    if first == value or not first:
+    if cell.against_direct is None or first == value:
         return [*parts, svg.text(middle, y + _ROW / 2 + 4, second, "value", "middle")]
     parts.append(svg.text(middle, y + _ROW / 2 - 3, first, "value", "middle"))
     return [*parts, svg.text(middle, y + _ROW / 2 + 13, second, "small", "middle")]
@@ -111,7 +114,7 @@ def _legend(left: float, y: float) -> list[str]:
         kind = "heat-better" if size > 0 else "heat-worse"
         box = {"x": x, "y": y, "width": 26, "height": 14}
         parts.append(svg.element("rect", **box, class_="band"))
-        parts.append(svg.element("rect", **box, class_=kind, fill_opacity=f"{_STRONGEST * abs(size):.2f}"))
+        parts.append(svg.element("rect", **box, class_=kind, fill_opacity=f"{STRONGEST * abs(size):.2f}"))
         x += 28
     words = f"from {FULL:g} times worse than direct, or more, to {FULL:g} times better, or more"
     return [*parts, svg.text(x + 8, y + 11, words, "note")]
