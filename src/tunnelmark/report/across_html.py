@@ -64,6 +64,7 @@ class AcrossSection:
 
     matrices: tuple[MatrixShown, ...]
     explained: str
+    alarm: str
     shares: tuple[WorkloadShares, ...]
     points: tuple[Titled, ...]
     boxes: tuple[tuple[str, tuple[Titled, ...]], ...]
@@ -93,6 +94,7 @@ def section(analysis: Analysis) -> AcrossSection:
             for one in found
         ),
         across_tables.explained(analysis) if found else "",
+        across_tables.false_alarms(analysis, found),
         across_tables.workload_shares(analysis),
         _points(analysis),
         _boxes(analysis),

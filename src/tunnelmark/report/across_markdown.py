@@ -11,14 +11,17 @@ from tunnelmark.report.markdown_syntax import rows, safe
 def parts(analysis: Analysis) -> list[str]:
     """A heading, a matrix for each primary metric, and what workloads of one metric are of each other."""
     found: list[str] = []
-    for matrix in across_tables.matrices(analysis):
+    matrices = across_tables.matrices(analysis)
+    for matrix in matrices:
         lines = [
             [f"**{safe(queries.label(analysis, arm))}**", *(_cell(cell) for cell in cells)]
             for arm, cells in matrix.rows.items()
         ]
         found += [f"### {safe(matrix.title)}", rows(["arm", *map(safe, matrix.heads)], lines)]
     if found:
-        found = ["## Across conditions", *found, safe(across_tables.explained(analysis))]
+        alarm = across_tables.false_alarms(analysis, matrices)
+        warned = [f"> **{safe(alarm)}**"] if alarm else []
+        found = ["## Across conditions", *warned, *found, safe(across_tables.explained(analysis))]
     for shares in across_tables.workload_shares(analysis):
         found.append(f"### {safe(shares.metric.title)}: {safe(shares.workload)} over {safe(shares.over)}")
         lines = [[f"**{safe(queries.label(analysis, arm))}**", *map(safe, texts)] for arm, texts in shares.rows.items()]

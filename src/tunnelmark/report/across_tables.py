@@ -5,12 +5,12 @@ Every report takes its texts from here. There is a matrix only where a study has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunnelmark.analyse.across import Kept, across_conditions, across_workloads, conditions
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
-from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, Scenario
+from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, Scenario, Verdict
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, travels
 
@@ -22,7 +22,7 @@ ABSENT = "–"
 class MatrixCell:
     """An arm in a condition: its median, its effect against direct with sign and interval, what it keeps, what bound it, remarks.
 
-    `share` is `kept` in short: without intervals.
+    `share` is `kept` in short: without intervals. `keeps` is the verdict on it beside direct, None where nothing is compared.
     """
 
     cell: MetricCell
@@ -30,6 +30,7 @@ class MatrixCell:
     effect: str
     kept: str
     share: str
+    keeps: Verdict | None
     bound: str
     notes: tuple[str, ...]
 
@@ -84,6 +85,25 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
     return tuple(found)
 
 
+def false_alarms(analysis: Analysis, found: Sequence[Matrix]) -> str:
+    """That a twin of direct keeps other than direct, which it cannot: then no such sign is to be believed; "" if none does."""
+    arms = analysis.results.plan.arms
+    twins = [arm.name for arm in arms if arm.same_as is not None and arm.same_as == analysis.reference]
+    said = [
+        f"{arm} in {head} by {matrix.title}"
+        for matrix in found
+        for arm in twins
+        for head, cell in zip(matrix.heads, matrix.rows[arm], strict=True)
+        if cell.keeps in ("better", "worse")
+    ]
+    if not said:
+        return ""
+    return (
+        f"Believe no sign on what arms keep: {formatting.listed(said)} keeps other than {analysis.reference}, and is the same thing "
+        "under another name."
+    )
+
+
 def explained(analysis: Analysis) -> str:
     """What the lines of a matrix's cell mean."""
     direct = analysis.reference or "direct"
@@ -122,17 +142,18 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, k
     cell = analysis.cell(arm, setting, metric.name)
     said = "" if kept is None else _said_kept(analysis, kept)
     short = "" if kept is None else _share(kept)
+    keeps = None if kept is None else kept.verdict
     bound = bound_of(analysis, arm, setting, metric)
     told = "" if bound is None or bound.what == "unknown" else bound.text
     if cell.spread is None:
-        return MatrixCell(cell, "", "", said, short, told, (formatting.state(cell), *_lost(cell)))
+        return MatrixCell(cell, "", "", said, short, keeps, told, (formatting.state(cell), *_lost(cell)))
     medians = [other.spread.median for other in queries.cells(analysis, setting, metric) if other.spread]
     effect = formatting.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
     notes = [*formatting.remarks(cell, analysis.reference), *_lost(cell)]
     if cell.ceiling:
         notes.append(formatting.CEILINGS[cell.ceiling])
     value = formatting.scale(metric.unit, medians).value(cell.spread.median)
-    return MatrixCell(cell, value, effect, said, short, told, tuple(notes))
+    return MatrixCell(cell, value, effect, said, short, keeps, told, tuple(notes))
 
 
 def _lost(cell: MetricCell) -> list[str]:

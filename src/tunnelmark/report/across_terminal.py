@@ -32,6 +32,8 @@ def parts(analysis: Analysis) -> list[RenderableType]:
         f"succeeded, where some failed; 0 in 2/8: blocks at zero. Intervals and what bound each are in the other reports{more}."
     )
     told: list[RenderableType] = [Text("Across conditions", style="bold")]
+    if alarm := across_tables.false_alarms(analysis, whole):
+        told.append(Text(f"! {alarm}", style="yellow"))
     for matrix in found:
         told += [Text(matrix.title, style="italic"), AcrossTable(analysis, matrix)]
     return [*told, Padding(Text(legend, style="dim"), (0, 0, 1, 0))]

@@ -97,6 +97,14 @@ def test_a_study_that_has_not_begun_has_none() -> None:
     assert across_tables.matrices(judge(replace(STUDY, stop_after=0).results())) == ()
 
 
+def test_where_direct_keeps_other_than_itself_every_report_says_that_no_sign_is_to_be_believed() -> None:
+    wrong = analysed(STUDY, {("*", SECOND, None): 0.1, ("direct-again", SECOND, None): 0.05})
+    right = analysed(STUDY, {("*", SECOND, None): 0.1})
+    for analysis, times in ((wrong, 1), (right, 0)):
+        for said in (html.render(analysis), markdown.render(analysis), on_a_terminal(analysis, 200)):
+            assert said.count("Believe no sign on what arms keep: direct-again in lossy by TCP goodput") == times
+
+
 def test_what_bound_an_arm_stands_in_its_cell() -> None:
     study = replace(STUDY, blocks=3)
     results = study.results()
