@@ -13,7 +13,7 @@ from tunnelmark.analyse.across import Kept, across_conditions, across_workloads,
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import SampleRow
-from unit.builders import PROFILE, TCP, UDP, Study
+from unit.builders import PROFILE, TCP, TOPOLOGY, UDP, Study
 from unit.conditions import FIRST, SECOND, STUDY, analysed
 
 TENTH: dict[tuple[str, str, int | None], float] = {
@@ -147,6 +147,30 @@ def test_paths_between_routers_are_no_conditions() -> None:
     analysis = judge(replace(STUDY, workloads=(replace(TCP, workload=TRAVERSAL),)).results())
     assert conditions(analysis, "tcp") == ()
     assert across_conditions(analysis) == ()
+
+
+def test_topologies_are_conditions_too() -> None:
+    """Three hops carry a third: the same trials again on a longer chain, with a third of the goodput."""
+    results = replace(STUDY, profiles=(PROFILE,)).results()
+    far = tuple(
+        replace(
+            row,
+            trial=f"{row.trial}.far",
+            topology="chain-3",
+            samples=tuple(replace(one, value=one.value / 3) if one.metric == "goodput" else one for one in row.samples),
+        )
+        for row in results.trials
+    )
+    trials = (*results.trials, *far)
+    plan = replace(
+        results.plan,
+        topologies=(TOPOLOGY, replace(TOPOLOGY, name="chain-3", title="three hops")),
+        trials=tuple(row.trial for row in trials),
+    )
+    found = across_conditions(judge(replace(results, plan=plan, trials=trials)))
+    assert {(one.base.topology, one.setting.topology) for one in found} == {("pair", "chain-3")}
+    assert all(one.kept.estimate == pytest.approx(1 / 3) for one in found)
+    assert {one.verdict for one in found} == {"reference", "equal"}
 
 
 def test_workloads_of_one_metric_are_held_against_each_other_in_each_condition() -> None:
