@@ -57,12 +57,15 @@ def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
 def _twins(pair: Comparison, metric: MetricInfo) -> AAPair:
     if pair.p is None or pair.estimate is None:
         return AAPair(pair, "not judged", None)
-    standing: Standing = "differs" if pair.differs else "agrees"
-    if pair.interval is None or pair.doubt == "zeros":
-        return AAPair(pair, standing, None)
+    return AAPair(pair, "differs" if pair.differs else "agrees", seen(pair, metric))
+
+
+def seen(pair: Comparison, metric: MetricInfo) -> float | None:
+    """The smallest effect that a pair of twins could have shown: its estimate or half of its interval; None where neither says it."""
+    if pair.estimate is None or pair.interval is None or pair.doubt == "zeros":
+        return None
     half = (additive(metric, pair.interval.high) - additive(metric, pair.interval.low)) / 2
-    seen = max(abs(additive(metric, pair.estimate)), half)
-    return AAPair(pair, standing, effect(metric, seen))
+    return effect(metric, max(abs(additive(metric, pair.estimate)), half))
 
 
 def _overall(standings: Sequence[Standing]) -> Standing:

@@ -48,8 +48,25 @@ def compare(
     arm: str, against: str, setting: Scenario, metric: MetricInfo, values: Values, threshold: float, seed: int
 ) -> Comparison:
     """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`."""
-    mine = {value.block: value.value for value in values.get((arm, setting, metric.name), ())}
-    theirs = {value.block: value.value for value in values.get((against, setting, metric.name), ())}
+    mine, theirs = (by_block(values.get((name, setting, metric.name), ())) for name in (arm, against))
+    return compare_values(arm, against, setting, metric, mine, theirs, threshold, seed)
+
+
+def by_block(values: Iterable[BlockValue]) -> dict[int, float]:
+    return {value.block: value.value for value in values}
+
+
+def compare_values(
+    arm: str,
+    against: str,
+    setting: Scenario,
+    metric: MetricInfo,
+    mine: Mapping[int, float],
+    theirs: Mapping[int, float],
+    threshold: float,
+    seed: int,
+) -> Comparison:
+    """`compare` of values by block that are given; `against` may be any name for the others."""
     blocks = sorted(mine.keys() & theirs.keys())
     x, y = [mine[block] for block in blocks], [theirs[block] for block in blocks]
     ratio = metric.compare == "ratio"

@@ -21,6 +21,7 @@ from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
 from tunnelmark.report import (
+    across_html,
     claim_tables,
     costs,
     detectable_differences,
@@ -110,6 +111,7 @@ def render(analysis: Analysis) -> str:
         plan=plan,
         reference=analysis.reference or "direct",
         when=datetime.fromtimestamp(started, UTC).strftime("%-d %B %Y, %H:%M UTC") if started is not None else "",
+        across=across_html.section(analysis),
         cautions=cautions(analysis),
         cores=placed.head(analysis),
         scope=machine_facts.scope(analysis),

@@ -13,12 +13,14 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from tunnelmark.analyse.across import Kept, across_conditions, across_workloads, conditions
 from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.attempts import causes_of, grade_of
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import Analysis, MetricCell
+from tunnelmark.analyse.unpaired import BlockScatter, rank_tests, scatter
 from tunnelmark.report import formatting, machine_facts, queries
 from tunnelmark.report.findings import cautions, findings
 
@@ -54,6 +56,9 @@ def render(analysis: Analysis) -> str:
         "travels": [_travels(one) for one in headlines(analysis)],
         "pairs": [asdict(pair) for pair in analysis.pairs],
         "rankings": [asdict(ranking) for ranking in analysis.rankings],
+        "across_conditions": [_kept(one) for one in across_conditions(analysis)],
+        "across_workloads": [_kept(one) for one in across_workloads(analysis)],
+        **_unpaired(analysis),
         "capacities": [
             {**asdict(found.setting), "metric": found.metric.name, "unit": found.metric.unit, "direct": found.direct}
             for found in analysis.capacities
@@ -105,6 +110,43 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
         "twin_of": queries.twin_of(analysis, cell.arm),
         "bound": asdict(bound) if bound else None,
         "bound_apart_from_reference": apart_from_direct(analysis, cell) or None,
+    }
+
+
+def _kept(one: Kept) -> dict[str, Any]:
+    """What an arm keeps of its value in `base`, and that over the same of the reference (`beside`, on which the verdict is)."""
+    return {**asdict(one), "metric": one.metric.name, "sign": formatting.SIGNS.get(one.verdict)}
+
+
+def _unpaired(analysis: Analysis) -> dict[str, Any]:
+    """Mann-Whitney's tests between every two arms, and the scatter over blocks, by each primary metric."""
+    asked = [
+        (conditions(analysis, use.name), metric)
+        for use in analysis.results.plan.workloads
+        for metric in use.metrics
+        if metric.primary
+    ]
+    tests = [one for settings, metric in asked for one in rank_tests(analysis, settings, metric)]
+    return {
+        "rank_tests": [{**asdict(one), "metric": one.metric.name, "differs": one.differs} for one in tests],
+        "scatter": [_scatter(one) for settings, metric in asked for one in scatter(analysis, settings, metric)],
+    }
+
+
+def _scatter(one: BlockScatter) -> dict[str, Any]:
+    cell = one.cell
+    return {
+        **asdict(cell.setting),
+        "arm": cell.arm,
+        "metric": cell.metric.name,
+        "unit": cell.metric.unit,
+        "blocks": one.count,
+        "mean": one.mean,
+        "standard_deviation": one.deviation,
+        "coefficient_of_variation": one.variation,
+        "zeros": one.zeros,
+        "failed": one.failed,
+        "void": one.void,
     }
 
 

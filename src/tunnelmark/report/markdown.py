@@ -12,6 +12,7 @@ from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
+    across_markdown,
     claim_tables,
     costs,
     detectable_differences,
@@ -73,6 +74,7 @@ def render(analysis: Analysis) -> str:
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
         + _safe(formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
     )
+    parts += across_markdown.parts(analysis)
     parts += _firm(analysis)
     parts += _stacks(analysis)
     parts.append(_safe(formatting.capacities(analysis.capacities)))

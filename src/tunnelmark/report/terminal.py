@@ -17,6 +17,7 @@ from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, MetricCell,
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
+    across_terminal,
     claim_tables,
     costs,
     detectable_differences,
@@ -65,6 +66,7 @@ def render(analysis: Analysis) -> RenderableType:
         parts.append(Padding(Text(held, style="bold"), (1, 0, 0, 0)))
     parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
     parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
+    parts += across_terminal.parts(analysis)
     parts += _costs(analysis)
     parts += _capacities(analysis)
     parts += _grades(analysis)

@@ -1,0 +1,210 @@
+"""Arms across conditions and across workloads: what an arm keeps of its value elsewhere, and that over what direct keeps. Pure.
+
+A condition is a profile on a topology. Inside a block an arm's value in one is divided by its value in the study's first
+condition (what it *keeps*; a difference where the metric declares one), and that by the same of direct: a ratio of ratios, which
+asks whether a condition hurts a VPN more than it hurts the bare link. Both are effects as any others, an additive one from each
+block, so they have the intervals, tests and verdicts of `pairing`. What a whole block shares cancels in them, and what a
+condition does to all arms cancels in the second. A ratio of ratios compares two estimates directly, as "significant here and
+not there" does not (A. Gelman and H. Stern, "The Difference Between 'Significant' and 'Not Significant' is not Itself
+Statistically Significant", The American Statistician 60(4), 2006, pp. 328-331).
+
+All ratios of ratios by primary metrics are one family after Holm, apart from the family of comparisons within conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tunnelmark.analyse.aa_test import seen
+from tunnelmark.analyse.margins import negligible
+from tunnelmark.analyse.model import Analysis, Comparison, Scenario, Verdict
+from tunnelmark.analyse.pairing import by_block, compare_values, decide, favours, setting_of
+from tunnelmark.plan.compose import TRAVERSAL
+from tunnelmark.record.results import MetricInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an arm keeps in `setting` of its value in `base`, by one metric.
+
+    `kept` is the arm there against itself in `base`; it is not judged. `beside` is that against what the reference keeps in the
+    same block; None for the reference itself. `verdict` is on `beside`: *better* keeps more (of a delay: adds less) than the
+    reference. Of the blocks that ran in both, `failed` and `void` have no effect because the arm failed or the laboratory spoilt
+    it, and `empty` because the value in `base` is zero, of which nothing can be kept.
+    """
+
+    arm: str
+    metric: MetricInfo
+    setting: Scenario
+    base: Scenario
+    kept: Comparison
+    beside: Comparison | None
+    verdict: Verdict
+    failed: int
+    void: int
+    empty: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """By which metric two settings are held against each other; in `base` the metric may be another workload's."""
+
+    base: Scenario
+    setting: Scenario
+    metric: MetricInfo
+
+
+def conditions(analysis: Analysis, workload: str) -> tuple[Scenario, ...]:
+    """The settings of a workload, in the order of the plan: its conditions; none where only paths are asked for."""
+    asked = {use.name for use in analysis.results.plan.workloads if use.workload == TRAVERSAL}
+    return tuple(one for one in analysis.settings() if one.workload == workload and workload not in asked)
+
+
+def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
+    """Every arm in every further condition against the first one, by each primary metric; none in a study of one condition."""
+    questions = []
+    for use in analysis.results.plan.workloads:
+        settings = conditions(analysis, use.name)
+        for metric in (metric for metric in use.metrics if metric.primary):
+            questions += [_Question(settings[0], other, metric) for other in settings[1:]]
+    return _answered(analysis, questions)
+
+
+def across_workloads(analysis: Analysis) -> tuple[Kept, ...]:
+    """Every arm in a workload against an earlier one of the same condition, where a primary metric means the same in both.
+
+    It does where the metric has the same name, unit and direction: goodput of a ring over goodput of one stream.
+    """
+    questions = []
+    uses = analysis.results.plan.workloads
+    for place, use in enumerate(uses):
+        for metric in (metric for metric in use.metrics if metric.primary):
+            earlier = next((other for other in uses[:place] if any(_alike(metric, m) for m in other.metrics)), None)
+            if earlier is not None:
+                questions += [
+                    _Question(Scenario(setting.profile, setting.topology, earlier.name), setting, metric)
+                    for setting in conditions(analysis, use.name)
+                ]
+    return _answered(analysis, questions)
+
+
+def _alike(one: MetricInfo, other: MetricInfo) -> bool:
+    return other.primary and (one.name, one.unit, one.better, one.compare) == (
+        other.name,
+        other.unit,
+        other.better,
+        other.compare,
+    )
+
+
+def _answered(analysis: Analysis, questions: Sequence[_Question]) -> tuple[Kept, ...]:
+    plan, reference = analysis.results.plan, analysis.reference
+    outcomes = _outcomes(analysis)
+    metrics = {f"{one.setting.workload}/{one.metric.name}": one.metric for one in questions}
+    twins: list[Comparison] = []
+    family: list[Comparison] = []
+    shares: dict[tuple[str, _Question], dict[int, float]] = {}
+    for question in questions:
+        for arm in plan.arms:
+            shares[arm.name, question] = _shares(analysis, arm.name, question)
+        own = [
+            _beside(analysis, arm.name, arm.same_as, question, shares, negligible(question.metric))
+            for arm in plan.arms
+            if arm.same_as is not None
+        ]
+        found = (seen(pair, question.metric) for pair in own)
+        threshold = max([negligible(question.metric), *(each for each in found if each is not None)])
+        twins += own
+        family += [
+            _beside(analysis, arm.name, reference, question, shares, threshold)
+            for arm in plan.arms
+            if reference is not None and reference not in (arm.name, arm.same_as)
+        ]
+    # A twin of the reference is judged among twins, whose differences are false alarms; all others are one family.
+    judged = {
+        (pair.arm, pair.setting, pair.metric): pair
+        for pair in (*decide(twins, metrics), *decide(family, metrics))
+        if pair.against == reference
+    }
+    return tuple(
+        _kept(analysis, arm.name, question, judged.get((arm.name, question.setting, question.metric.name)), outcomes)
+        for question in questions
+        for arm in plan.arms
+    )
+
+
+def _values(analysis: Analysis, arm: str, setting: Scenario, metric: str) -> dict[int, float]:
+    return by_block(analysis.cell(arm, setting, metric).values)
+
+
+def _shares(analysis: Analysis, arm: str, question: _Question) -> dict[int, float]:
+    """By block what the arm keeps: a share, or a difference in the metric's unit; no share of zero."""
+    name = question.metric.name
+    here, there = (_values(analysis, arm, setting, name) for setting in (question.setting, question.base))
+    both = sorted(here.keys() & there.keys())
+    if question.metric.compare == "ratio":
+        return {block: here[block] / there[block] for block in both if there[block] > 0}
+    return {block: here[block] - there[block] for block in both}
+
+
+def _beside(
+    analysis: Analysis,
+    arm: str,
+    against: str,
+    question: _Question,
+    shares: Mapping[tuple[str, _Question], dict[int, float]],
+    threshold: float,
+) -> Comparison:
+    mine, theirs = (shares[name, question] for name in (arm, against))
+    seed = analysis.results.plan.seed
+    return compare_values(arm, against, question.setting, question.metric, mine, theirs, threshold, seed)
+
+
+def _kept(
+    analysis: Analysis,
+    arm: str,
+    question: _Question,
+    beside: Comparison | None,
+    outcomes: Mapping[tuple[str, Scenario], Mapping[int, str]],
+) -> Kept:
+    metric, base = question.metric, question.base
+    here, there = (_values(analysis, arm, setting, metric.name) for setting in (question.setting, base))
+    empty = [block for block in here.keys() & there.keys() if metric.compare == "ratio" and there[block] <= 0]
+    full = {block: value for block, value in there.items() if block not in empty}
+    kept = compare_values(
+        arm,
+        f"in {base.profile}, {base.topology}, {base.workload}",
+        question.setting,
+        metric,
+        here,
+        full,
+        negligible(metric),
+        analysis.results.plan.seed,
+    )
+    tried = [outcomes.get((arm, setting), {}) for setting in (question.setting, base)]
+    lost = (tried[0].keys() & tried[1].keys()) - set(kept.blocks) - set(empty)
+    failed = sum("failed" in (tried[0][block], tried[1][block]) for block in lost)
+    void = len(lost) - failed
+    verdict: Verdict = "failed" if failed else "void" if void else "not run"
+    if kept.blocks or empty:
+        verdict = _verdict(arm == analysis.reference, metric, beside)
+    return Kept(arm, metric, question.setting, base, kept, beside, verdict, failed, void, len(empty))
+
+
+def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, str]]:
+    """The outcome of each arm and setting by block, of the attempt that counts."""
+    found: dict[tuple[str, Scenario], dict[int, str]] = {}
+    for row in analysis.trials:
+        found.setdefault((row.arm, setting_of(row)), {})[row.block] = row.outcome
+    return found
+
+
+def _verdict(is_reference: bool, metric: MetricInfo, beside: Comparison | None) -> Verdict:
+    if is_reference:
+        return "reference"
+    if beside is None or beside.q is None:
+        return "too few blocks"
+    if not beside.differs:
+        return "equal" if beside.equal else "undecided"
+    return "better" if favours(metric, beside) else "worse"

@@ -1,0 +1,72 @@
+"""The part of the report on a terminal that sets conditions side by side, in short; nothing where a study has one condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report import across_tables, formatting, queries
+from tunnelmark.report.across_tables import Matrix, MatrixCell
+
+_COLUMN = 19  # characters of a condition's column at least: `keeps 43 % ▼`, a median with its sign and effect, and air
+_WIDEST = 160
+
+
+def parts(analysis: Analysis) -> list[RenderableType]:
+    """A matrix for the first primary metric of each workload, under one heading, with a legend."""
+    whole = across_tables.matrices(analysis)
+    if not whole:
+        return []
+    found = [one for place, one in enumerate(whole) if one.workload not in {other.workload for other in whole[:place]}]
+    others = formatting.listed([one.title for one in whole if one not in found])
+    more = f", as are {others}" if others else ""
+    direct = analysis.reference or "direct"
+    legend = (
+        f"First line: the median, with the verdict against {direct}. Second: what the arm keeps of its value in the first condition, "
+        f"with the verdict on that over the same of {direct}; (5): the blocks that could be compared, where some lack. 5/6: trials that "
+        f"succeeded, where some failed; 0 in 2/8: blocks at zero. Intervals and what bound each are in the other reports{more}."
+    )
+    told: list[RenderableType] = [Text("Across conditions", style="bold")]
+    if alarm := across_tables.false_alarms(analysis, whole):
+        told.append(Text(f"! {alarm}", style="yellow"))
+    for matrix in found:
+        told += [Text(matrix.title, style="italic"), AcrossTable(analysis, matrix)]
+    return [*told, Padding(Text(legend, style="dim"), (0, 0, 1, 0))]
+
+
+@dataclass(frozen=True)
+class AcrossTable:
+    """One matrix, in as many tables one below the other as the width asks for."""
+
+    analysis: Analysis
+    matrix: Matrix
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The tables, each with about as many conditions as the next."""
+        names = max(len(queries.label(self.analysis, arm)) for arm in self.matrix.rows)
+        fit = max((min(options.max_width, _WIDEST) - names - 2) // _COLUMN, 1)
+        count = len(self.matrix.heads)
+        each = -(-count // -(-count // fit))
+        for begin in range(0, count, each):
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+            table.add_column("arm", no_wrap=True)
+            for head in self.matrix.heads[begin : begin + each]:
+                table.add_column(Text(head), overflow="fold")
+            for arm, cells in self.matrix.rows.items():
+                name = Text(queries.label(self.analysis, arm), style="bold" if arm == self.analysis.reference else "")
+                table.add_row(name, *(Text(_short(cell)) for cell in cells[begin : begin + each]))
+            yield table
+
+
+def _short(cell: MatrixCell) -> str:
+    if not cell.value:
+        return formatting.VERDICTS[cell.cell.verdict]
+    first = f"{cell.value} {formatting.SIGNS.get(cell.cell.verdict, '')}".rstrip()
+    lost = "" if cell.cell.success.count == cell.cell.success.total else f" {formatting.share(cell.cell.success)}"
+    zeros = f" 0 in {cell.cell.zeros}/{len(cell.cell.values)}" if cell.cell.zeros else ""
+    return "\n".join(line for line in (first + lost + zeros, cell.share) if line)
