@@ -1,4 +1,4 @@
-"""Which runs are in the folders that somebody names: single runs, sessions of merged ones, folders of several; each once, by a name of its own."""
+"""Which runs are in the folders that are named: single runs, sessions of merged ones, folders of several; each once, by a name of its own."""
 
 from __future__ import annotations
 

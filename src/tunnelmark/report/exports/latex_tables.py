@@ -1,4 +1,4 @@
-"""A run's results as LaTeX tables (package booktabs), one for each primary metric in each scenario, to be read into a paper with \\input.
+r"""A run's results as LaTeX tables (package booktabs), one for each primary metric in each scenario, to be read into a paper with \input.
 
 What makes a number believable is below it: intervals with what they cover, trials that succeeded, cautions. Only booktabs is needed,
 and a document in UTF-8; no command of the tables is ours.
