@@ -77,7 +77,7 @@ def merge(analyses: Mapping[str, Analysis]) -> Merged:
     A comparison is joined over the sessions in which its two arms, its link, topology and workload are what they are in the
     first session that has it.
     """
-    machines = _machines(analyses)
+    machines = fingerprint_diff.machines({name: each.results.environment for name, each in analyses.items()})
     sessions = tuple(_joined(name, analysis, machines[name]) for name, analysis in analyses.items())
     pieces = {name: plan_pieces.pieces(analysis.results) for name, analysis in analyses.items()}
     found = tuple(_found(analyses, machines, pieces))
@@ -114,29 +114,6 @@ def covers(sessions: Sequence[Joined]) -> str:
         return "this machine in so few runs that there is no interval over them"
     in_boots = {0: "", 1: " in this boot"}.get(boots, f" in boots like the {boots} measured")
     return f"further runs like the {len(sessions)} measured, on this machine{in_boots}"
-
-
-def _machines(analyses: Mapping[str, Analysis]) -> dict[str, str]:
-    """A letter for each machine, by session."""
-    known: list[Mapping[str, object]] = []
-    found = {}
-    for name, analysis in analyses.items():
-        environment = analysis.results.environment
-        alike = (number for number, other in enumerate(known) if _same_machine(other, environment))
-        number = next(alike, len(known))
-        if number == len(known):
-            known.append(environment)
-        found[name] = _letters(number)
-    return found
-
-
-def _same_machine(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    kin = fingerprint_diff.kinship(one, other)
-    return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
-
-
-def _letters(number: int) -> str:
-    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
 def _joined(name: str, analysis: Analysis, machine: str) -> Joined:

@@ -30,6 +30,12 @@ _COMMANDS = {
     "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),
+    "query": ("tunnelmark.cli.query_command", "query", "Ask the results of any number of runs in SQL."),
+    "history": (
+        "tunnelmark.cli.history_command",
+        "history",
+        "Follow a machine's results over time, and mark changes.",
+    ),
     "study": (
         "tunnelmark.cli.study_command",
         "study",

@@ -8,13 +8,25 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tunnelmark.cli import output, param_types
+from tunnelmark.cli import export_results, output, param_types
+from tunnelmark.errors import UsageError
 
 
 @click.command()
 @click.argument("results", type=param_types.RESULTS)
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON and write nothing.")
-def report(results: Path, as_json: bool) -> int:
+@click.option(
+    "--export",
+    "form",
+    type=click.Choice(export_results.FORMATS),
+    help="Write the results for other tools instead: tidy tables (csv, parquet), tables for a paper (latex), the analysis (json).",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    help="Where --export writes: a folder for csv and parquet, a file for latex and json, - for stdout  [RESULTS/export/]",
+)
+def report(results: Path, as_json: bool, form: str | None, to: Path | None) -> int:
     """Show RESULTS (a folder that a run has written), and rewrite report.html, report.md and the Parquet tables.
 
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
@@ -22,6 +34,11 @@ def report(results: Path, as_json: bool) -> int:
     """
     from tunnelmark.record.several_runs import is_merged
 
+    if to is not None and form is None:
+        raise UsageError("--to has no format", hint="add --export csv, latex, json or parquet")
+    if form is not None:
+        export_results.export(results, form, to)
+        return 0
     if is_merged(results):
         return show_merged(results, output.console(), as_json=as_json)
     if as_json:

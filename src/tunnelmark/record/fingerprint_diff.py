@@ -63,6 +63,29 @@ def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
     return "same boot" if mine.get(_BOOT) == theirs.get(_BOOT) else "other boot"
 
 
+def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """A letter for each machine, by the name of its run: the same for runs between whose machines nothing differs."""
+    known: list[Mapping[str, Any]] = []
+    found = {}
+    for run, environment in environments.items():
+        alike = (number for number, other in enumerate(known) if same_machine(other, environment))
+        number = next(alike, len(known))
+        if number == len(known):
+            known.append(environment)
+        found[run] = _letters(number)
+    return found
+
+
+def same_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether nothing that was recorded distinguishes the machines of two environments."""
+    kin = kinship(one, other)
+    return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
+
+
+def _letters(number: int) -> str:
+    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
+
+
 def name(environment: Mapping[str, Any]) -> str:
     """A machine in a few words: processor with family and model, frequency, cores, kernel, host."""
     found = environment.get(KEY)

@@ -86,13 +86,12 @@ def join(folder: Path, sources: Sequence[Path]) -> None:
     seen: dict[tuple[object, ...], Path] = {}
     for run in runs:
         found = store.load(run)
-        mark = (*(session.started for session in found.sessions[:1]), found.plan.seed, found.plan.study)
-        if mark in seen:
+        if (known := seen.get(mark(found))) is not None:
             raise UsageError(
-                f"{run} is the same run as {seen[mark]}",
+                f"{run} is the same run as {known}",
                 hint="name each run once; a merged folder holds all of its runs",
             )
-        seen[mark] = run
+        seen[mark(found)] = run
     made = []
     try:
         for number, run in enumerate(runs, start=1):
@@ -108,5 +107,15 @@ def join(folder: Path, sources: Sequence[Path]) -> None:
         raise StoreError(f"{folder} cannot be written: {error.strerror}", hint="choose another with --out") from error
 
 
+def mark(found: Results) -> tuple[object, ...]:
+    """What two copies of a run share, and no two runs: when it was begun, its seed and its study."""
+    return (*(session.started for session in found.sessions[:1]), found.plan.seed, found.plan.study)
+
+
+def folders(merged: Path) -> list[Path]:
+    """The folders of the runs of a merged folder, in order; StoreError if it is damaged."""
+    return [merged / SESSIONS / each.name for each in members(merged)]
+
+
 def _runs(source: Path) -> list[Path]:
-    return [source / SESSIONS / each.name for each in members(source)] if is_merged(source) else [source]
+    return folders(source) if is_merged(source) else [source]
