@@ -23,6 +23,7 @@ from tunnelmark.claims.model import (
     Quantity,
     Statement,
 )
+from tunnelmark.claims.run_statistics import SHARES, SPREADS
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
@@ -151,6 +152,17 @@ class _Names:
 
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
         """Whether a test may be made of such a quantity: figures of other hardware are compared within their own study."""
+        made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
+        if made & set(SHARES) and claim.test != "value":
+            self.problems.add(
+                (*key, "test"), f"compares shares of trials with one another (in {claim.id!r})", "should be 'value'"
+            )
+            return False
+        if made & set(SPREADS) and claim.test in ("value", "difference", "apart"):
+            self.problems.add(
+                (*key, "test"), f"takes a spread over runs otherwise than by its ratio (in {claim.id!r})", "should be 'ratio' or 'order'"
+            )  # fmt: skip
+            return False
         kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
         if claim.test == "value" and not kinds <= set(AS_IT_IS):
             self.problems.add(

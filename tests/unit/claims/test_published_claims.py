@@ -70,8 +70,11 @@ def test_what_a_file_names_is_in_its_study(file: ClaimsFile) -> None:
         assert condition.profile in profiles | {""}, condition
         assert condition.topology in topologies | {""}, condition
     for quantity in file.quantities.values():
-        assert bool(quantity.workload) != bool(quantity.unmeasured), quantity
-        if quantity.workload:
+        assert bool(quantity.workload or quantity.of_arm) != bool(quantity.unmeasured), quantity
+        if quantity.of_arm or quantity.statistic == "success":
+            assert not quantity.metric, quantity
+            assert quantity.workload in uses or quantity.of_arm, quantity
+        elif quantity.workload:
             use = uses[quantity.workload]
             workload = registry.workload(use.workload)
             metrics = workload.metrics_with(workload.options.model_validate(dict(use.options)))
