@@ -21,6 +21,9 @@ class SourceTable(TomlTable):
 
     title: Line = Field(description=_TEXT)
     study: Name = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
+    also: list[Name] = Field(
+        default=[], description="a list of further studies that repeat parts of it, such as ['mesh-vpns-tuned']"
+    )
     within: float = Field(
         default=1.25, gt=1, description="the factor, above 1, by which a ratio may differ from the printed one"
     )
@@ -47,6 +50,7 @@ class QuantityTable(TomlTable):
     unless_full: bool = Field(
         default=False, description="true where the figure says nothing once the cores of a node are full"
     )
+    full_only: bool = Field(default=False, description="true where only a run with --full asks what the source asked")
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 
 

@@ -15,6 +15,7 @@ from statistics import fmean, variance
 from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, exact_share, t_quantile
 from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
+from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
 MOST_BLOCKS = 1000
@@ -33,7 +34,7 @@ def judge(claim: Claim, values: Values) -> Judged:
     outcomes: list[Outcome] = []
     refuting = LEVEL / max(1, len(claim.statements))
     for statement in claim.statements:
-        cells = _cells(statement)
+        cells = cells_of(statement)
         if reason := values.obstacle(cells, _scale(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
@@ -46,12 +47,6 @@ def judge(claim: Claim, values: Values) -> Judged:
         outcomes.append(found.outcome)
     tau = kendall([_sample(values, cell) for cell in claim.order], values) if claim.order else None
     return Judged(claim, _together(outcomes), tuple(judged), tau=tau)
-
-
-def _cells(statement: Statement | Apart) -> tuple[Cell, ...]:
-    if isinstance(statement, Apart):
-        return statement.one, statement.other
-    return tuple(cell for cell, _ in statement.terms)
 
 
 def _absent(values: Values, cells: tuple[Cell, ...]) -> str:

@@ -98,6 +98,13 @@ class RunValues:
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
             if reason:
                 return reason
+        plan = self._analysis.results.plan
+        if quantity.full_only and not (plan.full and plan.study == self._claims.study):
+            return f"how long the source's tests were decides it, and only {self._claims.study} with `--full` has them as long"
+        if (arm := self._claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
+            return f"this run has no arm {arm}"
+        if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
+            return f"this run has no workload {quantity.workload}"
         if quantity.statistic in run_statistics.SHARES:
             rows, why = self._tried(cell)
             return f"{cell}: {why}" if why else "" if rows else f"this run has no {cell}"

@@ -29,7 +29,8 @@ class Quantity:
     """What a table of the source gives: `unit` is the source's, `factor` turns it into the unit of the workload's metric.
 
     `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`. `statistic` is
-    made of it, or of all workloads (see `run_statistics`). `unless_full`: the figure says nothing where a node's cores are full.
+    made of it, or of all workloads (see `run_statistics`). `unless_full`: the figure says nothing where a node's cores are full. `full_only`: what it says depends on
+    how long the source's tests were, so that only a study's long length tells it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Quantity:
     factor: float = 1.0
     statistic: Statistic | None = None
     unless_full: bool = False
+    full_only: bool = False
     unmeasured: str = ""
 
     @property
@@ -141,11 +143,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsFile:
-    """The claims of one published source, with its values; `study` is the study that repeats it, `arms` its names of arms as the study's."""
+    """The claims of one published source, with its values; `study` is the study that repeats it, `also` those that repeat parts of it.
+
+    `arms` are its names of arms as those studies have them.
+    """
 
     name: str
     title: str
     study: str
+    also: tuple[str, ...]
     differs: tuple[str, ...]
     arms: Mapping[str, str]
     absent: Mapping[str, str]

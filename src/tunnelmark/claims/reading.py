@@ -39,9 +39,9 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def of_study(study: str) -> ClaimsFile | None:
-    """The claims that a study of that name repeats; None where it repeats none."""
+    """The claims of which a study of that name repeats all or some; None where it repeats none."""
     found = (read(FOLDER / f"{name}.toml") for name in names())
-    return next((each for each in found if each.study == study), None)
+    return next((each for each in found if study in (each.study, *each.also)), None)
 
 
 def find(name: str) -> ClaimsFile:
@@ -72,7 +72,7 @@ def read(file: Path) -> ClaimsFile:
     problems.raise_if_any()
     source = table.source
     return ClaimsFile(
-        file.stem, source.title, source.study, tuple(source.differs), table.arms, table.absent, quantities, conditions, printed, tuple(claims)
+        file.stem, source.title, source.study, tuple(source.also), tuple(source.differs), table.arms, table.absent, quantities, conditions, printed, tuple(claims)
     )  # fmt: skip
 
 
