@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tunnelmark.claims.run_statistics import OF_ARM, SECONDS, SHARES, SPREADS, Statistic
 from tunnelmark.plan.fields import JoinedName, Name
 from tunnelmark.plan.study_schema import TomlTable
 
@@ -20,6 +21,9 @@ class SourceTable(TomlTable):
 
     title: Line = Field(description=_TEXT)
     study: Name = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
+    also: list[Name] = Field(
+        default=[], description="a list of further studies that repeat parts of it, such as ['mesh-vpns-tuned']"
+    )
     within: float = Field(
         default=1.25, gt=1, description="the factor, above 1, by which a ratio may differ from the printed one"
     )
@@ -40,6 +44,13 @@ class QuantityTable(TomlTable):
     workload: str = Field(default="", description="the name of the workload in the study that measures it")
     metric: str = Field(default="", description="the name of the workload's metric")
     factor: float = Field(default=1.0, gt=0, description="how many of the metric's unit make one of the source's")
+    statistic: Statistic | None = Field(
+        default=None, description="one of " + ", ".join(map(repr, (*SECONDS, *SPREADS, *SHARES, *OF_ARM[:1])))
+    )
+    unless_full: bool = Field(
+        default=False, description="true where the figure says nothing once the cores of a node are full"
+    )
+    full_only: bool = Field(default=False, description="true where only a run with --full asks what the source asked")
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 
 

@@ -3,7 +3,7 @@
 Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs that are not
 paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35). An interval that lies inside of the range
 shows the statement, one that lies outside of it shows the contrary; so a claim holds by evidence only. Where a claim has several statements, each
-interval that is to refute it is that of all together (Bonferroni), as one false alarm would be enough.
+interval that is to refute it is that of all together (Bonferroni), as one false alarm would be enough. A share of trials has the exact interval of a share.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from math import ceil, exp, inf, log, sqrt
 from statistics import fmean, variance
 
-from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, t_quantile
+from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, exact_share, t_quantile
 from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
+from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
 MOST_BLOCKS = 1000
@@ -33,7 +34,7 @@ def judge(claim: Claim, values: Values) -> Judged:
     outcomes: list[Outcome] = []
     refuting = LEVEL / max(1, len(claim.statements))
     for statement in claim.statements:
-        cells = _cells(statement)
+        cells = cells_of(statement)
         if reason := values.obstacle(cells, _scale(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
@@ -46,12 +47,6 @@ def judge(claim: Claim, values: Values) -> Judged:
         outcomes.append(found.outcome)
     tau = kendall([_sample(values, cell) for cell in claim.order], values) if claim.order else None
     return Judged(claim, _together(outcomes), tuple(judged), tau=tau)
-
-
-def _cells(statement: Statement | Apart) -> tuple[Cell, ...]:
-    if isinstance(statement, Apart):
-        return statement.one, statement.other
-    return tuple(cell for cell, _ in statement.terms)
 
 
 def _absent(values: Values, cells: tuple[Cell, ...]) -> str:
@@ -79,7 +74,10 @@ def _sample(values: Values, cell: Cell) -> CellValues:
 
 def _effect(statement: Statement, values: Values, refuting: float) -> Effect | None:
     """The effect over blocks or runs; None where there is no value of it."""
-    samples = {cell: _sample(values, cell).values for cell, _ in statement.terms}
+    given = {cell: _sample(values, cell) for cell, _ in statement.terms}
+    if len(given) == 1 and (counted := next(iter(given.values())).counted) is not None:
+        return _share(statement, *counted, len(next(iter(given.values())).values), refuting)
+    samples = {cell: each.values for cell, each in given.items()}
     ratio = statement.scale == "ratio"
     # Of runs that are not paired the means are divided, and a mean may hold a run in which nothing arrived.
     divided = (sample.values() if values.paired else [fmean(sample.values())] for sample in samples.values())
@@ -113,6 +111,30 @@ def _effect(statement: Statement, values: Values, refuting: float) -> Effect | N
         outcome = "did not hold"
     needed = _blocks(middle, error * sqrt(count), *bounds) if outcome == "undecided" else None
     return Effect(statement, back(middle), back(middle - half), back(middle + half), count, outcome, needed)
+
+
+def _share(statement: Statement, count: int, total: int, blocks: int, refuting: float) -> Effect:
+    """A share of trials in per cent with its exact interval: that all of three succeeded does not show that nine in ten do."""
+    least, most = statement.low, statement.high
+    low, high = _per_cent(count, total, LEVEL)
+    lowest, highest = _per_cent(count, total, refuting)
+    outcome: Outcome = "undecided"
+    if _inside(low, high, least, most):
+        outcome = "held"
+    elif _outside(lowest, highest, least, most):
+        outcome = "did not hold"
+    needed = None
+    for more in range(blocks + 1, MOST_BLOCKS + 1) if outcome == "undecided" else ():
+        then = _per_cent(round(count * more / blocks), round(total * more / blocks), LEVEL)
+        if _inside(*then, least, most) or _outside(*then, least, most):
+            needed = more
+            break
+    return Effect(statement, 100 * count / total, low, high, blocks, outcome, needed)
+
+
+def _per_cent(count: int, total: int, level: float) -> tuple[float, float]:
+    low, high = exact_share(count, total, level)
+    return 100 * low, 100 * high
 
 
 def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> list[float]:

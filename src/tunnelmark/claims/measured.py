@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell, Scenario
+from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+from tunnelmark.record.results import TrialRow
 
 LINK_SHARE = 0.9
 """An arm that reached this share of the source's bare link was held by that link, not by its processor."""
@@ -27,11 +29,16 @@ class RunValues:
 
     def of(self, cell: Cell) -> CellValues | None:
         """The values of a cell by block, in the source's unit; None where the run has none."""
-        found = self._cell(cell)
-        if found is None or not found.values:
+        quantity = self._claims.quantities[cell.quantity]
+        if quantity.statistic in run_statistics.SHARES:
+            rows, _ = self._tried(cell)
+            blocks = {row.block for row in rows}
+            shares = {each: [row.outcome == "ok" for row in rows if row.block == each] for each in sorted(blocks)}
+            values = {block: 100 * sum(good) / len(good) for block, good in shares.items()}
+            return CellValues(values, (sum(row.outcome == "ok" for row in rows), len(rows))) if rows else None
+        if not (found := self._values(cell)):
             return None
-        factor = self._claims.quantities[cell.quantity].factor
-        return CellValues({value.block: value.value / factor for value in found.values})
+        return CellValues({block: value / quantity.factor for block, value in found.items()})
 
     def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
         """Why these cells say nothing about what was published."""
@@ -59,29 +66,73 @@ class RunValues:
         except KeyError:
             return None
 
+    def _values(self, cell: Cell) -> dict[int, float]:
+        """By block, the metric's value or what the quantity's statistic makes of it, in the metric's unit; empty without one."""
+        quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
+        arm = self._claims.arms.get(cell.arm)
+        if quantity.statistic == "first-packet":
+            return (
+                {}
+                if arm is None
+                else run_statistics.first_packets(self._analysis, arm, condition.profile, condition.topology)
+            )
+        found = self._cell(cell)
+        if found is None:
+            return {}
+        if quantity.statistic in run_statistics.SECONDS:
+            return run_statistics.of_seconds(self._analysis, found.arm, found.setting, found.metric, quantity.statistic)
+        values = {value.block: value.value for value in found.values}
+        return run_statistics.of_runs(values) if quantity.statistic in run_statistics.SPREADS else values
+
+    def _tried(self, cell: Cell) -> tuple[tuple[TrialRow, ...], str]:
+        """The trials of which a share of successes is told, and why they say nothing of the arm, or ""."""
+        quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
+        arm, setting = self._claims.arms.get(cell.arm), None if quantity.of_arm else self._setting(cell)
+        if arm is None or (setting is None and not quantity.of_arm):
+            return (), ""
+        return run_statistics.tried(self._analysis, arm, setting, condition.profile, condition.topology)
+
     def _missing(self, cell: Cell) -> str:
         """Why the run has nothing that repeats this cell; "" where it has."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
             if reason:
                 return reason
+        plan = self._analysis.results.plan
+        if quantity.full_only and not (plan.full and plan.study == self._claims.study):
+            return f"how long the source's tests were decides it, and only {self._claims.study} with `--full` has them as long"
+        if (arm := self._claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
+            return f"this run has no arm {arm}"
+        if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
+            return f"this run has no workload {quantity.workload}"
+        if quantity.statistic in run_statistics.SHARES:
+            rows, why = self._tried(cell)
+            return f"{cell}: {why}" if why else "" if rows else f"this run has no {cell}"
+        if quantity.of_arm:
+            return "" if self._values(cell) else f"this run has no {cell}"
         found = self._cell(cell)
         if found is None:
             return f"this run has no {cell}"
-        if not found.values:
+        if not found.values and quantity.statistic not in run_statistics.SECONDS:  # which may be of a series only
             return f"{cell}: {_why_none(found)}"
         if found.success.total and found.success.count / found.success.total < RELIABLE:
             return f"{cell}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
+        if not self._values(cell):
+            return f"{cell}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
         return ""
 
     def _held_by_the_processor(self, cell: Cell) -> str:
         """What was held by the link there and is held by the processor here has another ratio on each machine."""
         setting = self._setting(cell)
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
-        if setting is None or quantity.kind != "rate":
+        if setting is None or (quantity.kind != "rate" and not quantity.unless_full):
             return ""
         bound = self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
         if bound is None or not bound.processor:
+            return ""
+        if quantity.unless_full:
+            return f"{cell}: {bound.text} was full here, so that its use is no measure of what was needed"
+        if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
             return ""
         if condition.impaired or self._filled_the_link(cell):
             return f"{cell}: the link was the limit there, and {bound.text} is here"
@@ -94,6 +145,13 @@ class RunValues:
             self._claims.printed.get(each) for each in (cell, Cell(cell.quantity, cell.condition, self._direct))
         )
         return own is not None and bare is not None and own.value >= LINK_SHARE * bare.value
+
+
+_TOO_LITTLE = {
+    False: "its trials have too few whole seconds here",
+    True: "fewer than three runs have a value here, or they do not differ",
+}
+"""Why there is no statistic, by whether it is a spread over runs."""
 
 
 def _why_none(cell: MetricCell) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from tunnelmark.claims.run_statistics import OF_ARM, Statistic
+
 Outcome = Literal["held", "did not hold", "undecided", "not testable"]
 """`held`: every statement of the claim is shown. `did not hold`: the contrary of one of them is shown. `undecided`: neither, at this
 precision. `not testable`: these values cannot say it, for a reason that is given."""
@@ -26,7 +28,9 @@ AS_IT_IS: tuple[Kind, ...] = ("share", "size", "ratio")
 class Quantity:
     """What a table of the source gives: `unit` is the source's, `factor` turns it into the unit of the workload's metric.
 
-    `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`.
+    `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`. `statistic` is
+    made of it, or of all workloads (see `run_statistics`). `unless_full`: the figure says nothing where a node's cores are full. `full_only`: what it says depends on
+    how long the source's tests were, so that only a study's long length tells it.
     """
 
     name: str
@@ -37,7 +41,15 @@ class Quantity:
     workload: str = ""
     metric: str = ""
     factor: float = 1.0
+    statistic: Statistic | None = None
+    unless_full: bool = False
+    full_only: bool = False
     unmeasured: str = ""
+
+    @property
+    def of_arm(self) -> bool:
+        """Whether all workloads of a condition tell it together."""
+        return self.statistic in OF_ARM
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +143,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsFile:
-    """The claims of one published source, with its values; `study` is the study that repeats it, `arms` its names of arms as the study's."""
+    """The claims of one published source, with its values; `study` is the study that repeats it, `also` those that repeat parts of it.
+
+    `arms` are its names of arms as those studies have them.
+    """
 
     name: str
     title: str
     study: str
+    also: tuple[str, ...]
     differs: tuple[str, ...]
     arms: Mapping[str, str]
     absent: Mapping[str, str]
@@ -147,9 +163,13 @@ class ClaimsFile:
 
 @dataclass(frozen=True, slots=True)
 class CellValues:
-    """The values of one cell by block (or by run, where runs are not paired), in the source's unit."""
+    """The values of one cell by block (or by run, where runs are not paired), in the source's unit.
+
+    `counted`: it is a share of trials in per cent, so many of so many, and its interval is the exact one of such a share.
+    """
 
     values: Mapping[int, float] = field(default_factory=dict)
+    counted: tuple[int, int] | None = None
 
 
 class Values(Protocol):

@@ -23,6 +23,7 @@ from tunnelmark.claims.model import (
     Quantity,
     Statement,
 )
+from tunnelmark.claims.run_statistics import SHARES, SPREADS
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
@@ -38,9 +39,9 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def of_study(study: str) -> ClaimsFile | None:
-    """The claims that a study of that name repeats; None where it repeats none."""
+    """The claims of which a study of that name repeats all or some; None where it repeats none."""
     found = (read(FOLDER / f"{name}.toml") for name in names())
-    return next((each for each in found if each.study == study), None)
+    return next((each for each in found if study in (each.study, *each.also)), None)
 
 
 def find(name: str) -> ClaimsFile:
@@ -71,7 +72,7 @@ def read(file: Path) -> ClaimsFile:
     problems.raise_if_any()
     source = table.source
     return ClaimsFile(
-        file.stem, source.title, source.study, tuple(source.differs), table.arms, table.absent, quantities, conditions, printed, tuple(claims)
+        file.stem, source.title, source.study, tuple(source.also), tuple(source.differs), table.arms, table.absent, quantities, conditions, printed, tuple(claims)
     )  # fmt: skip
 
 
@@ -151,6 +152,17 @@ class _Names:
 
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
         """Whether a test may be made of such a quantity: figures of other hardware are compared within their own study."""
+        made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
+        if made & set(SHARES) and claim.test != "value":
+            self.problems.add(
+                (*key, "test"), f"compares shares of trials with one another (in {claim.id!r})", "should be 'value'"
+            )
+            return False
+        if made & set(SPREADS) and claim.test in ("value", "difference", "apart"):
+            self.problems.add(
+                (*key, "test"), f"takes a spread over runs otherwise than by its ratio (in {claim.id!r})", "should be 'ratio' or 'order'"
+            )  # fmt: skip
+            return False
         kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
         if claim.test == "value" and not kinds <= set(AS_IT_IS):
             self.problems.add(

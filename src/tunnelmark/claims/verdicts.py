@@ -9,6 +9,7 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged
+from tunnelmark.claims.reach import within_reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +21,16 @@ class Verdicts:
 
 
 def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
-    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none."""
-    claims = claims or reading.of_study(analysis.results.plan.study)
+    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none.
+
+    Of a study that repeats a part of a source those that the run has the cells of.
+    """
+    plan = analysis.results.plan
+    claims = claims or reading.of_study(plan.study)
     if claims is None:
         return None
     values = RunValues(claims, analysis)
-    return Verdicts(claims, tuple(judge(claim, values) for claim in claims.claims))
+    asked = claims.claims
+    if plan.study in claims.also:
+        asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
+    return Verdicts(claims, tuple(judge(claim, values) for claim in asked))

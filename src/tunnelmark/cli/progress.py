@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, Failure, stem
@@ -33,6 +34,8 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
         f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, "
         f"about {clock(estimate(plan, context))}"
     )
+    if said := _claims(plan):
+        console.print(said)
 
 
 def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
@@ -46,6 +49,8 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
     console.print(f"  time       about {clock(estimate(plan, context))}")
+    if said := _claims(plan):
+        console.print(f"  claims     {said}")
 
 
 class RunProgress:
@@ -182,6 +187,18 @@ def _worth(attempt: Attempt) -> str:
 def estimate(plan: Plan, context: RunContext) -> float:
     """Seconds that all trials of a plan will take, as far as can be known before the first."""
     return sum(context.seconds(trial) + BETWEEN for trial in plan.trials)
+
+
+def _claims(plan: Plan) -> str:
+    """How many claims of the source that the study repeats this length can tell; "" where it repeats none."""
+    from tunnelmark.claims import reading
+    from tunnelmark.claims.reach import within_reach
+
+    claims = reading.of_study(plan.study.name)
+    if claims is None:
+        return ""
+    few = f", and none with fewer than {MIN_BLOCKS} blocks" if plan.study.blocks < MIN_BLOCKS else ""
+    return f"{len(within_reach(claims, plan.study))} of {len(claims.claims)} published claims within reach{few}"
 
 
 def _name(trial: Trial) -> str:

@@ -45,6 +45,9 @@ from tunnelmark.units import Duration
 @click.option(
     "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
 )
+@click.option(
+    "--full", is_flag=True, help="Use the study's long length, that of the published study that it repeats: hours."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 @collectors.option
 @core_options.option
@@ -58,6 +61,7 @@ def repeat(
     blocks: int | None,
     seed: int | None,
     smoke: bool,
+    full: bool,
     out: Path | None,
     watch: tuple[str, ...],
     profile_stacks: bool,
@@ -72,7 +76,14 @@ def repeat(
     """
     wait = _pause(pause)
     loaded = asked(
-        study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
+        study,
+        blocks=blocks,
+        seed=seed,
+        smoke=smoke,
+        full=full,
+        watch=watch,
+        profile_stacks=profile_stacks,
+        no_repeat=no_repeat,
     )
     folder = out or Path("results") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
     ways = RunOptions(dry_run=False, json=False, guests=(), wait=not no_wait, measure_first=measure_first)
@@ -145,6 +156,7 @@ def _like_the_first(study: Study, folder: Path, number: int) -> Study:
         blocks=info.blocks,
         seed=info.seed + number - 1,
         smoke=info.smoke,
+        full=info.full,
         watch=info.watch,
     )
     return found if info.replacements or info.attempts > 1 else found.unrepeated

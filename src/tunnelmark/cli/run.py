@@ -39,6 +39,9 @@ dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in o
 @click.option(
     "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
 )
+@click.option(
+    "--full", is_flag=True, help="Use the study's long length, that of the published study that it repeats: hours."
+)
 @_out
 @click.option(
     "--resume",
@@ -63,6 +66,7 @@ def run(
     blocks: int | None,
     seed: int | None,
     smoke: bool,
+    full: bool,
     out: Path | None,
     resume: Path | None,
     other_boot: bool,
@@ -84,11 +88,11 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        flags = (kernels, smoke, watch, profile_stacks)
+        flags = (kernels, smoke, full, watch, profile_stacks)
         if any(given is not None for given in (seed, out, backend)) or any(flags):
             raise UsageError(
                 "a resumed run keeps its seed, length, folder and backend",
-                hint="leave --seed, --smoke, --watch, --profile-stacks, --out, --backend and --kernel out",
+                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend and --kernel out",
             )
         loaded = _begun(resume, blocks)
         loaded = loaded.unrepeated if no_repeat else loaded
@@ -107,7 +111,14 @@ def run(
         raise UsageError("a new run has only one boot", hint="--other-boot goes with --resume")
     assert study is not None
     loaded = asked(
-        study, blocks=blocks, seed=seed, smoke=smoke, watch=watch, profile_stacks=profile_stacks, no_repeat=no_repeat
+        study,
+        blocks=blocks,
+        seed=seed,
+        smoke=smoke,
+        full=full,
+        watch=watch,
+        profile_stacks=profile_stacks,
+        no_repeat=no_repeat,
     )
     guests = vm.chosen(backend, kernels)
     return study_of(loaded, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
@@ -119,6 +130,7 @@ def asked(
     blocks: int | None,
     seed: int | None,
     smoke: bool,
+    full: bool,
     watch: tuple[str, ...],
     profile_stacks: bool,
     no_repeat: bool,
@@ -132,6 +144,7 @@ def asked(
         blocks=blocks,
         seed=seed,
         smoke=smoke,
+        full=full,
         watch=collectors.chosen(watch, catalogue),
     )
     loaded = collectors.with_stacks(loaded, profile_stacks)
@@ -150,6 +163,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
         blocks=blocks or info.blocks,
         seed=info.seed,
         smoke=info.smoke,
+        full=info.full,
         watch=info.watch,
     )
     # A run that repeats nothing stays so; one that does may replace one block in five of those that it has now.

@@ -40,7 +40,7 @@ def list_() -> None:
     found = [reading.find(name) for name in reading.names()]
     output.table(
         ("source", "study", "claims", "title"),
-        [(each.name, each.study, str(len(each.claims)), each.title) for each in found],
+        [(each.name, ", ".join((each.study, *each.also)), str(len(each.claims)), each.title) for each in found],
     )
 
 

@@ -93,6 +93,7 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
         "blocks": study.blocks,
         "seed": study.seed,
         "smoke": study.smoke,
+        "full": study.full,
         "watch": study.watch,
         "attempts": study.attempts,
         "replacements": study.replacements,

@@ -60,7 +60,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli.measuring import measure, prepare, require
 
     files = Files((place / "inputs",))
-    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
+    lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "full", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), **lengths)
     study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
     plan, console = order(study), Console(highlight=False)

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
-from tunnelmark.plan import auto
+from tunnelmark.plan import auto, study_length
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
@@ -19,6 +19,7 @@ from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import arms_of, on_chains
+from tunnelmark.plan.study_length import StudyLength
 from tunnelmark.plan.study_schema import StudyFile, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import parse_topology
@@ -38,14 +39,17 @@ def load_study(
     blocks: int | None = None,
     seed: int | None = None,
     smoke: bool = False,
+    full: bool = False,
     watch: Sequence[str] | None = None,
 ) -> Study:
-    """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` takes its short length.
+    """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` and `full` take another length.
 
     UnknownName or PlanError (with every problem of the file) if it cannot be used.
     """
     path = files.find_study(name_or_path)
-    return parse_study(read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke, watch=watch)
+    return parse_study(
+        read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke, full=full, watch=watch
+    )
 
 
 def parse_study(
@@ -57,6 +61,7 @@ def parse_study(
     blocks: int | None = None,
     seed: int | None = None,
     smoke: bool = False,
+    full: bool = False,
     watch: Sequence[str] | None = None,
 ) -> Study:
     """The study that the text holds; `file` is what errors call it."""
@@ -65,33 +70,35 @@ def parse_study(
     if seed is not None and seed < 0:
         raise UsageError(f"{seed} cannot be a seed", hint="a seed is a whole number from 0 on")
     content = parse(text, file, StudyFile)
+    length = study_length.length_of(content, smoke=smoke, full=full)
     problems = Problems(file)
     table = content.study
     settings = sysctls_of(table.sysctls, ("study", "sysctls"), problems)
     arms = arms_of(content.arm, catalogue, settings, table.inner, problems)
-    uses = _uses(content.workload, catalogue, problems, smoke=False)
-    if any(table.smoke for table in content.workload):  # checked also where it is not asked for
-        short = _uses(content.workload, catalogue, problems, smoke=True)
-        uses = short if smoke else uses
-    _known(table.profiles, "profile", files, problems)
+    # Every length is checked, also where it is not asked for.
+    by_length = {each: _uses(content.workload, catalogue, problems, each) for each in study_length.LENGTHS}
+    arms, uses = study_length.taking_part(content, length, arms, by_length[length], problems)
+    for each in study_length.LENGTHS:
+        _known(study_length.profiles(content, each), "profile", files, problems)
+    profile_names = study_length.profiles(content, length)
     topology_names = [files.current("topology", name) for name in table.topologies]
     _known(topology_names, "topology", files, problems)
     watched = _watched(table.watch, catalogue, problems)
     if table.profile_stacks and STACKS not in watched:
         watched = (*watched, STACKS)
     problems.raise_if_any()
-    count = (content.smoke.blocks if smoke else table.blocks) if blocks is None else blocks
+    count = study_length.blocks(content, length) if blocks is None else blocks
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
     profiles, topologies = [], []
-    for name in table.profiles:
+    for name in profile_names:
         sources = _sources(name, files)
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
         profiles.append(parse_profile(sources, fixed.get(name)))
     for name in topology_names:
         topologies.append(topology := load_topology(name, files))
         inputs |= _topology_inputs(topology, files)
-    if kept := {name: fixed[name] for name in table.profiles if name in fixed}:
+    if kept := {name: fixed[name] for name in profile_names if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     _distinct(arms, profiles, topologies, uses, problems)
     on_chains(arms, topologies, problems)
@@ -118,6 +125,7 @@ def parse_study(
         text=text,
         inputs=inputs,
         smoke=smoke,
+        full=full,
         watch=watched if watch is None else tuple(watch),
         attempts=table.attempts,
         replacements=-(-count // REPLACED) if table.replacements is None else table.replacements,
@@ -204,8 +212,10 @@ def load_topology(name: str, files: Files) -> Topology:
         raise PlanError(name, "", str(error), hint="name one kind for all of them, or one for each") from error
 
 
-def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, smoke: bool) -> tuple[WorkloadUse, ...]:
-    """The workloads of a study in its usual or its short length; with problems, those that are right so far."""
+def _uses(
+    tables: list[UseTable], catalogue: Catalogue, problems: Problems, length: StudyLength
+) -> tuple[WorkloadUse, ...]:
+    """The workloads of a study in that length; with problems, those that are right so far."""
     uses = []
     for index, table in enumerate(tables):
         if table.workload not in catalogue.workloads:
@@ -216,7 +226,7 @@ def _uses(tables: list[UseTable], catalogue: Catalogue, problems: Problems, *, s
             )
             continue
         name = table.workload if table.name is None else table.name
-        options = {**table.options, **table.smoke} if smoke else table.options
+        options = study_length.options(table, length)
         if made := checked(options, catalogue.workloads[table.workload], ("workload", index), name, problems):
             uses.append(WorkloadUse(name, table.workload, options, shares(made), open_lengths(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")

@@ -221,6 +221,7 @@ class Study:
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False  # in its short length, which shows whether it works and no more
+    full: bool = False  # in its long length, which is that of what it repeats
     watch: tuple[str, ...] = ()  # the collectors of every trial
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones, for what stays void

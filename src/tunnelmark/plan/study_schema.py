@@ -23,6 +23,7 @@ MOST_NODES = 200
 
 _INNER = "a table such as { vxlan = true, mtu = 1230 }"
 _SYSCTLS = 'a table of kernel settings such as "net.ipv4.tcp_reordering" = 127'
+_ONLY = '"full" for what takes part only when the study runs with --full'
 _SERVICES = 'a list such as ["udp", "tcp/443"]'
 
 ServiceText = Annotated[Service, PlainValidator(Service.parse)]
@@ -105,6 +106,7 @@ class ArmTable(TomlTable):
     cascade: Literal["series", "nested"] | None = Field(
         default=None, description='"series" (a tunnel on each link) or "nested" (each tunnel inside the one before)'
     )
+    only: Literal["full"] | None = Field(default=None, description=_ONLY)
 
 
 class UseTable(TomlTable):
@@ -116,12 +118,25 @@ class UseTable(TomlTable):
     smoke: dict[str, Any] = Field(
         default_factory=dict, description="a table of options that replace those above when the study runs with --smoke"
     )
+    full: dict[str, Any] = Field(
+        default_factory=dict, description="a table of options that replace those above when the study runs with --full"
+    )
+    only: Literal["full"] | None = Field(default=None, description=_ONLY)
 
 
 class SmokeTable(TomlTable):
     """`[smoke]`: what is less in a run that shows whether the study works at all."""
 
     blocks: int = Field(default=1, ge=1, description="a whole number of blocks from 1 on")
+
+
+class FullTable(TomlTable):
+    """`[full]`: what is more in a run as long as the published one that the study repeats."""
+
+    blocks: int | None = Field(default=None, ge=1, description="a whole number of blocks from 1 on")
+    profiles: list[JoinedName] | None = Field(
+        default=None, min_length=1, description="a list of profile names in place of the study's own"
+    )
 
 
 class StudyFile(TomlTable):
@@ -131,6 +146,7 @@ class StudyFile(TomlTable):
     arm: list[ArmTable] = Field(min_length=1, description="one table [[arm]] or more, each with a name")
     workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
     smoke: SmokeTable = Field(default_factory=SmokeTable, description="a table [smoke] with blocks")
+    full: FullTable | None = Field(default=None, description="a table [full] with blocks or profiles")
 
 
 def _counted(given: object) -> object:

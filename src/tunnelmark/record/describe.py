@@ -145,6 +145,7 @@ def describe(
         workloads=tuple(uses),
         trials=tuple(trial.id for trial in plan.trials),
         smoke=study.smoke,
+        full=study.full,
         watch=study.watch,
         attempts=study.attempts,
         replacements=study.replacements,

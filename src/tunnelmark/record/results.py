@@ -140,6 +140,7 @@ class PlanInfo:
     workloads: tuple[WorkloadInfo, ...]
     trials: tuple[str, ...]
     smoke: bool = False
+    full: bool = False
     watch: tuple[str, ...] = ()  # the collectors of every trial
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.model.stack_kinds import KINDS, folded_stacks, kind
 from tunnelmark.record.results import Results, TrialRow
 
 FOLDER = "flames"
@@ -27,35 +29,6 @@ _UNWINDING = {"fp": "by frame pointers", "dwarf": "by unwinding tables"}
 _LEAST = 0.03  # of a side's samples that a program must have for a row of its own in the table
 _SEEN = 0.01  # of a side's samples; less is not shown
 _OTHERS = "others"
-
-KINDS = (
-    "TUN read",
-    "TUN write",
-    "socket send",
-    "socket receive",
-    "soft interrupts",
-    "waiting and waking",
-    "other kernel",
-    "cryptography",
-    "other of the program",
-)
-"""What a sample was taken in, in the order of the table."""
-
-_SOFTIRQ = re.compile(r"^(handle_softirqs|__do_softirq)$")
-_CALLS = (
-    ("TUN read", re.compile(r"^(tun_chr_read_iter|tun_do_read|tun_recvmsg|tap_do_read)$")),
-    ("TUN write", re.compile(r"^(tun_chr_write_iter|tun_get_user|tun_sendmsg|tap_get_user)$")),
-    ("socket send", re.compile(r"^(__sys_send\w+|___sys_sendmsg|sock_write_iter|sock_sendmsg|io_sendmsg|io_send)$")),
-    ("socket receive", re.compile(r"^(__sys_recv\w+|___sys_recvmsg|sock_read_iter|sock_recvmsg|io_recvmsg|io_recv)$")),
-    (
-        "waiting and waking",
-        re.compile(r"^(__schedule|schedule|do_futex|ep_poll|do_epoll_wait|do_sys_poll|do_select|do_pselect.*)$"),
-    ),
-)
-_CRYPTOGRAPHY = re.compile(
-    r"(chacha|poly1305|aes[_.-]?(gcm|ctr|ni|hw|v8)|\bAES|gcm|ghash|blake2|curve25519|x25519|salsa20"
-    r"|/crypto/|^crypto/|^CRYPTO_|^EVP_|libcrypto|libsodium|mbedtls|ring_core|aws_lc)",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +135,8 @@ def _flame(home: Path, key: tuple[str, Scenario, str], folded: tuple[str, ...]) 
     file = f"{FOLDER}/{arm}.{setting.profile}.{setting.topology}.{setting.workload}.{side}.svg"
     stacks: Counter[str] = Counter()
     for path in folded:
-        stacks.update(dict(_stacks(home / path)))
+        with suppress(OSError):  # the file may be gone
+            stacks.update(folded_stacks((home / path).read_text(errors="replace")))
     total = stacks.total()
     if not total:
         return None
@@ -189,23 +163,6 @@ def _flame(home: Path, key: tuple[str, Scenario, str], folded: tuple[str, ...]) 
     )
 
 
-def kind(frames: str) -> str:
-    """What a sample was taken in (see KINDS), by the names of its frames, outermost first, joined by `;`.
-
-    A soft interrupt is one wherever it began: most begin at the end of a send, whose packets the kernel then carries on.
-    """
-    names = frames.split(";")
-    kernel = [name.removesuffix("_[k]") for name in names if name.endswith("_[k]")]
-    if not kernel:
-        return "cryptography" if any(map(_CRYPTOGRAPHY.search, names[-3:])) else "other of the program"
-    if any(map(_SOFTIRQ.match, kernel)):
-        return "soft interrupts"
-    for said, pattern in _CALLS:
-        if any(map(pattern.match, kernel)):
-            return said
-    return "other kernel"
-
-
 def _table(programs: Mapping[str, Counter[str]], total: int) -> Iterator[FlameProgram]:
     """Programs by their share, the largest first; small ones together at the end."""
     small: Counter[str] = Counter()
@@ -220,18 +177,6 @@ def _table(programs: Mapping[str, Counter[str]], total: int) -> Iterator[FlamePr
 
 def _program(name: str, kinds: Counter[str], total: int) -> FlameProgram:
     return FlameProgram(name, kinds.total() / total, {said: kinds[said] / total for said in KINDS})
-
-
-def _stacks(path: Path) -> Iterable[tuple[str, int]]:
-    """The lines of a folded file: `frame;frame;... count`; nothing where the file is gone."""
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        stack, _, count = line.rpartition(" ")
-        if stack and count.isdigit():
-            yield stack, int(count)
 
 
 def _cost(path: Path) -> float | None:

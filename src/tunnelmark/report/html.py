@@ -19,6 +19,7 @@ from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.link import text as linkwords
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
+from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
 from tunnelmark.report import (
     across_html,
@@ -40,7 +41,7 @@ from tunnelmark.report.figures import effects, lab, proof, series
 from tunnelmark.report.figures import grid as grid_figure
 from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import cautions, findings, time_spent
-from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
+from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.units import Rate, clock
 
 

@@ -10,6 +10,7 @@ from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
+from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
     across_markdown,
@@ -28,7 +29,7 @@ from tunnelmark.report import (
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.findings import cautions, findings, time_spent
-from tunnelmark.report.flame_graphs import KINDS, SIDES, flames
+from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import safe as _safe
 from tunnelmark.units import clock

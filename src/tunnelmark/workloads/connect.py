@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from statistics import median
+from statistics import fmean, median
 from typing import Annotated, Literal, cast
 
 from pydantic import Field, model_validator
@@ -122,7 +122,10 @@ def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
             cast(float, line["begun"]) - cast(float, happened[1]["begun"]) for line in lines if line not in happened
         )
         samples += (
-            [Sample(name, value) for name, value in zip(_EACH, (backs[0], median(backs), backs[-1]), strict=True)]
+            [
+                Sample(name, value)
+                for name, value in zip(_EACH, (backs[0], median(backs), backs[-1], fmean(backs)), strict=True)
+            ]
             if backs
             else []
         )
@@ -231,10 +234,12 @@ _METRICS = (
     Metric("event", "s", "how long the event itself took", "lower", compare="difference"),
     Metric("passing", "%", "probes that arrived, by when they were sent", "higher", compare="difference"),  # a series
 )
-_EACH = ("node_back_first", "node_back_median", "node_back_last")
+_EACH = ("node_back_first", "node_back_median", "node_back_last", "node_back_mean")
 _NODES = tuple(
-    Metric(name, "s", f"until {which} node carried traffic again", "lower", compare="difference", feels="longest")
-    for name, which in zip(_EACH, ("the first", "the median", "the last"), strict=True)
+    Metric(name, "s", f"until {which} carried traffic again", "lower", compare="difference", feels="longest")
+    for name, which in zip(
+        _EACH, ("the first node", "the median node", "the last node", "a node in the mean"), strict=True
+    )
 )
 _FIRST = (
     Metric(

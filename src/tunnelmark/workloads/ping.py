@@ -75,6 +75,8 @@ class _Probes:
 _METRICS = (
     Metric("rtt_median", "ms", "median round-trip time", "lower", "difference", primary=True, feels="delay"),
     Metric("rtt_mean", "ms", "mean round-trip time", "lower", "difference", feels="delay"),
+    Metric("rtt_min", "ms", "least round-trip time", "lower", "difference", feels="delay"),
+    Metric("rtt_deviation", "ms", "standard deviation of round-trip time", "lower", "difference", feels="tail"),
     Metric("rtt_p90", "ms", "90th percentile of round-trip time", "lower", "difference", feels="delay"),
     Metric("rtt_p99", "ms", "99th percentile of round-trip time", "lower", "difference", feels="tail"),
     Metric("rtt_max", "ms", "longest round-trip time", "lower", "difference", feels="longest"),
@@ -164,6 +166,8 @@ def _samples(probes: _Probes, suffix: str, begin: float) -> list[Sample]:
     whole = {
         "rtt_median": np.median(times),
         "rtt_mean": np.mean(times),
+        "rtt_min": np.min(times),
+        "rtt_deviation": np.std(times),  # of these probes, as ping's own mdev: not an estimate of others
         "rtt_p90": np.percentile(times, 90),
         "rtt_p99": np.percentile(times, 99),
         "rtt_max": np.max(times),

@@ -47,18 +47,26 @@ class _Received(_iperf3.Span):
 
 
 class _Sent(_iperf3.Span):
+    bytes: int  # that the sender handed to its socket
     retransmits: int
     snd_cwnd: int  # bytes
     rtt: int  # microseconds, the kernel's smoothed estimate
+    rttvar: int  # microseconds, the kernel's smoothed mean deviation of it
     pmtu: int = 0  # bytes, as the sender's kernel knows it
+
+
+class _CpuUse(BaseModel):
+    host_total: float  # of this side's own iperf3, in per cent of a core, from its start to its end
 
 
 class _ReceiverEnd(BaseModel):
     receiver_tcp_congestion: str
+    cpu_utilization_percent: _CpuUse
 
 
 class _SenderEnd(BaseModel):
     sender_tcp_congestion: str
+    cpu_utilization_percent: _CpuUse
 
 
 class _Start(BaseModel):
@@ -76,6 +84,7 @@ class _Flow(NamedTuple):
     sent: tuple[tuple[_Sent, ...], ...]
     mss: int
     algorithms: tuple[str, str]
+    cpu: tuple[float, float]  # of the sender's and the receiver's iperf3, in per cent of a core
 
     def drift(self) -> float:
         """Goodput of the window's second half above that of its first, in per cent of their mean."""
@@ -91,6 +100,15 @@ class _Flow(NamedTuple):
 
     def seconds(self) -> float:
         return _iperf3.window(step[0] for step in self.received)
+
+    def rate_sent(self) -> float:
+        return (
+            sum(span.bytes for step in self.sent for span in step) * 8 / _iperf3.window(step[0] for step in self.sent)
+        )
+
+    def segments(self) -> float:
+        """Segments that left for the first time, each full: iperf3 writes more than the window takes."""
+        return sum(span.bytes for step in self.sent for span in step) / self.mss if self.mss else 0.0
 
 
 def _ways(ends: Endpoints, flows: str) -> list[tuple[str, str]]:
@@ -134,6 +152,7 @@ def _flow(outputs: dict[str, str], number: int, options: TcpOptions) -> _Flow:
         sender.steps(options.warmup, options.duration),
         sender.start.tcp_mss_default,
         (sender.end.sender_tcp_congestion, receiver.end.receiver_tcp_congestion),
+        (sender.end.cpu_utilization_percent.host_total, receiver.end.cpu_utilization_percent.host_total),
     )
 
 
@@ -149,11 +168,19 @@ def _read(outputs: dict[str, str], options: TcpOptions) -> Reading:
             )
     sent = [span for flow in flows for step in flow.sent for span in step]
     goodputs = [flow.goodput() for flow in flows]
+    again, segments = sum(span.retransmits for span in sent), sum(flow.segments() for flow in flows)
     samples = [
         Sample("goodput", sum(goodputs)),
-        Sample("retransmits", float(sum(span.retransmits for span in sent))),
+        Sample("sent", sum(flow.rate_sent() for flow in flows)),
+        Sample("retransmits", float(again)),
+        *([Sample("retransmit_share", 100 * again / (segments + again))] if segments else []),
         Sample("cwnd", fmean(span.snd_cwnd for span in sent) / 1024),
+        Sample("cwnd_max", max(span.snd_cwnd for span in sent) / 1024),
         Sample("rtt", fmean(span.rtt for span in sent) / 1e3),
+        Sample("rtt_min", min(span.rtt for span in sent) / 1e3),
+        Sample("rtt_deviation", fmean(span.rttvar for span in sent) / 1e3),
+        Sample("sender_cpu", sum(flow.cpu[0] for flow in flows)),
+        Sample("receiver_cpu", sum(flow.cpu[1] for flow in flows)),
         Sample("mss", float(flows[0].mss)),
         Sample("pmtu", float(sent[-1].pmtu)),
     ]
@@ -187,9 +214,16 @@ def _series(flows: list[_Flow]) -> list[Sample]:
 
 _METRICS = (
     Metric("goodput", "bit/s", "TCP goodput at the receiver", "higher", primary=True),
+    Metric("sent", "bit/s", "payload that the sender handed to its socket", "higher"),
     Metric("retransmits", "segments", "TCP segments sent again", "lower", compare="difference"),
+    Metric("retransmit_share", "%", "TCP segments sent again, of all that were sent", "lower", compare="difference"),
     Metric("cwnd", "KiB", "mean congestion window of the sender", "higher"),
+    Metric("cwnd_max", "KiB", "largest congestion window of the sender", "higher"),
     Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower", feels="delay"),
+    Metric("rtt_min", "ms", "least round-trip time that the sender's TCP saw", "lower", feels="delay"),
+    Metric("rtt_deviation", "ms", "mean deviation of that round-trip time", "lower", feels="tail"),
+    Metric("sender_cpu", "%", "CPU of iperf3 at the sender, of a core", "lower", feels="processor"),
+    Metric("receiver_cpu", "%", "CPU of iperf3 at the receiver, of a core", "lower", feels="processor"),
     Metric("mss", "B", "payload of a full segment (MSS)", "higher", feels="counts"),
     Metric("pmtu", "B", "path MTU that the sender's TCP knew at the end", "higher", feels="counts"),
     DRIFTS,

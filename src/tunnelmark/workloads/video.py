@@ -112,7 +112,10 @@ _METRICS = (
     Metric("late", "packets", "packets that came too late to be played", "lower", compare="difference"),
     Metric("retries", "requests", "requests for missing packets", "lower", compare="difference"),
     Metric("reordered", "packets", "packets out of order", "lower", compare="difference"),
-    Metric("missing", "packets", "packets missing at first, over time", "lower", compare="difference"),  # a series only
+    # Series only:
+    Metric("missing", "packets", "packets missing at first, over time", "lower", compare="difference"),
+    Metric("given_up", "packets", "packets that the receiver gave up, over time", "lower", compare="difference"),
+    Metric("quality_shown", "%", "quality as RIST's tools count it, over time", "higher", compare="difference"),
 )
 
 _PICTURE = (
@@ -219,7 +222,12 @@ def _read(outputs: dict[str, str], options: VideoOptions) -> Reading:
         Sample("reordered", float(received.reordered)),
     ]
     begin = received.busy[0].time
-    samples += [Sample("missing", float(step.missing), step.time - begin) for step in received.busy]
+    for step in received.busy:
+        time, came = step.time - begin, step.received + step.missing
+        samples.append(Sample("missing", float(step.missing), time))
+        samples.append(Sample("given_up", float(step.lost), time))
+        if came:
+            samples.append(Sample("quality_shown", 100 * step.received / came, time))
     if options.picture:
         samples += _seen(outputs.get(_RECORDER, ""), quality, options)
     return Reading(samples=tuple(samples), window=seconds, warmup=0.0)

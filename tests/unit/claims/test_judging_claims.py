@@ -15,6 +15,7 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Cell, CellValues, Claim, ClaimsFile, Judged, Outcome, Statement
+from tunnelmark.claims.verdicts import of_run
 from tunnelmark.errors import PlanError
 from unit.builders import PING, PROFILE, TCP, Study
 
@@ -242,6 +243,26 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
         found["share.nebula"].reason == "Nebula, tcp, base: the link was the limit there, and the sender's core is here"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
+
+
+def test_a_study_that_repeats_a_part_is_judged_on_that_part_alone(tmp_path: Path) -> None:
+    text = FILE.replace('study = "quick"', 'study = "whole"\nalso = ["quick"]')
+    claims = written(tmp_path, text)
+    found = of_run(run(nebula=0.6), claims)
+    assert found is not None
+    assert [each.claim.id for each in found.judged] == ["share.tinc", "share.nebula", "order"]
+    whole = of_run(run(nebula=0.6), written(tmp_path, FILE))
+    assert whole is not None
+    assert len(whole.judged) == len(claims.claims)
+
+
+def test_what_depends_on_the_length_of_tests_is_told_by_the_long_length_alone(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace("factor = 1e6", "factor = 1e6\nfull_only = true"))
+    short = run(nebula=0.6)
+    assert "only quick with `--full`" in outcomes(claims, short)["share.tinc"].reason
+    plan = replace(short.results.plan, full=True)
+    long = replace(short, results=replace(short.results, plan=plan))
+    assert outcomes(claims, long)["share.tinc"].outcome == "held"
 
 
 def test_an_arm_that_failed_too_often_says_so(claims: ClaimsFile) -> None:

@@ -12,9 +12,12 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Statement
 from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.claims.reach import cells_of, within_reach
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
+from tunnelmark.plan.order import order
 from tunnelmark.run.collectors import collectors
+from tunnelmark.run.runner import RunContext
 
 FILES = {name: reading.read(reading.FOLDER / f"{name}.toml") for name in reading.names()}
 CLAIMS = [(file, claim) for file in FILES.values() for claim in file.claims]
@@ -61,22 +64,59 @@ def contrary(claim: Claim, statement: Statement, file: ClaimsFile) -> PrintedVal
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_what_a_file_names_is_in_its_study(file: ClaimsFile) -> None:
-    study = load_study(file.study, Files.standard(), registry.catalogue())
-    assert set(file.arms.values()) <= {arm.name for arm in study.arms}
-    profiles, topologies = {each.name for each in study.profiles}, {each.name for each in study.topologies}
-    uses = {use.name: use for use in study.workloads}
+    studies = [load_study(name, Files.standard(), registry.catalogue(), full=True) for name in (file.study, *file.also)]
+    assert set(file.arms.values()) <= {arm.name for study in studies for arm in study.arms}
+    profiles = {each.name for study in studies for each in study.profiles}
+    topologies = {each.name for study in studies for each in study.topologies}
+    uses = {use.name: use for study in reversed(studies) for use in study.workloads}
     for condition in file.conditions.values():
         assert bool(condition.profile) != bool(condition.unmeasured), condition
         assert condition.profile in profiles | {""}, condition
         assert condition.topology in topologies | {""}, condition
     for quantity in file.quantities.values():
-        assert bool(quantity.workload) != bool(quantity.unmeasured), quantity
-        if quantity.workload:
+        assert bool(quantity.workload or quantity.of_arm) != bool(quantity.unmeasured), quantity
+        if quantity.of_arm or quantity.statistic == "success":
+            assert not quantity.metric, quantity
+            assert quantity.workload in uses or quantity.of_arm, quantity
+        elif quantity.workload:
             use = uses[quantity.workload]
             workload = registry.workload(use.workload)
             metrics = workload.metrics_with(workload.options.model_validate(dict(use.options)))
-            watched = [metric for name in study.watch for metric in collectors()[name].metrics]
+            watched = [metric for study in studies for name in study.watch for metric in collectors()[name].metrics]
             assert quantity.metric in {metric.name for metric in [*metrics, *watched]}, quantity
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_the_long_lengths_can_tell_all_that_is_measured_and_the_usual_ones_most_of_it(file: ClaimsFile) -> None:
+    def told(*, full: bool) -> set[str]:
+        studies = (
+            load_study(name, Files.standard(), registry.catalogue(), full=full) for name in (file.study, *file.also)
+        )
+        return {claim.id for study in studies for claim in within_reach(file, study)}
+
+    long, usual = told(full=True), told(full=False)
+    measured = {
+        claim.id
+        for claim in file.claims
+        if not claim.untestable and all(_measured(file, cell) for each in claim.statements for cell in cells_of(each))
+    }
+    assert long == measured
+    assert usual <= long
+    assert len(usual) >= 0.75 * len(long)
+
+
+def _measured(file: ClaimsFile, cell: Cell) -> bool:
+    """Whether the file gives no reason why the cell is not measured."""
+    quantity, condition = file.quantities[cell.quantity], file.conditions[cell.condition]
+    return not (quantity.unmeasured or condition.unmeasured or cell.arm in file.absent)
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_the_usual_length_is_about_an_hour_of_traffic_at_most(file: ClaimsFile) -> None:
+    context = RunContext(registry.vpns(), registry.workloads(), 212992, alone=True)
+    for name in (file.study, *file.also):
+        plan = order(load_study(name, Files.standard(), registry.catalogue()))
+        assert sum(context.seconds(trial) for trial in plan.trials) <= 75 * 60
 
 
 @BY_ID

@@ -14,6 +14,8 @@ from tunnelmark.claims.model import Apart, Cell
 from tunnelmark.claims.printed import PrintedValues
 
 FILE = reading.find("mesh-vpns")
+ARMS = [arm for arm in FILE.arms if not arm.endswith(("-gvisor", "-reorder"))]
+"""Those of the source's main run; the others are of its runs with other kernel settings."""
 
 SHARES = {
     "WireGuard": 92.5, "ZeroTier": 87.2, "Headscale": 85.6, "Yggdrasil": 85.1, "Nebula": 75.6, "EasyTier": 68.1, "VpnCloud": 57.7,
@@ -162,16 +164,16 @@ def test_the_table_of_the_anomaly_repeats_the_others() -> None:
 
 def test_counts_of_completed_downloads_follow() -> None:
     completed = {
-        condition: sum(value(("nix-success", condition, arm)) == 100 for arm in FILE.arms)
+        condition: sum(value(("nix-success", condition, arm)) == 100 for arm in ARMS)
         for condition in ("low", "medium", "high")
     }
     assert completed == {"low": 10, "medium": 9, "high": 3}
-    for condition, arm in product(("low", "medium", "high"), FILE.arms):
+    for condition, arm in product(("low", "medium", "high"), ARMS):
         assert (Cell("nix", condition, arm) in FILE.printed) == (value(("nix-success", condition, arm)) == 100)
 
 
 def test_failures_of_a_benchmark_make_the_success_of_the_suite() -> None:
-    for arm in FILE.arms:
+    for arm in ARMS:
         failed = [value(("udp-success", "baseline", arm)) == 0, Cell("quic-success", "baseline", arm) in FILE.printed]
         assert 100 * (7 - sum(failed)) / 7 == pytest.approx(value(("suite-success", "baseline", arm)), abs=0.05)
 
@@ -184,7 +186,7 @@ def test_differences_in_sentences_follow() -> None:
 
 
 def _column(condition: str) -> list[float]:
-    return [value(("tcp", condition, arm)) for arm in FILE.arms]
+    return [value(("tcp", condition, arm)) for arm in ARMS]
 
 
 def test_where_the_source_contradicts_itself() -> None:

@@ -35,7 +35,22 @@ def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str
 
 def test_a_study_is_run_from_here_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "run", "vpncloud-ciphers", "--dry-run"]) == 0
-    assert "50 trials in 5 blocks" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "50 trials in 5 blocks" in printed
+    assert "29 of 30 published claims within reach" in printed
+
+
+def test_a_length_says_how_many_claims_it_has_the_cells_of(capsys: pytest.CaptureFixture[str]) -> None:
+    reached = []
+    for length in ([], ["--full"]):
+        assert main(["run", "mesh-vpns", "--dry-run", *length]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "within reach" in line]
+        reached.append(int(line.split()[0]))
+    assert reached[0] < reached[1]
+    assert main(["run", "mesh-vpns", "--dry-run", "--smoke"]) == 0
+    assert "none with fewer than 3 blocks" in capsys.readouterr().out
+    assert main(["run", "quick", "--dry-run", "--full"]) == 2
+    assert "no long length" in capsys.readouterr().err
 
 
 def test_a_name_that_is_nearly_right_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +70,7 @@ def test_a_run_gets_a_verdict_for_each_claim(tmp_path: Path, capsys: pytest.Capt
     printed = capsys.readouterr().out
     assert "30 claims: " in printed
     assert "What the study vpncloud-ciphers does otherwise" in printed
-    assert "this run has no ChaCha20, throughput, gigabit" in printed
+    assert "this run has no arm chacha20" in printed
     assert main(["study", "verdict", str(folder), "--json"]) == 0
     verdicts = {each["id"]: each for each in json.loads(capsys.readouterr().out)["verdicts"]}
     assert verdicts["share-of-bare.plain"]["outcome"] == "did not hold"  # 0.94 was printed

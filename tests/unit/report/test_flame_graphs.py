@@ -15,6 +15,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Scenario
 from tunnelmark.cli.draw_flames import draw
 from tunnelmark.host import programs
+from tunnelmark.model import stack_kinds
 from tunnelmark.record.results import Results
 from tunnelmark.report import flame_graphs, formatting, html, markdown
 from unit.builders import TCP, Study
@@ -98,7 +99,7 @@ def test_what_a_side_s_samples_add_up_to(tmp_path: Path):
     ],
 )
 def test_a_sample_is_what_the_names_of_its_functions_say(frames: str, kind: str):
-    assert flame_graphs.kind(frames) == kind
+    assert stack_kinds.kind(frames) == kind
 
 
 def test_cells_lead_to_the_graphs_that_are_drawn(tmp_path: Path):

@@ -14,6 +14,7 @@ from tunnelmark.cli import collector_options
 from tunnelmark.cli import run as command
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs
+from tunnelmark.model import stack_kinds
 from tunnelmark.plan.load import STACKS, parse_study
 from tunnelmark.run.collectors import collectors, light, stacks
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
@@ -31,7 +32,29 @@ def program(folder: Path, name: str, script: str) -> None:
 def test_the_collector_of_stacks_is_off_unless_asked_for():
     assert collectors()[STACKS] is stacks.COLLECTOR
     assert STACKS not in light()
-    assert {metric.name for metric in stacks.COLLECTOR.metrics} == {f"stacks_{side}" for side in stacks.FILES}
+    names = ("stacks", *stacks.KINDS_OF_DAEMONS)
+    assert {metric.name for metric in stacks.COLLECTOR.metrics} == {
+        f"{name}_{side}" for name in names for side in stacks.FILES
+    }
+
+
+def test_daemons_are_known_by_the_names_of_their_threads(tmp_path: Path):
+    for thread, name in ((7, "tailscaled"), (8, "wg worker")):
+        (tmp_path / "7" / "task" / str(thread)).mkdir(parents=True)
+        (tmp_path / "7" / "task" / str(thread) / "comm").write_text(f"{name}\n")
+    assert stacks.threads((7, 9), tmp_path) == {"tailscaled", "wg worker"}
+
+
+def test_shares_of_the_daemons_are_of_all_samples_of_the_side():
+    text = (
+        "wireguard-go;main;__sys_sendmsg_[k];udp_sendmsg_[k] 30\n"
+        "wireguard-go;main;tun_chr_write_iter_[k] 20\n"
+        "wireguard-go;main;__sys_sendmsg_[k];handle_softirqs_[k] 10\n"
+        "iperf3;main;__sys_sendmsg_[k] 40\n"
+    )
+    found = stack_kinds.shares_of(text, frozenset({"wireguard-go"}))
+    assert (found["socket send"], found["TUN write"], found["soft interrupts"]) == (30, 20, 10)
+    assert stack_kinds.shares_of("", frozenset({"wireguard-go"})) == {}
 
 
 def test_a_study_or_the_command_asks_for_it():

@@ -54,6 +54,22 @@ def stamped(times: list[tuple[int, int, int]], sent: int, **what: Any) -> dict[s
     }
 
 
+def test_a_reboot_of_all_tells_when_nodes_were_back_first_median_last_and_in_the_mean():
+    times = [(n, 10 * n, 10 * n + 1) for n in range(400) if n < 100 or n > 250]
+    outputs = stamped(times, 400)
+    lines = [json.loads(line) for line in outputs["events"].splitlines()]
+    lines[1] |= {"kind": "power-off", "node": EVERY_NODE}
+    lines += [
+        {"kind": "answered", "node": node, "begun": 2.0 + after, "ended": 2.0 + after}
+        for node, after in (("b", 1.6), ("a", 1.0), ("c", 1.9))
+    ]
+    text = "\n".join(json.dumps(line) for line in lines)
+    chosen = options(event="reboot", node="all", duration="2 s", rate=100)
+    values = whole(WORKLOAD.read({**outputs, "events": text}, chosen))
+    found = [values[f"node_back_{which}"] for which in ("first", "median", "last", "mean")]
+    assert found == pytest.approx([1.0, 1.6, 1.9, 1.5])
+
+
 class TestWhatItStarts:
     def test_is_a_stream_each_way(self):
         traffic = WORKLOAD.traffic(ends(), options())

@@ -53,6 +53,8 @@ class TestWhatItReads:
         reading = read("ping-loss", sizes=[1400])  # ping: rtt min/avg/max/mdev = 0.020/97.205/119.723/33.101 ms
         assert whole(reading)["rtt_mean"] == pytest.approx(97.205, rel=0.01)
         assert whole(reading)["rtt_max"] == pytest.approx(119.723, rel=0.01)
+        assert whole(reading)["rtt_min"] == pytest.approx(0.020)
+        assert whole(reading)["rtt_deviation"] == pytest.approx(33.101, rel=0.01)
 
     def test_is_every_probe_at_the_time_when_it_was_sent(self):
         times = [time for time, _ in series(read("ping-ipv4", interval="20 ms"), "rtt")]

@@ -66,6 +66,31 @@ class TestWhatItReads:
         assert values["cwnd"] == pytest.approx(28.3, abs=0.1)
         assert values["rtt"] == pytest.approx(2.1, abs=0.1)
 
+    def test_is_the_share_that_was_sent_again_of_full_segments(self):
+        client = json.loads(recorded("tcp-ipv6")["client"])
+        sent = [step["streams"][0] for step in client["intervals"][3:10]]
+        segments = sum(span["bytes"] for span in sent) / client["start"]["tcp_mss_default"]
+        values = whole(read("tcp-ipv6"))
+        assert values["retransmit_share"] == pytest.approx(100 * 216 / (216 + segments))
+
+    def test_is_what_the_sender_believes_beside_what_arrived(self):
+        sent = [step["sum"] for step in json.loads(recorded("tcp-ipv4")["client"])["intervals"]][3:10]
+        expected = sum(step["bytes"] for step in sent) * 8 / sum(step["seconds"] for step in sent)
+        assert whole(read("tcp-ipv4"))["sent"] == pytest.approx(expected)
+
+    def test_is_the_extremes_and_the_deviation_that_the_kernel_saw_in_the_window(self):
+        spans = [step["streams"][0] for step in json.loads(recorded("tcp-ipv4")["client"])["intervals"]][3:10]
+        values = whole(read("tcp-ipv4"))
+        assert values["cwnd_max"] == pytest.approx(max(span["snd_cwnd"] for span in spans) / 1024)
+        assert values["rtt_min"] == min(span["rtt"] for span in spans) / 1e3
+        assert values["rtt_min"] < values["rtt"]
+        assert values["rtt_deviation"] == pytest.approx(sum(span["rttvar"] for span in spans) / len(spans) / 1e3)
+
+    def test_is_the_cpu_that_each_side_says_of_itself(self):
+        values = whole(read("tcp-ipv4"))
+        assert values["sender_cpu"] == pytest.approx(4.855, abs=0.001)
+        assert values["receiver_cpu"] == pytest.approx(66.336, abs=0.001)
+
     def test_counts_repeats_only_inside_of_the_window(self):
         whole_run = json.loads(recorded("tcp-ipv6")["client"])["end"]["sum_sent"]["retransmits"]
         assert whole(read("tcp-ipv6"))["retransmits"] < whole_run

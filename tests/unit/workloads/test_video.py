@@ -89,6 +89,13 @@ class TestWhatItReads:
         assert values["reordered"] == 421
         assert values["quality"] == pytest.approx(100 * (PACKETS - 11) / PACKETS)
 
+    def test_is_quality_over_time_as_the_tool_itself_prints_it(self):
+        printed = re.findall(r'"quality":([0-9.]+),"received":[1-9]', recorded("video-late")["receiver"])
+        found = [value for _, value in series(read("video-late"), "quality_shown")]
+        assert found == pytest.approx([float(value) for value in printed], abs=0.011)  # it cuts off digits
+        given_up = [value for _, value in series(read("video-late"), "given_up")]
+        assert sum(given_up) == 10  # of the 11 that were lost: what no packet follows is not missed
+
     def test_is_an_outage_though_the_sender_held_the_rest_back(self):
         values = whole(read("video-outage"))
         got = re.search(r"^got (\d+) bytes", recorded("video-outage")["recorder"])

@@ -61,6 +61,14 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
     return found
 
 
+def process_seconds(text: str, tick: int) -> float:
+    """CPU seconds of a process, of all its threads and of the children that it has waited for, from /proc/PID/stat.
+
+    A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
+    """
+    return sum(int(word) for word in text.rpartition(")")[2].split()[11:15]) / tick
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
     """What a control group's quota did: seconds held back, its cores added up, and of how many periods so many used it up."""

@@ -8,6 +8,7 @@ when the traffic is over, into `watch.stacks.source.folded` and `watch.stacks.ta
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import mmap
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 from tunnelmark.errors import LabError
 from tunnelmark.host.programs import find
 from tunnelmark.model.metrics import Sample
+from tunnelmark.model.stack_kinds import shares_of
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, both
 
 FREQUENCY = 499
@@ -29,6 +31,15 @@ FREQUENCY = 499
 
 FILES = {side: f"watch.stacks.{side}.folded" for side in ("source", "target")}
 """What is kept in a trial's raw output, by side."""
+
+KINDS_OF_DAEMONS = {
+    "stacks_tun_read": "TUN read",
+    "stacks_tun_write": "TUN write",
+    "stacks_send": "socket send",
+    "stacks_receive": "socket receive",
+    "stacks_cryptography": "cryptography",
+}
+"""Of what kinds the daemons' samples are reported as metrics (`model.stack_kinds`); the names of the metrics without the side."""
 
 PACKAGES = ("linux-perf",)
 """The Debian packages that bring perf."""
@@ -68,6 +79,7 @@ class Stacks:
             raise LabError("stacks of one node need cgroup v2, which this machine does not have", hint=_REFUSED)
         self._groups = [f"{group.parent.name}/{group.name}" for group in groups if group is not None]
         self._how = unwinding(pid for node in context.ends.values() for pid in context.daemons[node])
+        self._daemons = {side: frozenset(threads(context.daemons[node])) for side, node in context.ends.items()}
         self._own = own_cores(context.lab.cores, context.ends)
         self._perf: subprocess.Popen[bytes] | None = None
         self._control = -1  # perf ends when this end of the pipe is closed
@@ -121,8 +133,13 @@ class Stacks:
             data.unlink(missing_ok=True)
         (self._context.raw / _LOG).unlink(missing_ok=True)
         (self._context.raw / _HOW).write_text(json.dumps({"unwinding": self._how, **found}) + "\n")
-        samples = tuple(Sample(f"stacks_{side}", float(found[side]["samples"])) for side in FILES)
-        return Collected(samples=samples, cpu=cpu)
+        samples = [Sample(f"stacks_{side}", float(found[side]["samples"])) for side in FILES]
+        for side, daemons in self._daemons.items():
+            shares = (
+                shares_of((self._context.raw / FILES[side]).read_text(errors="replace"), daemons) if daemons else {}
+            )
+            samples += [Sample(f"{name}_{side}", shares[said]) for name, said in KINDS_OF_DAEMONS.items() if shares]
+        return Collected(samples=tuple(samples), cpu=cpu)
 
     async def _stop(self, number: int) -> float:
         """End perf; the CPU seconds that it used."""
@@ -137,6 +154,16 @@ class Stacks:
     def _said(self) -> str:
         said = (self._context.raw / _LOG).read_text(errors="replace").split("\n")
         return " ".join(line.strip() for line in said if line.strip())[-400:] or "nothing"
+
+
+def threads(processes: Iterable[int], proc: Path = Path("/proc")) -> set[str]:
+    """The names of all threads of these processes, as perf calls them; those that have ended have none."""
+    found = set()
+    for process in processes:
+        for file in (proc / str(process) / "task").glob("*/comm"):
+            with contextlib.suppress(OSError):
+                found.add(file.read_text().strip())
+    return found
 
 
 def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> dict[str, list[int]]:
@@ -205,6 +232,13 @@ def _reap(process: subprocess.Popen[bytes]) -> float:
 COLLECTOR = Collector(
     name="stacks",
     title="stacks of sender and receiver, kernel and user, as flame graphs",
-    metrics=both("stacks", "samples", "stacks recorded", better="higher"),
+    metrics=(
+        *both("stacks", "samples", "stacks recorded", better="higher"),
+        *(
+            metric
+            for name, said in KINDS_OF_DAEMONS.items()
+            for metric in both(name, "%", f"stacks of the daemons in {said}", compare="difference", feels="processor")
+        ),
+    ),
     watch=Stacks,
 )

@@ -1,0 +1,38 @@
+"""Which claims a study has the cells of, in the length that is planned: what it can decide, known before anything is measured."""
+
+from __future__ import annotations
+
+from tunnelmark.claims.model import Apart, Cell, Claim, ClaimsFile, Statement
+from tunnelmark.plan.model import Study
+from tunnelmark.record.results import PlanInfo
+
+
+def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
+    """The claims that rest on arms, conditions and workloads that the study has all of; those on features need none."""
+    return tuple(claim for claim in claims.claims if not claim.untestable and _has(claims, study, claim))
+
+
+def _has(claims: ClaimsFile, study: Study | PlanInfo, claim: Claim) -> bool:
+    return all(_cell(claims, study, cell) for statement in claim.statements for cell in cells_of(statement))
+
+
+def cells_of(statement: Statement | Apart) -> tuple[Cell, ...]:
+    """The cells that a statement rests on."""
+    if isinstance(statement, Apart):
+        return statement.one, statement.other
+    return tuple(cell for cell, _ in statement.terms)
+
+
+def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
+    quantity, condition = claims.quantities[cell.quantity], claims.conditions[cell.condition]
+    return (
+        claims.arms.get(cell.arm) in {arm.name for arm in study.arms}
+        and condition.profile in {profile.name for profile in study.profiles}
+        and condition.topology in {"", *(topology.name for topology in study.topologies)}
+        and not (quantity.full_only and not (study.full and _name(study) == claims.study))
+        and (quantity.of_arm or quantity.workload in {use.name for use in study.workloads})
+    )
+
+
+def _name(study: Study | PlanInfo) -> str:
+    return study.study if isinstance(study, PlanInfo) else study.name

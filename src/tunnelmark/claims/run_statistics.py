@@ -1,0 +1,122 @@
+"""Figures that a study prints and no trial reports by itself: of a trial's seconds, of a cell's runs, and of an arm's trials.
+
+A spread over runs has no value in a single run. In place of one stand the jackknife's pseudo-values of its logarithm (R. G. Miller, "Jackknifing
+Variances", Annals of Mathematical Statistics 39(2), 1968, pp. 567-582): one for each block, whose mean and error are those of the spread, so that spreads
+are compared as any other values are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import exp, log
+from statistics import fmean, median, pstdev, quantiles, stdev
+from typing import Literal, get_args
+
+from tunnelmark.analyse.attempts import usable
+from tunnelmark.analyse.intervals import MIN_BLOCKS
+from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.analyse.pairing import setting_of
+from tunnelmark.record.results import MetricInfo, TrialRow
+
+OfSeconds = Literal[
+    "seconds-mean", "seconds-median", "seconds-sd", "seconds-lower-quartile", "seconds-upper-quartile", "seconds-max"
+]
+OfRuns = Literal["runs-sd"]
+OfTrials = Literal["success"]
+OfArm = Literal["first-packet", "suite-success"]
+Statistic = Literal[OfSeconds, OfRuns, OfTrials, OfArm]
+"""`seconds-...`: of the means of a trial's whole seconds, by the metric's series. `runs-sd`: the standard deviation over runs. `success`: per cent of a
+workload's trials that succeeded, `suite-success` of all the arm's trials under a condition. `first-packet`: from a deployment's start until both
+directions had answered, in seconds, mean over all the arm's trials of a block."""
+
+SECONDS: tuple[str, ...] = get_args(OfSeconds)
+SPREADS: tuple[str, ...] = get_args(OfRuns)
+SHARES = ("success", "suite-success")
+OF_ARM: tuple[str, ...] = get_args(OfArm)
+"""What all workloads of a condition tell together."""
+
+OF_THE_VPN = frozenset({"not-ready", "daemon-died", "workload-failed"})
+"""Failures that say something of an arm. What is not installed, or what the kernel has no part for, says something of the machine."""
+
+
+def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, statistic: str) -> dict[int, float]:
+    """The statistic of each block's trials; no entry where a trial has fewer than two whole seconds."""
+    found: dict[int, list[float]] = {}
+    for row in _rows(analysis, arm, setting):
+        if usable(row, metric):
+            seconds = whole_seconds((each.time, each.value) for each in row.samples if each.metric == metric.name)
+            if len(seconds) > 1:
+                found.setdefault(row.block, []).append(_statistic(seconds, statistic))
+    return {block: fmean(values) for block, values in sorted(found.items())}
+
+
+def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
+    """The means of a series (time in seconds, value) in each second that it fills: the last, unless it is complete, is left out."""
+    points = sorted((time, value) for time, value in series if time is not None)
+    if len(points) < 2:
+        return []
+    step = median(later - earlier for (earlier, _), (later, _) in pairwise(points))
+    by_second: dict[int, list[float]] = {}
+    for time, value in points:
+        by_second.setdefault(int(time), []).append(value)
+    # Of the last second all but a step or two must be there: intervals drift by some milliseconds each.
+    last = max(by_second)
+    complete = points[-1][0] + 2 * step >= last + 1
+    return [fmean(values) for second, values in sorted(by_second.items()) if second < last or complete]
+
+
+def _statistic(values: Sequence[float], statistic: str) -> float:
+    match statistic:
+        case "seconds-mean":
+            return fmean(values)
+        case "seconds-median":
+            return median(values)
+        case "seconds-sd":
+            return pstdev(values)
+        case "seconds-max":
+            return max(values)
+    lower, _, upper = quantiles(values, n=4, method="inclusive")
+    return lower if statistic == "seconds-lower-quartile" else upper
+
+
+def of_runs(values: Mapping[int, float]) -> dict[int, float]:
+    """By block, the pseudo-values of the logarithm of the standard deviation, as factors; none below `MIN_BLOCKS` runs or without a spread."""
+    count = len(values)
+    if count < MIN_BLOCKS:
+        return {}
+    rest = {block: [other for key, other in values.items() if key != block] for block in values}
+    left = {block: stdev(others) for block, others in rest.items()}
+    whole = stdev(values.values())
+    if whole <= 0 or min(left.values()) <= 0:
+        return {}
+    return {block: exp(count * log(whole) - (count - 1) * log(each)) for block, each in left.items()}
+
+
+def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> dict[int, float]:
+    """By block, the mean seconds until both directions had answered."""
+    found: dict[int, list[float]] = {}
+    for row in _of_arm(analysis, arm, profile, topology):
+        if row.outcome == "ok" and row.first_packet:
+            found.setdefault(row.block, []).append(max(row.first_packet.values()))
+    return {block: fmean(values) for block, values in sorted(found.items())}
+
+
+def tried(
+    analysis: Analysis, arm: str, setting: Scenario | None, profile: str, topology: str
+) -> tuple[tuple[TrialRow, ...], str]:
+    """The trials of a cell, or of the arm under a condition, that the laboratory has not spoilt; and why they say nothing of the arm, or ""."""
+    rows = _of_arm(analysis, arm, profile, topology) if setting is None else _rows(analysis, arm, setting)
+    found = tuple(row for row in rows if row.outcome != "void")
+    strange = next((row for row in found if row.outcome == "failed" and row.reason not in OF_THE_VPN), None)
+    return found, (strange.message or strange.reason or "") if strange is not None else ""
+
+
+def _rows(analysis: Analysis, arm: str, setting: Scenario) -> list[TrialRow]:
+    return [row for row in analysis.trials if row.arm == arm and setting_of(row) == setting]
+
+
+def _of_arm(analysis: Analysis, arm: str, profile: str, topology: str) -> list[TrialRow]:
+    return [
+        row for row in analysis.trials if row.arm == arm and row.profile == profile and topology in ("", row.topology)
+    ]

@@ -1,0 +1,102 @@
+"""CPU of the VPN's daemons alone, and of all else on their node: the workload's own programs.
+
+The daemons' is what the kernel bills to their processes, in steps of a clock tick (10 ms); the others' is the node's control group
+less the daemons and the agent. What the kernel does outside of any process (ksoftirqd, workers, softirq work of a core at rest) is in neither, and
+softirq work is billed to whatever process it interrupts; the collector `cpu` counts all of it for the node.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.errors import LabError
+from tunnelmark.linux import cgroups
+from tunnelmark.model.metrics import Sample
+from tunnelmark.run.collectors import _proc
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+
+METRICS = (
+    *both("cpu_daemons", "ms/s", "CPU of the VPN's daemons", feels="processor"),
+    *both("cpu_generator", "ms/s", "CPU of the workload's own programs", feels="processor"),
+)
+NO_DAEMONS = "no daemon runs on the node: what the kernel does for a VPN is billed to no process of its own"
+ENDED = "a daemon that ran before the workload ended during it, and its CPU with it"
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCpu:
+    """CPU seconds of a node up to now: of each daemon that still runs, of the agent, and of the whole control group."""
+
+    daemons: Mapping[int, float]
+    agent: float
+    group: float
+
+
+def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, float | None]:
+    """Milliseconds a second of the daemons (None without any) and of all else but the agent; both None where a daemon has ended."""
+    if set(first.daemons) - set(last.daemons):
+        return None, None
+    spent = sum(last.daemons[process] - before for process, before in first.daemons.items())
+    others = last.group - first.group - spent - (last.agent - first.agent)
+    return 1000 * spent / took if first.daemons else None, 1000 * max(0.0, others) / took
+
+
+def billed(processes: Iterable[int], tick: int, proc: Path = _PROC) -> dict[int, float]:
+    """CPU seconds of those processes that still run, with their threads and the children that they have waited for."""
+    found = {}
+    for process in processes:
+        try:
+            found[process] = _proc.process_seconds((proc / str(process) / "stat").read_text(), tick)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+class _Daemons:
+    def __init__(self, context: CollectorContext) -> None:
+        if any(context.group(node) is None for node in context.ends.values()):
+            raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
+        self._context = context
+        self._tick = os.sysconf("SC_CLK_TCK")
+        self._known = {end: context.daemons[node] for end, node in context.ends.items()}  # now, while nothing else runs
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._begun, self._first = self._since(), self._look()
+
+    async def sample(self) -> None:
+        """Nothing between begin and end."""
+
+    async def end(self) -> Collected:
+        took, last = max(self._since() - self._begun, 1e-9), self._look()
+        samples, notes = list[Sample](), dict[str, str]()
+        for end in self._context.ends:
+            daemons, generator = shares(self._first[end], last[end], took)
+            for name, value in ((f"cpu_daemons_{end}", daemons), (f"cpu_generator_{end}", generator)):
+                if value is not None:
+                    samples.append(Sample(name, value))
+                else:
+                    notes[name] = ENDED if self._known[end] else NO_DAEMONS
+        return Collected(tuple(samples), notes)
+
+    def _look(self) -> dict[str, NodeCpu]:
+        found = {}
+        for end, node in self._context.ends.items():
+            group = self._context.group(node)
+            assert group is not None  # `__init__` has looked
+            agent = self._context.lab.nodes[node].pid
+            own = billed((agent,), self._tick)
+            daemons = billed(self._known[end], self._tick)
+            found[end] = NodeCpu(daemons, own.get(agent, 0.0), cgroups.used(group).total)
+        return found
+
+
+def _watch(context: CollectorContext) -> Sampler:
+    return _Daemons(context)
+
+
+COLLECTOR = Collector("daemons", "CPU of the VPN's daemons and of the generator", METRICS, _watch)

@@ -1,0 +1,81 @@
+"""How full the whole machine was: all of its cores, and its memory.
+
+Published studies say of their machines that nothing was full. Cores are kept awake by loops of our own while a lab is up; what those loops used counts
+as rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tunnelmark.errors import LabError
+from tunnelmark.host import keep_awake
+from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.run.collectors import _proc
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+
+METRICS = (
+    Metric("machine_cores", "%", "time of all of the machine's cores that was used", "lower", feels="processor"),
+    Metric("machine_memory", "%", "the machine's memory that was in use, at most", "lower", feels="counts"),
+)
+EVERY = 0.5
+_PROC = Path("/proc")
+
+
+def memory_used(text: str) -> float:
+    """Per cent of the memory that programs cannot get, from /proc/meminfo."""
+    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", text, re.MULTILINE))
+    return 100 * (1 - int(found["MemAvailable"]) / int(found["MemTotal"]))
+
+
+def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[float, float]], took: float) -> float:
+    """Per cent of the time that the cores had in `took` seconds, from (rested, stolen) seconds by core up to two moments."""
+    had = rested = 0.0
+    for core, (rest, stolen) in last.items():
+        before = first.get(core, (0.0, 0.0))
+        own = max(took - (stolen - before[1]), 1e-9)
+        had += own
+        rested += min(max(rest - before[0], 0.0), own)
+    return 100 * (1 - rested / had) if had else 0.0
+
+
+class _Machine:
+    def __init__(self) -> None:
+        if os.environ.get(keep_awake.COUNTED):
+            raise LabError(
+                "a loop that another program started keeps the cores awake, so that their rest is not known",
+                hint="start the measurement on a machine that does nothing else",
+            )
+        self._tick = os.sysconf("SC_CLK_TCK")
+        self._most = 0.0
+
+    async def begin(self) -> None:
+        self._since = Stopwatch()
+        self._begun, self._first = self._since(), self._rests()
+        await self.sample()
+
+    async def sample(self) -> None:
+        self._most = max(self._most, memory_used((_PROC / "meminfo").read_text()))
+
+    async def end(self) -> Collected:
+        await self.sample()
+        cores = cores_used(self._first, self._rests(), max(self._since() - self._begun, 1e-9))
+        return Collected((Sample("machine_cores", cores), Sample("machine_memory", self._most)))
+
+    def _rests(self) -> dict[int, tuple[float, float]]:
+        """By core, the seconds that it rested, our own loops included, and those that the hypervisor took."""
+        found = _proc.idle((_PROC / "stat").read_text(), self._tick)
+        for loops in keep_awake.STANDING:
+            for core, (own, _) in loops.spent().items():
+                rested, stolen = found.get(core, (0.0, 0.0))
+                found[core] = rested + own, stolen
+        return found
+
+
+def _watch(context: CollectorContext) -> Sampler:
+    return _Machine()
+
+
+COLLECTOR = Collector("machine", "how full the whole machine was", METRICS, _watch, every=EVERY)
