@@ -38,6 +38,9 @@ PUBLISHED = {
 }
 """Headscale and kernel WireGuard over the bare link, one stream, by netem on the senders; tuned or not."""
 
+Levels = tuple[bool, bool, bool]
+COMBINATIONS: tuple[Levels, ...] = tuple((a, b, c) for a, b, c in product((False, True), repeat=3))
+
 Cell = tuple[str, str, bool, bool, bool]
 """Impairment, VPN; super-packets, netem's order, tuned."""
 
@@ -71,7 +74,7 @@ def effect(values: Mapping[Cell, Mapping[int, float]], impairment: str, vpn: str
     A contrast: cells count plus or minus by the product of their levels, so that the effect of one factor is the mean of four ratios,
     and that of two together half the difference of the one's effect at both levels of the other, times two: a ratio of ratios.
     """
-    cells = {levels: values.get((impairment, vpn, *levels), {}) for levels in product((False, True), repeat=3)}
+    cells = {levels: values.get((impairment, vpn, *levels), {}) for levels in COMBINATIONS}
     blocks = set.intersection(*(set(by_block) for by_block in cells.values()))
     places = [FACTORS.index(factor) for factor in factors]
     found = {}
@@ -105,23 +108,28 @@ def show(folder: Path) -> None:
     arms = ("direct", *VPNS)
     for impairment in IMPAIRMENTS:
         print(f"\n{impairment}: by which factor goodput changes\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
-        for factors in [*combinations(FACTORS, 1), *combinations(FACTORS, 2)]:
+        for factors in (*((one,) for one in FACTORS), *combinations(FACTORS, 2)):
             name = " x ".join(factors) if len(factors) > 1 else f"{factors[0]}: {LEVELS[factors[0]][1]}"
-            row = (said(effect(values, impairment, arm, *factors)) for arm in arms)
-            print(f"{name:<40}" + "".join(f"{each:>24}" for each in row))
+            _print_row(name, 40, (said(effect(values, impairment, arm, *factors)) for arm in arms))
         print(f"\n{impairment}: goodput over that of the bare link with the same levels")
-        for levels in product((False, True), repeat=3):
-            direct = values.get((impairment, "direct", *levels), {})
-            row = []
-            for vpn in VPNS:
-                own = values.get((impairment, vpn, *levels), {})
-                row.append(said({block: own[block] - direct[block] for block in own.keys() & direct.keys()}))
+        for levels in COMBINATIONS:
             name = ", ".join(LEVELS[factor][level] for factor, level in zip(FACTORS, levels, strict=True))
-            print(f"{name:<64}" + "".join(f"{each:>24}" for each in row))
+            _print_row(name, 64, (said(_over_direct(values, impairment, vpn, levels)) for vpn in VPNS))
         for tuned in (False, True):
-            row = [PUBLISHED.get((impairment, vpn, tuned)) for vpn in VPNS]
+            told = (PUBLISHED.get((impairment, vpn, tuned)) for vpn in VPNS)
             name = f"published, {LEVELS['tuned'][tuned]}: netem on senders"
-            print(f"{name:<64}" + "".join(f"{'-' if each is None else format(each, '.2f'):>24}" for each in row))
+            _print_row(name, 64, ("-" if each is None else format(each, ".2f") for each in told))
+
+
+def _over_direct(
+    values: Mapping[Cell, Mapping[int, float]], impairment: str, vpn: str, levels: Levels
+) -> dict[int, float]:
+    own, direct = (values.get((impairment, arm, *levels), {}) for arm in (vpn, "direct"))
+    return {block: own[block] - direct[block] for block in own.keys() & direct.keys()}
+
+
+def _print_row(name: str, width: int, cells: Iterable[str]) -> None:
+    print(f"{name:<{width}}" + "".join(f"{each:>24}" for each in cells))
 
 
 if __name__ == "__main__":
