@@ -28,6 +28,9 @@ _CLOSED = {
 _MAY = ("SELECT", "EXPLAIN", "MULTI")
 """Kinds of statements that only ask; MULTI is a PIVOT, which DuckDB carries out in two steps."""
 
+_BY_NAME = {"query", "query_table"}
+"""Functions that take the name of a view as a text, which may be put together of pieces."""
+
 _WORD = re.compile(r"\w+")
 
 
@@ -61,10 +64,12 @@ def ask(runs: StoredRuns, sql: str) -> pa.Table:
 
 
 def _offer(connection: DuckDBPyConnection, runs: StoredRuns, sql: str) -> None:
-    """Make the views known; those whose names are not in the query stay empty, for an analysis takes seconds."""
+    """Make the views known; those that the query does not name stay empty, for an analysis takes seconds."""
     words = _words(sql)
+    all_of_them = bool(words & _BY_NAME)
     for name, view in VIEWS.items():
-        connection.register(name, runs.table(name) if name in words else view.schema.empty_table())
+        needed = name in words or all_of_them
+        connection.register(name, runs.table(name) if needed else view.schema.empty_table())
 
 
 def _words(sql: str) -> set[str]:

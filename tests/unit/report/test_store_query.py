@@ -68,6 +68,14 @@ def test_what_asks_may_be_said_in_several_ways() -> None:
         assert ask(sql), sql
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["trials", "TRIALS", '"trials"', "main.trials", "query_table('tri' || 'als')", "query('FROM tri' || 'als')"],
+)
+def test_a_view_is_never_empty_because_of_how_it_is_named(source: str) -> None:
+    assert ask(f"SELECT count(*) AS n FROM {source}") == [{"n": 10}]
+
+
 def test_an_unknown_column_is_named_with_those_there_are() -> None:
     error = refused("SELECT armm FROM trials")
     assert '"armm" not found' in error.message
