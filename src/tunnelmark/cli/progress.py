@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from tunnelmark.cli.enough_blocks import until
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, Failure, stem
@@ -33,6 +34,8 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
         f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, "
         f"about {clock(estimate(plan, context))}"
     )
+    if plan.study.enough is not None:
+        console.print(f"further blocks follow until {until(plan.study.enough)}")
 
 
 def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
@@ -45,6 +48,8 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
+    if study.enough is not None:
+        console.print(f"  until      {until(study.enough)}", soft_wrap=True)
     console.print(f"  time       about {clock(estimate(plan, context))}")
 
 
@@ -150,6 +155,12 @@ class RunProgress:
         self._bar.update(self._task, total=self._all)
         said = f"block {trials[0].block} is added for trials that stayed void: {len(trials)} trials"
         self._console.print(Text(said, style="yellow"), soft_wrap=True)
+
+    def longer(self, trials: Sequence[Trial]) -> None:
+        """Count the trials of blocks that the run adds by itself; why it does was said when it was decided."""
+        self._all += len(trials)
+        self._left += sum(self._context.seconds(trial) for trial in trials)
+        self._bar.update(self._task, total=self._all)
 
     def _failed(self, attempt: Attempt, failure: Failure) -> None:
         """Say why a trial has no result; a reason that many share is shown in full once, and then by its beginning."""
