@@ -30,6 +30,11 @@ _COMMANDS = {
     "repeat": ("tunnelmark.cli.repeat", "repeat", "Run a study several times, and say what holds beyond one run."),
     "merge": ("tunnelmark.cli.repeat", "merge", "Join results of other runs, boots, days and machines."),
     "report": ("tunnelmark.cli.report", "report", "Show results again, and rewrite their report."),
+    "plan": (
+        "tunnelmark.cli.plan_command",
+        "plan",
+        "Say what a study can find with how many blocks, before it is run.",
+    ),
     "study": (
         "tunnelmark.cli.study_command",
         "study",
