@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
@@ -24,5 +25,5 @@ def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | N
     claims = claims or reading.of_study(analysis.results.plan.study)
     if claims is None:
         return None
-    values = RunValues(claims, analysis)
-    return Verdicts(claims, tuple(judge(claim, values) for claim in claims.claims))
+    values, level = RunValues(claims, analysis), level_of(analysis.results.plan.enough)
+    return Verdicts(claims, tuple(judge(claim, values, level) for claim in claims.claims))

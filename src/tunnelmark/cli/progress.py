@@ -36,6 +36,7 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
     )
     if plan.study.enough is not None:
         console.print(f"further blocks follow until {until(plan.study.enough)}")
+        console.print(price(plan, context))
 
 
 def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
@@ -50,7 +51,22 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
     console.print(f"  results    {folder}", soft_wrap=True)
     if study.enough is not None:
         console.print(f"  until      {until(study.enough)}", soft_wrap=True)
-    console.print(f"  time       about {clock(estimate(plan, context))}")
+    console.print(f"  time       {price(plan, context)}", soft_wrap=True)
+
+
+def price(plan: Plan, context: RunContext) -> str:
+    """How long a plan takes, as far as can be known before: of one that grows, its first blocks and all that there may be."""
+    first, enough = estimate(plan, context), plan.study.enough
+    said = f"about {clock(first)}"
+    if enough is None:
+        return said
+    most = first * max(enough.most, plan.study.blocks) / plan.study.blocks
+    if enough.budget is not None and enough.budget < first:
+        return (
+            f"{said} for the first {plan.study.blocks} blocks, which is more than the time that is given: none is added"
+        )
+    most = most if enough.budget is None else min(most, enough.budget)
+    return f"{said} for the first {plan.study.blocks} blocks, at most {clock(most)} in all; how long is said after the first"
 
 
 class RunProgress:

@@ -62,7 +62,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
 
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "watch")}
-    study = load_study(asked["study"], files, registry.catalogue(), **lengths)
+    study = load_study(asked["study"], files, registry.catalogue(), grows=False, **lengths)
     enough = Enough(**asked["enough"]) if asked["enough"] else None
     study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"], enough=enough)
     plan, console = order(study), Console(highlight=False)
