@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import AAPair, AAResult, Comparison, Scenario, Standing
 from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect
@@ -27,15 +28,18 @@ def judge_twins(
 
     Twins differ when the corrected test says so and the difference is more than negligible (see `margins.negligible`).
     """
+    level = level_of(plan.enough)
     family = [
-        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed)
+        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed, level)
         for arm in plan.arms
         if arm.same_as is not None
         for setting in settings
         for key, metric in metrics.items()
         if metric.primary and key == f"{setting.workload}/{metric.name}"
     ]
-    twins = tuple(_twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics))
+    twins = tuple(
+        _twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics, level)
+    )
     standing = _overall([pair.standing for pair in twins])
     return AAResult(standing, twins, _explained(standing, twins, finished))
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunnelmark.analyse.aa_test import seen
+from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario, Verdict
 from tunnelmark.analyse.pairing import by_block, compare_values, decide, favours, setting_of
@@ -157,8 +158,9 @@ def _beside(
     threshold: float,
 ) -> Comparison:
     mine, theirs = (shares[name, question] for name in (arm, against))
-    seed = analysis.results.plan.seed
-    return compare_values(arm, against, question.setting, question.metric, mine, theirs, threshold, seed)
+    plan = analysis.results.plan
+    level = level_of(plan.enough)
+    return compare_values(arm, against, question.setting, question.metric, mine, theirs, threshold, plan.seed, level)
 
 
 def _kept(
@@ -181,6 +183,7 @@ def _kept(
         full,
         negligible(metric),
         analysis.results.plan.seed,
+        level_of(analysis.results.plan.enough),
     )
     tried = [outcomes.get((arm, setting), {}) for setting in (question.setting, base)]
     lost = (tried[0].keys() & tried[1].keys()) - set(kept.blocks) - set(empty)

@@ -12,7 +12,7 @@ from tunnelmark.analyse.attempts import chosen, good, usable
 from tunnelmark.analyse.bottleneck import bound_by
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
 from tunnelmark.analyse.good_trials import with_good_alone
-from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.intervals import level_of, share
 from tunnelmark.analyse.link_gate import voided
 from tunnelmark.analyse.missing import bounds
 from tunnelmark.analyse.model import (
@@ -121,18 +121,19 @@ def _pairs(
     All primary questions of the study are one family, so that any false difference among them is rare. The other metrics
     explain, and each is a family of its own.
     """
+    level = level_of(plan.enough)
     families: dict[str, list[Comparison]] = {"": []}
     for key, metric in metrics.items():
         families.setdefault("" if metric.primary else key, []).extend(
-            compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed)
+            compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed, level)
             for setting in settings
             if key == f"{setting.workload}/{metric.name}"
-            for arm, against in _asked(plan, reference, primary=metric.primary)
+            for arm, against in asked(plan, reference, primary=metric.primary)
         )
-    return tuple(pair for family in families.values() for pair in decide(family, metrics))
+    return tuple(pair for family in families.values() for pair in decide(family, metrics, level))
 
 
-def _asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
+def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
     """Which arms are compared; by a primary metric, the A/A judgement alone compares direct with its twins."""
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]

@@ -99,13 +99,13 @@ def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple
 
 def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between: MachineComparison) -> Headline:
     direct, metric, setting = analysis.reference, cell.metric, cell.setting
-    own = bound_of(analysis, cell.arm, setting, metric)
+    own, level = bound_of(analysis, cell.arm, setting, metric), intervals.level_of(analysis.results.plan.enough)
     multiple = added = None
     if metric.feels == "transfer" and metric.compare == "ratio" and anchor is not None and anchor != cell.arm:
         said = apart(own, bound_of(analysis, anchor, setting, metric)).format(anchor)
-        multiple = against(cell, analysis.cell(anchor, setting, metric.name), between, said)
+        multiple = against(cell, analysis.cell(anchor, setting, metric.name), between, said, level)
     if is_delay(metric) and direct is not None and direct != cell.arm:
-        added = beyond(cell, analysis.cell(direct, setting, metric.name))
+        added = beyond(cell, analysis.cell(direct, setting, metric.name), level)
     first: First = "plain"
     if added is not None:
         first = "added"
@@ -128,7 +128,13 @@ def is_delay(metric: MetricInfo) -> bool:
     return metric.unit in DELAYS and metric.feels in ("delay", "tail", "longest") and metric.better == "lower"
 
 
-def against(cell: MetricCell, other: MetricCell, between: MachineComparison = BETWEEN, said: str = "") -> Multiple:
+def against(
+    cell: MetricCell,
+    other: MetricCell,
+    between: MachineComparison = BETWEEN,
+    said: str = "",
+    level: float = intervals.LEVEL,
+) -> Multiple:
     """A cell as a multiple of another by the same metric, in the blocks that have both."""
     mine = {value.block: value.value for value in cell.values}
     theirs = {value.block: value.value for value in other.values}
@@ -138,7 +144,7 @@ def against(cell: MetricCell, other: MetricCell, between: MachineComparison = BE
         return Multiple(cell.arm, other.arm, (), None, None, None, zeros, said)
     logs = [log(mine[block] / theirs[block]) for block in both]
     # No draws: the interval of few blocks is exact, and of many the seed decides the last digit.
-    found = intervals.interval(logs, (len(logs),))
+    found = intervals.interval(logs, (len(logs),), level)
     return Multiple(
         cell.arm,
         other.arm,
@@ -167,14 +173,14 @@ def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> t
     return exp(fmean(logs) - half), exp(fmean(logs) + half)
 
 
-def beyond(cell: MetricCell, direct: MetricCell) -> Added | None:
+def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL) -> Added | None:
     """What a delay is beyond direct's, block by block, in microseconds; None without a block that has both."""
     factor = {"s": 1e6, "ms": 1e3, "us": 1.0}[cell.metric.unit]
     theirs = {value.block: value.value for value in direct.values}
     added = [factor * (value.value - theirs[value.block]) for value in cell.values if value.block in theirs]
     if not added:
         return None
-    return Added(tuple(added), fmean(added), intervals.interval(added, (len(added),)))
+    return Added(tuple(added), fmean(added), intervals.interval(added, (len(added),), level))
 
 
 def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:

@@ -27,7 +27,12 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
     n = len(additive)
     if n < MIN_BLOCKS:
         return None
-    error = stdev(additive) / sqrt(n)
+    return smallest(stdev(additive), n, level, threshold)
+
+
+def smallest(sd: float, n: int, level: float, threshold: float) -> float:
+    """The same for `n` blocks whose effects have this standard deviation."""
+    error = sd / sqrt(n)
     return max(_noncentrality(n - 1, level) * error, threshold + _ABOVE * error)
 
 

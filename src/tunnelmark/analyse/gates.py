@@ -22,13 +22,14 @@ def _same(analysis: Analysis) -> Gate:
 
 
 def _succeeded(analysis: Analysis) -> Gate:
-    """A void trial is made good by a replacement block; a failed one is a result, and the gate says so."""
+    """A void trial is made good by a replacement block, or by one that the run added; a failed one is a result, and the gate says so."""
     trials, plan, said = len(analysis.trials), analysis.results.plan, []
     if analysis.failed:
         said.append(f"{len(analysis.failed)} of {trials} trials failed ({causes(analysis.failed)})")
     if analysis.missing:
         said.append(f"{len(analysis.missing)} of {len(plan.trials)} trials have not run yet")
-    replaced = bool(analysis.void) and all(count >= plan.blocks for count in analysis.whole.values())
+    asked = plan.blocks if plan.enough is None else plan.enough.floor
+    replaced = bool(analysis.void) and all(count >= asked for count in analysis.whole.values())
     if analysis.void and not replaced:
         said.append(
             f"{len(analysis.void)} of {trials} trials are void, by the laboratory's fault ({causes(analysis.void)})"

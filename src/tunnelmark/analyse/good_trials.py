@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunnelmark.analyse.arms import spread
+from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Comparison, GoodAlone, MetricCell
 from tunnelmark.analyse.pairing import Values, additive, compare
@@ -30,7 +31,8 @@ def _with(plan: PlanInfo, cell: MetricCell, values: Values, reference: str | Non
     both = {value.block for value in found} & {value.block for value in theirs}
     if len(found) == len(cell.values) and both >= set(pair.blocks):
         return cell
-    alone = compare(cell.arm, pair.against, cell.setting, cell.metric, values, pair.threshold, plan.seed)
+    level = level_of(plan.enough)
+    alone = compare(cell.arm, pair.against, cell.setting, cell.metric, values, pair.threshold, plan.seed, level)
     spread_alone = spread([value.value for value in found])
     return replace(
         cell, good=GoodAlone(len(alone.blocks), spread_alone, alone, differs=_differ(cell.metric, pair, alone))

@@ -45,11 +45,21 @@ def setting_of(trial: TrialRow) -> Scenario:
 
 
 def compare(
-    arm: str, against: str, setting: Scenario, metric: MetricInfo, values: Values, threshold: float, seed: int
+    arm: str,
+    against: str,
+    setting: Scenario,
+    metric: MetricInfo,
+    values: Values,
+    threshold: float,
+    seed: int,
+    level: float = intervals.LEVEL,
 ) -> Comparison:
-    """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`."""
+    """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`.
+
+    `level`: the nominal chance of error of its intervals (`intervals.level_of`); its p value is scaled so that 5 % means that.
+    """
     mine, theirs = (by_block(values.get((name, setting, metric.name), ())) for name in (arm, against))
-    return compare_values(arm, against, setting, metric, mine, theirs, threshold, seed)
+    return compare_values(arm, against, setting, metric, mine, theirs, threshold, seed, level)
 
 
 def by_block(values: Iterable[BlockValue]) -> dict[int, float]:
@@ -65,6 +75,7 @@ def compare_values(
     theirs: Mapping[int, float],
     threshold: float,
     seed: int,
+    level: float = intervals.LEVEL,
 ) -> Comparison:
     """`compare` of values by block that are given; `against` may be any name for the others."""
     blocks = sorted(mine.keys() & theirs.keys())
@@ -81,7 +92,7 @@ def compare_values(
     order = None if not blocks else _log_ratio(fmean(x), fmean(y)) if doubt == "zeros" else fmean(effects)
     # Each comparison draws from its own stream, so that adding an arm or a metric changes no other interval.
     stream = crc32(repr((arm, against, setting, metric.name)).encode())
-    found = intervals.interval(effects, (seed, stream)) if doubt is None else _by_signs(effects)
+    found = intervals.interval(effects, (seed, stream), level) if doubt is None else _by_signs(effects, level)
     middle = fmean if doubt is None else median
     return Comparison(
         arm=arm,
@@ -92,11 +103,11 @@ def compare_values(
         effects=tuple(effect(metric, value) for value in effects),
         estimate=effect(metric, middle(effects)) if effects else None,
         interval=found and Interval(effect(metric, found.low), effect(metric, found.high), found.method),
-        p=intervals.paired_t(tested),
+        p=_scaled(intervals.paired_t(tested), level),
         q=None,
         threshold=threshold,
         differs=False,
-        equal=_equal(metric, effects, doubt),
+        equal=_equal(metric, effects, doubt, level),
         order=order,
         doubt=doubt,
         zeros=zeros,
@@ -111,19 +122,23 @@ def _log_ratio(a: float, b: float) -> float:
     return inf if a > 0 else -inf if b > 0 else 0.0
 
 
-def _by_signs(effects: Sequence[float]) -> Interval | None:
-    found = intervals.sign_interval(effects)
+def _scaled(p: float | None, level: float) -> float | None:
+    return None if p is None else min(p * intervals.LEVEL / level, 1.0)
+
+
+def _by_signs(effects: Sequence[float], level: float) -> Interval | None:
+    found = intervals.sign_interval(effects, level)
     return Interval(*found, "sign") if found is not None and isfinite(found[1]) else None
 
 
-def _equal(metric: MetricInfo, effects: Sequence[float], doubt: Doubt | None) -> bool:
+def _equal(metric: MetricInfo, effects: Sequence[float], doubt: Doubt | None, level: float) -> bool:
     """Whether two one-sided tests show that the mean effect is within the margin (Schuirmann 1987).
 
     An arm that carried nothing in some block is equal only to one that carried nothing at all in the same blocks.
     """
     if doubt == "zeros":
         return len(effects) >= intervals.MIN_BLOCKS and all(value == 0 for value in effects)
-    found = intervals.student(effects, intervals.EQUAL_LEVEL)
+    found = intervals.student(effects, intervals.EQUAL_LEVEL * level / intervals.LEVEL)
     return found is not None and max(-found[0], found[1]) < additive(metric, equal_within(metric))
 
 
@@ -137,10 +152,12 @@ def _left_out(
     return (effect(metric, ends[0]), effect(metric, ends[1])) if isfinite(ends[1]) else None
 
 
-def decide(family: Sequence[Comparison], metrics: Mapping[str, MetricInfo]) -> tuple[Comparison, ...]:
+def decide(
+    family: Sequence[Comparison], metrics: Mapping[str, MetricInfo], level: float = intervals.LEVEL
+) -> tuple[Comparison, ...]:
     """The family with its p values corrected together, and the decision whether each pair differs.
 
-    `metrics` finds a comparison's metric as `workload/metric`.
+    `metrics` finds a comparison's metric as `workload/metric`. `level` is that with which the family was compared.
     """
     tested = [comparison for comparison in family if comparison.p is not None]
     q_values = iter(intervals.corrected([comparison.p for comparison in tested if comparison.p is not None]))
@@ -153,15 +170,15 @@ def decide(family: Sequence[Comparison], metrics: Mapping[str, MetricInfo]) -> t
             comparison = replace(comparison, q=q, differs=differs, equal=comparison.equal and not differs)
         decided.append(comparison)
     open_ = sum(comparison.q is not None and comparison.q >= intervals.LEVEL for comparison in decided)
-    return tuple(_with_power(comparison, _metric(comparison, metrics), max(open_, 1)) for comparison in decided)
+    return tuple(_with_power(comparison, _metric(comparison, metrics), level / max(open_, 1)) for comparison in decided)
 
 
-def _with_power(comparison: Comparison, metric: MetricInfo, open_: int) -> Comparison:
+def _with_power(comparison: Comparison, metric: MetricInfo, level: float) -> Comparison:
     """The comparison with what it could have found at the level that Holm's procedure had come to."""
     if comparison.doubt == "zeros":
         return comparison
     effects = [additive(metric, value) for value in comparison.effects]
-    found = detectable.detectable(effects, intervals.LEVEL / open_, additive(metric, comparison.threshold))
+    found = detectable.detectable(effects, level, additive(metric, comparison.threshold))
     return comparison if found is None else replace(comparison, detectable=effect(metric, found))
 
 

@@ -22,8 +22,8 @@ MOST_BLOCKS = 1000
 """Beyond so many blocks a number helps nobody."""
 
 
-def judge(claim: Claim, values: Values) -> Judged:
-    """What these values say of the claim."""
+def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
+    """What these values say of the claim; `level`: the nominal chance of error with which they hold (`intervals.level_of`)."""
     if claim.untestable:
         return Judged(claim, "not testable", reason=claim.untestable)
     if claim.feature is not None:
@@ -32,7 +32,7 @@ def judge(claim: Claim, values: Values) -> Judged:
         return against_matrix.compare(claim, claim.feature)
     judged: list[Effect] = []
     outcomes: list[Outcome] = []
-    refuting = LEVEL / max(1, len(claim.statements))
+    refuting = level / max(1, len(claim.statements))
     for statement in claim.statements:
         cells = cells_of(statement)
         if reason := values.obstacle(cells, _scale(statement)) or _absent(values, cells):
@@ -40,7 +40,7 @@ def judge(claim: Claim, values: Values) -> Judged:
         if isinstance(statement, Apart):
             outcomes.append(_told_apart(statement, values))
             continue
-        found = _effect(statement, values, refuting)
+        found = _effect(statement, values, level, refuting)
         if found is None:
             return Judged(claim, "not testable", reason="no block has a value of each, or a ratio has a zero in it")
         judged.append(found)
@@ -72,7 +72,7 @@ def _sample(values: Values, cell: Cell) -> CellValues:
     return found
 
 
-def _effect(statement: Statement, values: Values, refuting: float) -> Effect | None:
+def _effect(statement: Statement, values: Values, level: float, refuting: float) -> Effect | None:
     """The effect over blocks or runs; None where there is no value of it."""
     given = {cell: _sample(values, cell) for cell, _ in statement.terms}
     if len(given) == 1 and (counted := next(iter(given.values())).counted) is not None:
@@ -103,13 +103,13 @@ def _effect(statement: Statement, values: Values, refuting: float) -> Effect | N
         return Effect(statement, back(middle), None, None, count, "held" if inside else "did not hold")
     if (count < MIN_BLOCKS and values.paired) or error == inf:
         return Effect(statement, back(middle), None, None, count, "undecided", MIN_BLOCKS)
-    half, wide = (t_quantile(freedom, level) * error for level in (LEVEL, refuting))
+    half, wide = (t_quantile(freedom, each) * error for each in (level, refuting))
     outcome: Outcome = "undecided"
     if _inside(middle - half, middle + half, *bounds):
         outcome = "held"
     elif _outside(middle - wide, middle + wide, *bounds):
         outcome = "did not hold"
-    needed = _blocks(middle, error * sqrt(count), *bounds) if outcome == "undecided" else None
+    needed = _blocks(middle, error * sqrt(count), *bounds, level=level) if outcome == "undecided" else None
     return Effect(statement, back(middle), back(middle - half), back(middle + half), count, outcome, needed)
 
 
@@ -172,13 +172,13 @@ def _outside(low: float, high: float, least: float | None, most: float | None) -
     return (least is not None and high < least) or (most is not None and low > most)
 
 
-def _blocks(middle: float, spread: float, least: float | None, most: float | None) -> int | None:
+def _blocks(middle: float, spread: float, least: float | None, most: float | None, *, level: float) -> int | None:
     """How many blocks of this spread would decide, if the estimate stays: until the nearest bound lies outside of the interval."""
     distance = min(abs(middle - bound) for bound in (least, most) if bound is not None)
     if distance <= 0 or spread == inf:
         return None
     for count in range(MIN_BLOCKS, MOST_BLOCKS + 1):
-        if t_quantile(count - 1, LEVEL) * spread / sqrt(count) < distance:
+        if t_quantile(count - 1, level) * spread / sqrt(count) < distance:
             return count
         if count > 50:  # Student's factor hardly changes any more
             needed = ceil((2 * spread / distance) ** 2)

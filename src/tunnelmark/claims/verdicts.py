@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
@@ -29,8 +30,8 @@ def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | N
     claims = claims or reading.of_study(plan.study)
     if claims is None:
         return None
-    values = RunValues(claims, analysis)
+    values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims
     if plan.study in claims.also:
         asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
-    return Verdicts(claims, tuple(judge(claim, values) for claim in asked))
+    return Verdicts(claims, tuple(judge(claim, values, level) for claim in asked))

@@ -36,6 +36,11 @@ _COMMANDS = {
         "history",
         "Follow a machine's results over time, and mark changes.",
     ),
+    "plan": (
+        "tunnelmark.cli.plan_command",
+        "plan",
+        "Say what a study can find with how many blocks, before it is run.",
+    ),
     "study": (
         "tunnelmark.cli.study_command",
         "study",

@@ -19,6 +19,7 @@ from rich.text import Text
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
+from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.errors import MissingPart, UsageError
@@ -161,7 +162,8 @@ async def measure(
         tested = {arm.vpn for arm in plan.study.arms}
         now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {ANCHOR, DIRECT}]
-        described = describe.describe(plan, context.drivers, context.workloads, watching)
+        describing = partial(describe.describe, drivers=context.drivers, workloads=context.workloads, watching=watching)
+        described = describing(plan)
         if resuming:
             resumed.require_same(folder, now, other_boot=other_boot)
             resumed.extend(folder, described)
@@ -195,6 +197,9 @@ async def measure(
                     listener=listener,
                     links=looked,
                     calm=calm,
+                    more=Growth(folder, journal, console, describing)
+                    if plan.study.enough is not None
+                    else lambda _: None,
                 )
             await looked.prove("after")
             if sticks and guest is None:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from tunnelmark.analyse.intervals import MIN_BLOCKS
+from tunnelmark.cli.enough_blocks import until
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, Failure, stem
@@ -36,6 +37,9 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
     )
     if said := _claims(plan):
         console.print(said)
+    if plan.study.enough is not None:
+        console.print(f"further blocks follow until {until(plan.study.enough)}")
+        console.print(price(plan, context))
 
 
 def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
@@ -48,9 +52,26 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
     console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
-    console.print(f"  time       about {clock(estimate(plan, context))}")
+    if study.enough is not None:
+        console.print(f"  until      {until(study.enough)}", soft_wrap=True)
+    console.print(f"  time       {price(plan, context)}", soft_wrap=True)
     if said := _claims(plan):
         console.print(f"  claims     {said}")
+
+
+def price(plan: Plan, context: RunContext) -> str:
+    """How long a plan takes, as far as can be known before: of one that grows, its first blocks and all that there may be."""
+    first, enough = estimate(plan, context), plan.study.enough
+    said = f"about {clock(first)}"
+    if enough is None:
+        return said
+    most = first * max(enough.most, plan.study.blocks) / plan.study.blocks
+    if enough.budget is not None and enough.budget < first:
+        return (
+            f"{said} for the first {plan.study.blocks} blocks, which is more than the time that is given: none is added"
+        )
+    most = most if enough.budget is None else min(most, enough.budget)
+    return f"{said} for the first {plan.study.blocks} blocks, at most {clock(most)} in all; how long is said after the first"
 
 
 class RunProgress:
@@ -155,6 +176,12 @@ class RunProgress:
         self._bar.update(self._task, total=self._all)
         said = f"block {trials[0].block} is added for trials that stayed void: {len(trials)} trials"
         self._console.print(Text(said, style="yellow"), soft_wrap=True)
+
+    def longer(self, trials: Sequence[Trial]) -> None:
+        """Count the trials of blocks that the run adds by itself; why it does was said when it was decided."""
+        self._all += len(trials)
+        self._left += sum(self._context.seconds(trial) for trial in trials)
+        self._bar.update(self._task, total=self._all)
 
     def _failed(self, attempt: Attempt, failure: Failure) -> None:
         """Say why a trial has no result; a reason that many share is shown in full once, and then by its beginning."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -153,12 +154,14 @@ def _like_the_first(study: Study, folder: Path, number: int) -> Study:
         info.study,
         Files((first / INPUTS,)),
         registry.catalogue(),
-        blocks=info.blocks,
+        blocks=info.blocks if info.enough is None else info.enough.floor,
+        grows=False,
         seed=info.seed + number - 1,
         smoke=info.smoke,
         full=info.full,
         watch=info.watch,
     )
+    found = replace(found, enough=info.enough, replacements=found.replacements if info.enough is None else 0)
     return found if info.replacements or info.attempts > 1 else found.unrepeated
 
 

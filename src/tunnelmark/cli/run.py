@@ -9,8 +9,17 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import binary_overrides, core_options, link_capacities, param_types, retry_options, vm
+from tunnelmark.cli import (
+    binary_overrides,
+    core_options,
+    enough_options,
+    link_capacities,
+    param_types,
+    retry_options,
+    vm,
+)
 from tunnelmark.cli import collector_options as collectors
+from tunnelmark.cli.enough_options import Asked
 from tunnelmark.cli.measuring import RunOptions, study_of
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
@@ -45,6 +54,8 @@ dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in o
 @_out
 @click.option(
     "--resume",
+    "--extend",
+    "resume",
     type=param_types.RESULTS,
     help="Continue a run that was stopped, from its results folder; with a higher --blocks, add blocks to a finished one.",
 )
@@ -56,6 +67,7 @@ dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in o
 @collectors.option
 @core_options.option
 @retry_options.options
+@enough_options.options
 @binary_overrides.option
 @vm.options
 @link_capacities.option
@@ -75,6 +87,7 @@ def run(
     json_: bool,
     no_repeat: bool,
     no_wait: bool,
+    enough: Asked,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -88,11 +101,12 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        flags = (kernels, smoke, full, watch, profile_stacks)
+        flags = (kernels, smoke, full, watch, profile_stacks, enough)
         if any(given is not None for given in (seed, out, backend)) or any(flags):
             raise UsageError(
                 "a resumed run keeps its seed, length, folder and backend",
-                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend and --kernel out",
+                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --kernel, --precision, --time-budget and "
+                "--max-blocks out",
             )
         loaded = _begun(resume, blocks)
         loaded = loaded.unrepeated if no_repeat else loaded
@@ -120,6 +134,7 @@ def run(
         profile_stacks=profile_stacks,
         no_repeat=no_repeat,
     )
+    loaded = enough.of(loaded, blocks_stated=blocks is not None)
     guests = vm.chosen(backend, kernels)
     return study_of(loaded, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
 
@@ -161,6 +176,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
         Files((folder / INPUTS,)),
         registry.catalogue(),
         blocks=blocks or info.blocks,
+        grows=False,
         seed=info.seed,
         smoke=info.smoke,
         full=info.full,
@@ -168,7 +184,12 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     )
     # A run that repeats nothing stays so; one that does may replace one block in five of those that it has now.
     replacements = max(info.replacements, loaded.replacements) if info.replacements else 0
-    return replace(loaded, attempts=info.attempts, replacements=replacements if blocks else info.replacements)
+    return replace(
+        loaded,
+        attempts=info.attempts,
+        replacements=replacements if blocks and not info.enough else info.replacements,
+        enough=info.enough,
+    )
 
 
 @click.command()
@@ -204,6 +225,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
 @core_options.option
 @core_options.nodes
 @retry_options.options
+@enough_options.options
 @binary_overrides.option
 @vm.options
 @link_capacities.option
@@ -226,6 +248,7 @@ def compare(
     json_: bool,
     no_repeat: bool,
     no_wait: bool,
+    enough: Asked,
     dry_run: bool,
     backend: str | None,
     kernels: tuple[str, ...],
@@ -255,5 +278,5 @@ def compare(
     )
     study = parse_study(text, "compare", files, catalogue, watch=collectors.chosen(watch, catalogue))
     study = collectors.with_stacks(study, profile_stacks)
-    study = study.unrepeated if no_repeat else study
+    study = enough.of(study.unrepeated if no_repeat else study, blocks_stated=True)
     return study_of(study, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))

@@ -97,6 +97,7 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
         "watch": study.watch,
         "attempts": study.attempts,
         "replacements": study.replacements,
+        "enough": None if study.enough is None else asdict(study.enough),
         "resuming": resuming,
     }
 

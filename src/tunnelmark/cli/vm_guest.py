@@ -24,6 +24,7 @@ from tunnelmark.cli.core_options import OPTION
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.host.keep_awake import COUNTED, VARIABLE
 from tunnelmark.lab.vm import clock_keepalive
+from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 from tunnelmark.plan.order import order
@@ -61,8 +62,9 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
 
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "full", "watch")}
-    study = load_study(asked["study"], files, registry.catalogue(), **lengths)
-    study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"])
+    study = load_study(asked["study"], files, registry.catalogue(), grows=False, **lengths)
+    enough = Enough(**asked["enough"]) if asked["enough"] else None
+    study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"], enough=enough)
     plan, console = order(study), Console(highlight=False)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)
     require(plan, context, console)

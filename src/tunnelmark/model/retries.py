@@ -33,6 +33,11 @@ class RetryLedger:
         self._tries = dict(tries)
         self._spare = -int(-SHARE * len(plan.trials) // 1) - sum(max(one.count - 1, 0) for one in tries.values())
 
+    def grow(self, plan: Plan) -> None:
+        """The plan has more blocks from now on, and may make so many more attempts again."""
+        self._spare += -int(-SHARE * len(plan.trials) // 1) + int(-SHARE * len(self._plan.trials) // 1)
+        self._plan = plan
+
     def number(self, trial: Trial) -> int:
         """The number of its next attempt."""
         return self._of(trial).count + 1

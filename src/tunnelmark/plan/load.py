@@ -11,6 +11,7 @@ from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan import auto, study_length
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.enough import Enough, enough_of
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.load_shares import have_rates, shares
@@ -20,7 +21,7 @@ from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import arms_of, on_chains
 from tunnelmark.plan.study_length import StudyLength
-from tunnelmark.plan.study_schema import StudyFile, UseTable
+from tunnelmark.plan.study_schema import StudyFile, StudyTable, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import parse_topology
 
@@ -41,14 +42,26 @@ def load_study(
     smoke: bool = False,
     full: bool = False,
     watch: Sequence[str] | None = None,
+    grows: bool = True,
 ) -> Study:
     """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` and `full` take another length.
+
+    `grows`: blocks are added where the file asks for a precision.
 
     UnknownName or PlanError (with every problem of the file) if it cannot be used.
     """
     path = files.find_study(name_or_path)
     return parse_study(
-        read_text(path), str(path), files, catalogue, blocks=blocks, seed=seed, smoke=smoke, full=full, watch=watch
+        read_text(path),
+        str(path),
+        files,
+        catalogue,
+        blocks=blocks,
+        seed=seed,
+        smoke=smoke,
+        full=full,
+        watch=watch,
+        grows=grows,
     )
 
 
@@ -63,6 +76,7 @@ def parse_study(
     smoke: bool = False,
     full: bool = False,
     watch: Sequence[str] | None = None,
+    grows: bool = True,
 ) -> Study:
     """The study that the text holds; `file` is what errors call it."""
     if blocks is not None and blocks < 1:
@@ -88,6 +102,8 @@ def parse_study(
         watched = (*watched, STACKS)
     problems.raise_if_any()
     count = study_length.blocks(content, length) if blocks is None else blocks
+    enough = _enough(table, count, problems) if grows and not smoke else None
+    replaced = -(-count // REPLACED) if enough is None else 0  # blocks are added as long as pairs lack
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
     profiles, topologies = [], []
@@ -128,8 +144,9 @@ def parse_study(
         full=full,
         watch=watched if watch is None else tuple(watch),
         attempts=table.attempts,
-        replacements=-(-count // REPLACED) if table.replacements is None else table.replacements,
+        replacements=replaced if table.replacements is None else table.replacements,
         cores=table.cores,
+        enough=enough,
     )
 
 
@@ -231,6 +248,18 @@ def _uses(
             uses.append(WorkloadUse(name, table.workload, options, shares(made), open_lengths(made)))
     unique([table.name or table.workload for table in tables], ("workload",), problems, field="name")
     return tuple(uses)
+
+
+def _enough(table: StudyTable, count: int, problems: Problems) -> Enough | None:
+    """Until when blocks are added to these; with the problem noted, None."""
+    try:
+        return enough_of(count, table.max_blocks, table.precision, table.time_budget)
+    except ValueError as error:
+        problems.add(
+            ("study", "max_blocks" if table.precision is None else "precision"), str(error), "change one of them"
+        )
+        problems.raise_if_any()
+        return None
 
 
 def _distinct(

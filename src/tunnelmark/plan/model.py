@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tunnelmark.plan import lengths
+from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import NOTHING, Direction
 from tunnelmark.plan.routers import Router
@@ -226,6 +227,7 @@ class Study:
     attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
     replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
     cores: int = 1  # of each node, on every machine
+    enough: Enough | None = None  # until when blocks are added; None: their number is fixed
 
     @property
     def unrepeated(self) -> Study:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
-from tunnelmark.plan.fields import DurationText, JoinedName, Name, RateText
+from tunnelmark.plan.enough import FLOOR
+from tunnelmark.plan.fields import DurationText, JoinedName, Name, RateText, ShareText
 from tunnelmark.plan.routers import KINDS, Dependence, Service
 from tunnelmark.units import Duration
 
@@ -51,6 +52,13 @@ class StudyTable(TomlTable):
     description: str = Field(default="", description="text for people")
     seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
     blocks: int = Field(ge=1, description="a whole number of blocks from 1 on, such as 5")
+    precision: ShareText | None = Field(
+        default=None, description="half the width that each ratio's interval may have at the end, such as '5 %'"
+    )
+    time_budget: DurationText | None = Field(
+        default=None, description="a duration such as '30 min', after which no block is added"
+    )
+    max_blocks: int | None = Field(default=None, ge=1, description="a whole number of blocks that there are at most")
     ready_timeout: DurationText = Field(default=Duration(20), description="a duration such as '20 s'")
     profiles: list[JoinedName] = Field(
         min_length=1,
@@ -83,6 +91,14 @@ class StudyTable(TomlTable):
     profile_stacks: bool = Field(
         default=False, description="true or false: stacks of both ends are recorded in every trial, for flame graphs"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _floor(cls, data: Any) -> Any:
+        """As many blocks as come before the first decision, where a study says when it has enough and not how many."""
+        if isinstance(data, dict) and "blocks" not in data and {"precision", "time_budget"} & data.keys():
+            return {**data, "blocks": FLOOR}
+        return data
 
 
 class InnerTable(TomlTable):

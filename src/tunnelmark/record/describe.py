@@ -150,6 +150,7 @@ def describe(
         attempts=study.attempts,
         replacements=study.replacements,
         cores=study.cores,
+        enough=study.enough,
     )
 
 

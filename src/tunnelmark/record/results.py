@@ -23,6 +23,7 @@ from typing import Any, Literal
 from tunnelmark.model.attempt import LinkCounts, folder_of
 from tunnelmark.model.grades import Grade
 from tunnelmark.model.yardstick_lengths import Length
+from tunnelmark.plan.enough import Enough
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -147,6 +148,7 @@ class PlanInfo:
     # Of each node, as asked for; None: as many as the machine had for it, in results written before.
     cores: int | None = None
     extended: tuple[int, ...] = ()  # how many blocks it had before, each time that more were asked for
+    enough: Enough | None = None  # until when it adds blocks by itself; `blocks` is then what it has come to
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +294,21 @@ class YardstickRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockDecision:
+    """What a run decided after `blocks` blocks, and why in words: `more`, up to `to` blocks, or why it ended.
+
+    `precise`: every ratio that can be is. `nothing`: none can be. `cap`: there are as many blocks as there may be. `budget`: the
+    time is up. `spent` seconds since the run began, without pauses between its sessions.
+    """
+
+    blocks: int
+    decided: Literal["more", "precise", "nothing", "cap", "budget"]
+    to: int
+    spent: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything a report needs; `finished` is false while trials of the plan have no attempt yet."""
 
@@ -302,6 +319,7 @@ class Results:
     sessions: tuple[Session, ...]
     proofs: tuple[LinkProof, ...] = ()
     yardsticks: tuple[YardstickRow, ...] = ()
+    decisions: tuple[BlockDecision, ...] = ()  # of a run that adds blocks by itself, in order
 
     @property
     def finished(self) -> bool:

@@ -45,11 +45,11 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
         )
 
 
-def extend(folder: Path, info: PlanInfo) -> None:
+def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:
     """Have a results folder ask for the blocks of `info` from now on, where those are more than before.
 
-    The blocks that it has stay as they are, for their order and links depend on seed and number alone. StoreError if
-    anything but the number of blocks would change.
+    The blocks that it has stay as they are, for their order and links depend on seed and number alone. `asked`: by somebody, who
+    may have seen results; else by the run's own rule. StoreError if anything but the number of blocks would change.
     """
     before = store.load_plan(folder)
     if info.blocks <= before.blocks:
@@ -59,7 +59,7 @@ def extend(folder: Path, info: PlanInfo) -> None:
         blocks=info.blocks,
         trials=info.trials,
         replacements=info.replacements,
-        extended=(*before.extended, before.blocks),
+        extended=(*before.extended, before.blocks) if asked else before.extended,
     )
     if replace(store.as_read(info), extended=grown.extended, attempts=grown.attempts) != grown:
         raise StoreError(

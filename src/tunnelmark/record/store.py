@@ -22,7 +22,7 @@ from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
 from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import LinkProof, PlanInfo, Results, Session, TrialRow, YardstickRow
+from tunnelmark.record.results import BlockDecision, LinkProof, PlanInfo, Results, Session, TrialRow, YardstickRow
 
 if TYPE_CHECKING:
     from tunnelmark.host.yardsticks import Yardsticks
@@ -38,6 +38,7 @@ _PLAN = TypeAdapter(PlanInfo)
 _TRIAL = TypeAdapter(TrialRow)
 _PROOF = TypeAdapter(LinkProof)
 _LOOK = TypeAdapter(YardstickRow)
+_DECISION = TypeAdapter(BlockDecision)
 
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
@@ -124,6 +125,11 @@ def keep_proof(journal: Journal, proof: LinkProof) -> None:
     journal.append({"link": asdict(proof)})
 
 
+def keep_decision(journal: Journal, decision: BlockDecision) -> None:
+    """Append what a run decided on its number of blocks to the journal."""
+    journal.append({"blocks": asdict(decision)})
+
+
 def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: Callable[[], Yardsticks]) -> None:
     """Take the machine's yardsticks and append them to the journal, or why they could not be taken: no run depends on them."""
     started = time.time()
@@ -156,7 +162,7 @@ def load_environment(folder: Path) -> dict[str, Any]:
 def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
-    trials, sessions, proofs, looks = [], [], [], []
+    trials, sessions, proofs, looks, decisions = [], [], [], [], []
     for entry in entries(folder / results.JOURNAL):
         if "trial" in entry:
             trials.append(_TRIAL.validate_python(entry["trial"]))
@@ -164,11 +170,15 @@ def load(folder: Path) -> Results:
             proofs.append(_PROOF.validate_python(entry["link"]))
         elif "yardsticks" in entry:
             looks.append(_LOOK.validate_python(entry["yardsticks"]))
+        elif "blocks" in entry:
+            decisions.append(_DECISION.validate_python(entry["blocks"]))
         elif "begun" in entry:
             sessions.append(Session(entry["begun"], None, entry.get("boot", "")))
         elif "wall" in entry:
             sessions[-1] = replace(sessions[-1], wall=entry["wall"])
-    return Results(folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs), tuple(looks))
+    return Results(
+        folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs), tuple(looks), tuple(decisions)
+    )
 
 
 def tables(found: Results) -> tuple[pa.Table, pa.Table]:

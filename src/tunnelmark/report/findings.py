@@ -14,7 +14,7 @@ from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, MetricCell, S
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.model.attempt import stem
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, machine_facts, placed, trial_lengths
+from tunnelmark.report import formatting, machine_facts, placed, stopped_runs, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
 from tunnelmark.report.queries import primary_metrics, where
 from tunnelmark.units import clock
@@ -65,6 +65,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     said += _failed(analysis)
     said += _unlike_voids(analysis)
     said += _disturbed(analysis)
+    said += stopped_runs.sentences(analysis)
     said += machine_facts.cautions(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were measured, so the numbers include what that costs.")

@@ -36,6 +36,8 @@ def render(analysis: Analysis) -> str:
         "title": plan.title,
         "seed": plan.seed,
         "blocks": plan.blocks,
+        "until": None if plan.enough is None else asdict(plan.enough),
+        "decisions": [asdict(decision) for decision in analysis.results.decisions],
         "finished": analysis.results.finished,
         "reference": analysis.reference,
         "anchor": anchor_of(plan.arms),

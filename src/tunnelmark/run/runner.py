@@ -43,6 +43,9 @@ class ProgressListener(Protocol):
     def more(self, trials: Sequence[Trial]) -> None:
         """A block is added, in place of one with void trials."""
 
+    def longer(self, trials: Sequence[Trial]) -> None:
+        """The plan has these trials, too, because its ratios are not precise yet or there is time."""
+
 
 class LinkStates(Protocol):
     """What is known of the links, which were looked at before the trials."""
@@ -147,6 +150,7 @@ async def carry_out(
     listener: ProgressListener,
     links: LinkStates,
     calm: Callable[[], Awaitable[None]],
+    more: Callable[[Plan], Plan | None] = lambda _: None,
 ) -> None:
     """Run every trial of the plan that needs an attempt yet; `tries` are those that there are, by the trial's id.
 
@@ -154,6 +158,7 @@ async def carry_out(
     both as far as the study says. `ready` is called before each trial and may refuse by raising; `keep` makes an attempt
     safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
     the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
+    When all blocks were run, `more` says by which plan to go on: the same with further blocks; None: there are enough.
     """
     run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
@@ -161,6 +166,13 @@ async def carry_out(
         if place == len(blocks) // 2 and len(blocks) >= _HALVES and run.ledger.new(block):
             await links.halfway()
         await run.block(block, run.ledger.new(blocks[place + 1]) if place + 1 < len(blocks) else [])
+    while (longer := more(plan)) is not None:
+        first, plan = plan.study.blocks + 1, longer
+        added = [[one for one in plan.trials if one.block == block] for block in range(first, plan.study.blocks + 1)]
+        run.longer(plan, [trial for block in added for trial in block])
+        await links.halfway()
+        for block, following in zip(added, [*added[1:], []], strict=True):
+            await run.block(block, run.ledger.new(following))
     for number in range(1, plan.study.replacements + 1):
         if extra := await run.provable(run.ledger.replacement(number)):
             listener.more(extra)
@@ -190,6 +202,12 @@ class _Run:
         self._absent = {arm.name: missing for arm in study.arms if (missing := context.missing(arm)) is not None}
         self._lacking = {use.name: missing for use in study.workloads if (missing := context.lacks(use)) is not None}
         self._prepared: dict[str, PreparedTrial] = {}
+
+    def longer(self, plan: Plan, added: Sequence[Trial]) -> None:
+        """Go on by this plan, which has these trials, too."""
+        self._plan = plan
+        self.ledger.grow(plan)
+        self._listener.longer(added)
 
     async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
         """Every trial of a block that has no attempt, and then those again that are void, in another order."""

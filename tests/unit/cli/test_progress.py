@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli.progress import RunProgress
+from tunnelmark.cli.progress import RunProgress, estimate, price
 from tunnelmark.model.attempt import Attempt, Failure
+from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
 from tunnelmark.run.runner import RunContext
+from tunnelmark.units import clock
 
 PLAN = order(load_study("quick", Files.standard(), registry.catalogue(), blocks=2))
 REASON = "the link wifi was not what it says (before the trials): delay, 99th percentile a>b: {:.3f} ms, not 9.542 ms to 10.542 ms"
@@ -76,3 +79,24 @@ def test_an_added_block_is_told_and_counted():
     collector.begin(PLAN.trials[0])
     collector.end(ended(0, "ok"))
     assert f"[1/{len(PLAN.trials) + 3}]" in said.getvalue()
+
+
+def test_the_price_of_a_run_that_grows_is_its_first_blocks_and_all_that_there_may_be():
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    first = estimate(PLAN, context)
+    assert price(PLAN, context) == f"about {clock(first)}"
+
+    def said(enough: Enough) -> str:
+        return price(replace(PLAN, study=replace(PLAN.study, enough=enough)), context)
+
+    assert f"at most {clock(10 * first)} in all" in said(Enough(2, 20, 0.05))
+    assert f"at most {clock(2 * first)} in all" in said(Enough(2, 20, 0.05, 2 * first))
+    assert "none is added" in said(Enough(2, 20, 0.05, first / 2))
+
+
+def test_added_blocks_are_counted():
+    collector, said = live()
+    collector.longer(PLAN.trials)
+    collector.begin(PLAN.trials[0])
+    collector.end(ended(0, "ok"))
+    assert f"[1/{2 * len(PLAN.trials)}]" in said.getvalue()

@@ -119,7 +119,7 @@ class TestAWrongShape:
             ('blocks = "five"', "study.blocks", "whole number"),
             ("blocks = 0", "study.blocks", "from 1 on"),
             ("blocks = true", "study.blocks", "whole number"),
-            ("bloks = 5", "study.bloks", "did you mean blocks?"),
+            ("bloks = 5", "study.bloks", "did you mean blocks or max_blocks?"),
             ("blocks = 5\nseed = -1", "study.seed", "from 0 on"),
             ('blocks = 5\nready_timeout = "20"', "study.ready_timeout", "known units are us"),
             ('blocks = 5\nready_timeout = "-1 s"', "study.ready_timeout", "a duration above zero such as '10 ms'"),

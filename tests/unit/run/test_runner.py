@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -68,6 +68,7 @@ class Silent:
         self.ended: list[Attempt] = []
         self.blocks: list[int] = []
         self.added: list[str] = []
+        self.grown: list[int] = []
 
     def begin(self, trial: Trial) -> None:
         pass
@@ -77,6 +78,9 @@ class Silent:
 
     def block(self, attempts: Sequence[Attempt]) -> None:
         self.blocks.append(len(attempts))
+
+    def longer(self, trials: Sequence[Trial]) -> None:
+        self.grown.append(len(trials))
 
     def more(self, trials: Sequence[Trial]) -> None:
         self.added += [trial.id for trial in trials]
@@ -133,7 +137,13 @@ def study(blocks: int = 2, **more: Any) -> Plan:
     return order(Study("s", "S", "", 1, blocks, Duration(1), arms, (PROFILE,), (PAIR,), uses, "", **more))
 
 
-def carried(plan: Plan, folder: Path, links: Links | None = None, tries: Mapping[str, Retries] | None = None) -> Silent:
+def carried(
+    plan: Plan,
+    folder: Path,
+    links: Links | None = None,
+    tries: Mapping[str, Retries] | None = None,
+    more: Callable[[Plan], Plan | None] = lambda _: None,
+) -> Silent:
     """What a collector saw of a run."""
     listener = Silent()
     kept: list[Attempt] = []
@@ -154,6 +164,7 @@ def carried(plan: Plan, folder: Path, links: Links | None = None, tries: Mapping
             listener=listener,
             links=links or Links(),
             calm=calm,
+            more=more,
         )
     )
     assert kept == listener.ended
@@ -262,3 +273,43 @@ def test_links_are_looked_at_in_the_middle_of_a_run_of_some_length(blocks, after
     Lab({}, monkeypatch)
     carried(study(blocks), tmp_path, links)
     assert links.halfway_after == after
+
+
+def up_to(*counts: int) -> Callable[[Plan], Plan | None]:
+    """Goes on to each of these numbers of blocks, in turn."""
+    left = list(counts)
+
+    def more(plan: Plan) -> Plan | None:
+        return order(replace(plan.study, blocks=left.pop(0))) if left else None
+
+    return more
+
+
+def test_blocks_are_added_until_there_are_enough_in_the_order_of_a_longer_plan(tmp_path: Path, monkeypatch):
+    Lab({}, monkeypatch)
+    links = Links()
+    listener = carried(study(2), tmp_path, links, more=up_to(3, 5))
+    assert [attempt.trial for attempt in listener.ended] == list(study(5).trials)
+    assert listener.grown == [4, 8]
+    assert links.halfway_after == [2, 3]  # a link is looked at before each addition
+
+
+def test_what_is_void_in_an_added_block_is_tried_again_at_its_end(tmp_path: Path, monkeypatch):
+    Lab({("one", 3, 1): "void", ("two", 4, 1): "void"}, monkeypatch)
+    ended = names(carried(study(2), tmp_path, more=up_to(4)).ended)
+    assert ended.index("3.one.2") == 8 + 4
+    assert ended[-1] == "4.two.2"
+
+
+def test_added_blocks_bring_attempts_of_their_own(tmp_path: Path, monkeypatch):
+    void = {(arm, block, n): "void" for arm in ("one", "two", "three", "four") for block in range(9) for n in range(9)}
+    Lab(void, monkeypatch)
+    assert len(carried(study(2), tmp_path, more=up_to(6)).ended) == 24 + 12  # half as many again as a plan of six
+
+
+def test_a_run_with_added_blocks_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch):
+    Lab({}, monkeypatch)
+    plan = study(4)  # two, and two that were added before it was killed
+    tries = {trial.id: Retries(1, True) for trial in plan.trials[:10]}
+    ended = carried(plan, tmp_path, tries=tries, more=up_to(5)).ended
+    assert [attempt.trial for attempt in ended] == list(study(5).trials[10:])

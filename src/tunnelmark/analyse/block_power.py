@@ -1,0 +1,196 @@
+"""What a study of so many blocks can see, before it is run: from the spread of an earlier run's blocks, or from a stated one. Pure.
+
+The smallest difference is that of `detectable`: found in four of five studies, at the level that Holm's correction leaves to one question
+while all are open, and beyond what twins of that spread would show by chance in so many blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import fmean, stdev
+
+from tunnelmark.analyse import detectable, intervals
+from tunnelmark.analyse.analysis import ANCHOR, asked
+from tunnelmark.analyse.margins import negligible
+from tunnelmark.analyse.model import Analysis, Comparison, Scenario
+from tunnelmark.analyse.pairing import additive, effect
+from tunnelmark.record.results import ArmInfo, MetricInfo, PlanInfo, TrialRow
+
+COUNTS = (3, 5, 8, 12, 20, 40)
+"""Blocks that are told: from the fewest that give an interval to the most that are added where nothing states it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpread:
+    """How far an arm's effects against direct lie apart from block to block: `sd` of log ratios, or in the metric's unit.
+
+    `twins` is the same for the pair of twins that scatters most; it bounds what counts as a difference at all.
+    """
+
+    arm: str
+    setting: Scenario
+    metric: MetricInfo
+    sd: float
+    twins: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The smallest difference that each number of blocks shows in four of five studies, as an effect (a ratio above 1, or a difference)."""
+
+    spread: BlockSpread
+    by_blocks: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How the time of a metric's trials is best spent: `own` is the share of the variance that a longer trial takes away.
+
+    `window` seconds were measured in each trial, `overhead` seconds is what a trial costs besides; with `best` seconds (None: longer
+    is always better) the same interval takes the share `time` of the time.
+    """
+
+    setting: Scenario
+    metric: MetricInfo
+    own: float
+    window: float
+    overhead: float
+    best: float | None
+    time: float
+
+
+def questions(plan: PlanInfo, reference: str | None) -> int:
+    """How many pairs, primary metrics and settings of a study share one chance of error."""
+    settings = len(plan.profiles) * len(plan.topologies)
+    primary = sum(metric.primary for use in plan.workloads for metric in use.metrics)
+    return max(len(asked(plan, reference, primary=True)) * settings * primary, 1)
+
+
+def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
+    """Every arm, setting and ratio of a study as if its effects against direct had this deviation (0.1: 10 %)."""
+    arms = _contenders(plan, reference)
+    # Two trials of a VPN scatter against each other by the root of two of what one scatters against a quiet direct.
+    twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
+    return tuple(
+        BlockSpread(arm.name, Scenario(profile.name, topology.name, use.name), metric, log(1 + sd), twins)
+        for profile in plan.profiles
+        for topology in plan.topologies
+        for use in plan.workloads
+        for metric in use.metrics
+        if metric.primary and metric.compare == "ratio"
+        for arm in arms
+    )
+
+
+def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
+    """Every arm, setting and primary metric of an earlier run by its own blocks; those with zeros or too few blocks are left out."""
+    arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
+    found = []
+    for cell in analysis.cells:
+        if cell.arm not in arms or not cell.metric.primary or cell.against_direct is None:
+            continue
+        if (sd := _sd(cell.metric, cell.against_direct)) is not None:
+            twins = [
+                _sd(cell.metric, pair.comparison) or 0.0
+                for pair in analysis.same.twins
+                if (pair.comparison.setting, pair.comparison.metric) == (cell.setting, cell.metric.name)
+            ]
+            found.append(BlockSpread(cell.arm, cell.setting, cell.metric, sd, max(twins, default=0.0)))
+    return tuple(found)
+
+
+def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> Seen:
+    """What numbers of blocks can see where so many questions share one chance of error."""
+    level = intervals.LEVEL / together
+    found = {}
+    for count in counts:
+        by_chance = intervals.t_quantile(count - 1) * spread.twins / sqrt(count)
+        threshold = max(additive(spread.metric, negligible(spread.metric)), by_chance)
+        found[count] = effect(spread.metric, detectable.smallest(spread.sd, count, level, threshold))
+    return Seen(spread, found)
+
+
+def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
+    """How to split time between blocks and the length of trials, by metric, where a metric has values over time; the plan's order.
+
+    A trial's own noise is what its two halves differ by: the variance of a whole trial is a quarter of that of the halves' difference, however
+    values follow one another within them. What is left of the variance between blocks no longer trial takes away. The best length balances
+    both against what a trial costs besides (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, 10.6: the optimum of a
+    sample in two stages), and is the median over arms here.
+    """
+    plan = analysis.results.plan
+    trials = max(len(plan.trials) // max(plan.blocks, 1), 1)
+    found = []
+    for spread_setting, metric, sds in _by_metric(measured(analysis)):
+        use = next(use for use in plan.workloads if use.name == spread_setting.workload)
+        window = use.window_by.get(spread_setting.profile, use.window)
+        own = _own(analysis.trials, spread_setting, metric)
+        direct = own.get(analysis.reference or "")
+        shares = [
+            (own[arm] + direct) / sd**2 for arm, sd in sds.items() if direct is not None and arm in own and sd > 0
+        ]
+        planned = sum(each.window + each.warmup for each in plan.workloads) / len(plan.workloads)
+        overhead = max(block_seconds / trials - planned, 0.0) + use.warmup
+        if shares and window > 0:
+            share = min(sorted(shares)[len(shares) // 2], 1.0)
+            found.append(_split(spread_setting, metric, share, window, overhead))
+    return tuple(found)
+
+
+def _split(setting: Scenario, metric: MetricInfo, own: float, window: float, overhead: float) -> Split:
+    rest = 1 - own
+    if rest <= 0:
+        return Split(setting, metric, own, window, overhead, None, window / (window + overhead))
+    best = sqrt(own * window * overhead / rest)
+    if best <= 0:
+        return Split(setting, metric, own, window, overhead, 0.0, overhead / (window + overhead))
+    time = (rest + own * window / best) * (overhead + best) / (overhead + window)
+    return Split(setting, metric, own, window, overhead, best, time)
+
+
+def _own(trials: Sequence[TrialRow], setting: Scenario, metric: MetricInfo) -> dict[str, float]:
+    """By arm, the mean variance of one trial's own noise; of arms whose trials have values over time."""
+    found: dict[str, list[float]] = {}
+    for row in trials:
+        if row.outcome != "ok" or (row.profile, row.topology, row.workload) != (
+            setting.profile,
+            setting.topology,
+            setting.workload,
+        ):
+            continue
+        series = sorted((s.time, s.value) for s in row.samples if s.metric == metric.name and s.time is not None)
+        half = len(series) // 2
+        sides = (
+            [fmean(value for _, value in part) for part in (series[:half], series[len(series) - half :])]
+            if half
+            else []
+        )
+        if metric.compare == "ratio":
+            sides = [log(side) for side in sides if side > 0]
+        if len(sides) == 2:
+            found.setdefault(row.arm, []).append((sides[0] - sides[1]) ** 2 / 4)
+    return {arm: fmean(values) for arm, values in found.items() if len(values) >= intervals.MIN_BLOCKS}
+
+
+def _by_metric(found: Sequence[BlockSpread]) -> list[tuple[Scenario, MetricInfo, dict[str, float]]]:
+    by: dict[tuple[Scenario, str], tuple[Scenario, MetricInfo, dict[str, float]]] = {}
+    for each in found:
+        by.setdefault((each.setting, each.metric.name), (each.setting, each.metric, {}))[2][each.arm] = each.sd
+    return list(by.values())
+
+
+def _sd(metric: MetricInfo, pair: Comparison) -> float | None:
+    if pair.doubt == "zeros" or len(pair.effects) < intervals.MIN_BLOCKS:
+        return None
+    return stdev(additive(metric, value) for value in pair.effects)
+
+
+def _contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
+    return [arm for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
+
+
+def as_percent(sd: float) -> float:
+    """A deviation of log ratios in per cent."""
+    return 100 * (exp(sd) - 1)

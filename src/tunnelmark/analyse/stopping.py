@@ -1,0 +1,203 @@
+"""Whether a run has blocks enough: the width of each headline ratio's interval, what it still needs, and what is decided. Pure.
+
+A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals
+for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe, "Large-Sample Theory of Sequential
+Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop as soon as the interval is narrow enough. In small samples
+such a rule stops too often where the spread is underestimated by chance. Against that stand a floor of blocks before the first decision,
+decisions only every `plan.enough.BATCH` blocks, and a wider factor (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, exp, inf, isfinite, log, sqrt
+from typing import Literal
+
+from tunnelmark.analyse import intervals
+from tunnelmark.analyse.analysis import ANCHOR
+from tunnelmark.analyse.anchor_multiples import headlines
+from tunnelmark.analyse.model import RELIABLE, Analysis, Interval, MetricCell, Scenario
+from tunnelmark.plan.enough import BATCH, Enough
+from tunnelmark.record.results import BlockDecision, MetricInfo, Results
+
+State = Literal["precise", "open", "set aside"]
+
+BEYOND = 0.05
+"""The chance that a ratio is set aside as beyond the cap though the cap would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatioWidth:
+    """A headline ratio over `blocks` whole pairs: `half`, half of its interval as a share (0.05: 5 %), None without an interval.
+
+    `needed`: blocks at which it would be as precise as asked, by its own spread. `why` it is set aside, if it is.
+    """
+
+    arm: str
+    against: str
+    setting: Scenario
+    metric: MetricInfo
+    blocks: int
+    half: float | None
+    state: State
+    needed: int | None = None
+    why: str = ""
+
+
+def width(effects: Sequence[float], found: Interval | None, level: float) -> float | None:
+    """Half of a ratio's interval on the log scale: of the wider of that which is reported and Student's.
+
+    `effects` are log ratios. None without an interval.
+    """
+    own = intervals.student(effects, level) if all(map(isfinite, effects)) else None
+    if own is None or found is None or found.low <= 0:
+        return None
+    return max(own[1] - own[0], log(found.high) - log(found.low)) / 2
+
+
+def needed(blocks: int, half: float, wanted: float, level: float) -> int:
+    """Blocks at which half the interval would be `wanted`, if it is `half` with `blocks`: its spread stays, Student's factor falls."""
+    spread = half * sqrt(blocks) / intervals.t_quantile(blocks - 1, level)
+    count = max(ceil((intervals.t_quantile(inf, level) * spread / wanted) ** 2), 2)  # as if the spread were known
+    while intervals.t_quantile(count - 1, level) * spread / sqrt(count) > wanted:
+        count += 1
+    return count
+
+
+def least_needed(blocks: int, half: float, wanted: float, level: float) -> int:
+    """The same if the true spread is as small as blocks with this one leave open (one-sided chi-square interval of a variance)."""
+    from scipy.special import gammaincinv
+
+    freedom = blocks - 1
+    largest = 2 * float(gammaincinv(freedom / 2, 1 - BEYOND))
+    return needed(blocks, half * sqrt(freedom / largest), wanted, level)
+
+
+def widths(analysis: Analysis, enough: Enough) -> tuple[RatioWidth, ...]:
+    """Every primary metric that is compared by ratio and every arm of which something is asked, in the order of the plan.
+
+    The ratio is the cell's headline: to the anchor where the processor bounds both, else to direct. Direct, the anchor and second
+    names of an arm (A/A) are references and not waited for.
+    """
+    plan = analysis.results.plan
+    asked = {
+        arm.name for arm in plan.arms if arm.same_as is None and arm.vpn != ANCHOR and arm.name != analysis.reference
+    }
+    firsts = {(each.arm, each.setting, each.metric.name): each for each in headlines(analysis)}
+    level = intervals.level_of(enough)
+    found = []
+    for cell in analysis.cells:
+        if cell.arm not in asked or not cell.metric.primary or cell.metric.compare != "ratio":
+            continue
+        first = firsts.get((cell.arm, cell.setting, cell.metric.name))
+        if first is not None and first.first == "anchor" and first.multiple is not None:
+            one = first.multiple
+            against, effects, reported = one.against, one.effects, one.interval
+        elif (pair := cell.against_direct) is not None:
+            against, effects, reported = pair.against, pair.effects, pair.interval
+        else:
+            against, effects, reported = analysis.reference or "", (), None
+        logs = [log(value) if value > 0 else -inf for value in effects]
+        found.append(_judged(cell, against, logs, reported, enough, level))
+    return tuple(found)
+
+
+def _judged(
+    cell: MetricCell, against: str, logs: Sequence[float], reported: Interval | None, enough: Enough, level: float
+) -> RatioWidth:
+    half = width(logs, reported, level)
+    count = len(logs)
+
+    def row(state: State, wanted: int | None = None, why: str = "") -> RatioWidth:
+        share = None if half is None else exp(half) - 1
+        return RatioWidth(cell.arm, against, cell.setting, cell.metric, count, share, state, wanted, why)
+
+    if not all(map(isfinite, logs)):
+        return row("set aside", why="it is zero in some block, so that it has no ratio")
+    if cell.success.total and cell.success.high < RELIABLE:  # shown, and not by one failure in a few trials
+        return row("set aside", why=f"{cell.success.total - cell.success.count} of {cell.success.total} trials failed")
+    if enough.precision is None:
+        return row("open")
+    if half is None:
+        return row("open")
+    wanted = log(1 + enough.precision)
+    if half <= wanted and count >= enough.floor:
+        return row("precise", count)
+    if half <= wanted:  # narrow by luck, or by few: pairs lack that the laboratory has spoilt
+        return row("open", enough.floor)
+    own = intervals.student(logs, level)  # the reported interval may be that of signs, whose width is no spread
+    assert own is not None
+    if least_needed(count, (own[1] - own[0]) / 2, wanted, level) > enough.most:
+        likely = needed(count, half, wanted, level)
+        return row("set aside", likely, f"it would need about {likely} blocks")
+    return row("open", needed(count, half, wanted, level))
+
+
+def decision(
+    found: Sequence[RatioWidth], enough: Enough, blocks: int, *, spent: float, block_seconds: float
+) -> BlockDecision:
+    """What follows after `blocks` blocks, all of them run; `spent` seconds so far, `block_seconds` each block takes."""
+
+    def ended(decided: Literal["precise", "nothing", "cap", "budget"], why: str) -> BlockDecision:
+        return BlockDecision(blocks, decided, blocks, spent, why)
+
+    waiting = [each for each in found if each.state == "open"]
+    if enough.precision is not None and not waiting:
+        precise = sum(each.state == "precise" for each in found)
+        if not precise:
+            none = f"no ratio can be within {100 * enough.precision:g} % with {enough.most} blocks"
+            return ended("nothing", none if found else "nothing in this study is compared by a ratio")
+        return ended("precise", f"{precise} of {len(found)} ratios are within {100 * enough.precision:g} %")
+    if blocks >= enough.most:
+        return ended("cap", f"{enough.most} blocks are the most that were asked for")
+    to = min(enough.most, blocks + BATCH)
+    if enough.budget is not None and block_seconds > 0:
+        to = min(to, blocks + int(max(enough.budget - spent, 0.0) / block_seconds))
+    if enough.budget is not None and (to <= blocks or spent >= enough.budget):
+        return ended("budget", "another block would not end within the time that was given")
+    why = (
+        "there is time" if enough.precision is None else f"{len(waiting)} of {len(found)} ratios are not precise enough"
+    )
+    return BlockDecision(blocks, "more", to, spent, why)
+
+
+def more_needed(found: Sequence[RatioWidth], blocks: int) -> int | None:
+    """How many further blocks the slowest ratio that is waited for needs, rounded up to a decision; None where no spread says it.
+
+    Cap and time are not regarded.
+    """
+    counts = [each.needed for each in found if each.state == "open" and each.needed is not None]
+    if not counts:
+        return None
+    # A pair may lack where a trial failed: as many blocks as pairs are too few then.
+    lacking = max(blocks - each.blocks for each in found if each.state == "open")
+    return BATCH * max(ceil((max(counts) + lacking - blocks) / BATCH), 1)
+
+
+def spent(results: Results, now: float) -> float:
+    """Seconds that all sessions took until `now` (seconds since 1970), the time between them left out.
+
+    A session that was killed has no end of its own: it ends with its last attempt.
+    """
+    total = 0.0
+    starts = [*(session.started for session in results.sessions[1:]), inf]
+    for session, following in zip(results.sessions, starts, strict=True):
+        if session.wall is not None:
+            total += session.wall
+        elif following == inf:
+            total += max(now - session.started, 0.0)
+        else:
+            ends = [row.started + sum(row.phases.values()) for row in results.trials]
+            total += max([end - session.started for end in ends if session.started <= end <= following], default=0.0)
+    return total
+
+
+def block_seconds(results: Results) -> float:
+    """Seconds that one block takes: the median of those that were run, from the first attempt's begin to the last one's end."""
+    spans: dict[int, tuple[float, float]] = {}
+    for row in results.trials:
+        begun, ended = spans.get(row.block, (inf, -inf))
+        spans[row.block] = min(begun, row.started), max(ended, row.started + sum(row.phases.values()))
+    lengths = sorted(ended - begun for begun, ended in spans.values())
+    return lengths[len(lengths) // 2] if lengths else 0.0

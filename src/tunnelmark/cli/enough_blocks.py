@@ -1,0 +1,102 @@
+"""Adds blocks to a run while it goes: asks the analysis after the last block, says what it answers, and has the plan grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark.analyse import judge, stopping
+from tunnelmark.analyse.stopping import RatioWidth
+from tunnelmark.plan.enough import Enough
+from tunnelmark.plan.model import Plan
+from tunnelmark.plan.order import order
+from tunnelmark.record import resumed, store
+from tunnelmark.record.journal import Journal
+from tunnelmark.record.results import BlockDecision, PlanInfo
+from tunnelmark.units import clock
+
+_NAMED = 3
+"""Ratios that are named in one line; the report has all of them."""
+
+
+def until(enough: Enough) -> str:
+    """When a run that adds blocks ends, in words."""
+    ends = [] if enough.precision is None else [f"each headline ratio is within {100 * enough.precision:g} %"]
+    ends += [] if enough.budget is None else [f"{clock(enough.budget)} are over"]
+    return f"{', or '.join([*ends, f'there are {enough.most} blocks'])}; {enough.floor} blocks at least"
+
+
+class Growth:
+    """What a run does when its blocks are done: decide by its results so far whether there are enough.
+
+    The decision depends on the results, and on the clock only where a time is given: a run that was killed decides the same again.
+    """
+
+    def __init__(
+        self, folder: Path, journal: Journal, console: Console, describing: Callable[[Plan], PlanInfo]
+    ) -> None:
+        self._folder, self._journal, self._console, self._describing = folder, journal, console, describing
+
+    def __call__(self, plan: Plan) -> Plan | None:
+        """The same plan with more blocks, which the folder asks for from now on; None if there are enough."""
+        study = plan.study
+        if study.enough is None:
+            return None
+        results = store.load(self._folder)
+        found = stopping.widths(judge(results), study.enough)
+        seconds = stopping.block_seconds(results)
+        made = stopping.decision(
+            found, study.enough, study.blocks, spent=stopping.spent(results, time.time()), block_seconds=seconds
+        )
+        for line in said(made, found, study.enough, seconds):
+            self._console.print(Text(line), soft_wrap=True)
+        last = results.decisions[-1] if results.decisions else None
+        if last is None or (last.blocks, last.decided, last.to) != (made.blocks, made.decided, made.to):
+            store.keep_decision(self._journal, made)
+        if made.decided != "more":
+            return None
+        grown = order(replace(study, blocks=made.to))
+        resumed.extend(self._folder, self._describing(grown), asked=False)
+        return grown
+
+
+def said(made: BlockDecision, found: Sequence[RatioWidth], enough: Enough, block_seconds: float) -> list[str]:
+    """A decision in words: why, which ratios are widest, how many more blocks they need, and how long that takes."""
+    lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
+    wide = sorted((each for each in found if each.state == "open"), key=lambda each: -(each.half or float("inf")))
+    if enough.precision is not None and wide:
+        few = ", ".join(_named(each) for each in wide[:_NAMED])
+        lines.append(f"  not yet precise: {few}{_and_more(wide)}")
+    more = stopping.more_needed(found, made.blocks) if enough.precision is not None else None
+    if more is not None and made.decided != "precise":
+        seconds = more * block_seconds
+        price = f"  about {more} more blocks would do, {clock(seconds)}, if they scatter as those so far"
+        if more > enough.most - made.blocks:
+            price += f"; {enough.most - made.blocks} are left"
+        if enough.budget is not None and seconds > enough.budget - made.spent:
+            price += f"; {clock(max(enough.budget - made.spent, 0.0))} are left"
+        lines.append(price)
+    aside = [each for each in found if each.state == "set aside"]
+    if aside:
+        few = ", ".join(f"{_name(each)} ({each.why})" for each in aside[:_NAMED])
+        lines.append(f"  not waited for: {few}{_and_more(aside)}")
+    return lines
+
+
+def _named(each: RatioWidth) -> str:
+    return f"{_name(each)} {'without an interval' if each.half is None else f'± {100 * each.half:.1f} %'}"
+
+
+def _name(each: RatioWidth) -> str:
+    return (
+        f"{each.arm} to {each.against or 'direct'}, {each.setting.workload} {each.metric.name}, {each.setting.profile}"
+    )
+
+
+def _and_more(found: Sequence[RatioWidth]) -> str:
+    return f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -1,0 +1,40 @@
+"""What a report says of a run that added blocks by itself: until when, why it ended, and which ratios it did not wait for."""
+
+from __future__ import annotations
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.stopping import widths
+from tunnelmark.report import formatting
+from tunnelmark.units import clock
+
+_ENDS = {
+    "precise": "it ended because they were",
+    "nothing": "it ended because none can be",
+    "cap": "it ended at its largest number of blocks",
+    "budget": "it ended when its time was up",
+    "more": "it has not ended",
+}
+
+
+def sentences(analysis: Analysis) -> list[str]:
+    """One or two sentences for the reader; none where the number of blocks was fixed."""
+    plan = analysis.results.plan
+    if (enough := plan.enough) is None:
+        return []
+    decisions = analysis.results.decisions
+    why = f"; {_ENDS[decisions[-1].decided]} ({decisions[-1].why})" if decisions else ""
+    looked = formatting.listed([str(blocks) for blocks in dict.fromkeys(each.blocks for each in decisions)])
+    when = f", with decisions at {looked}" if looked else ""
+    if enough.precision is None:
+        assert enough.budget is not None
+        return [f"Blocks were added for {clock(enough.budget)}, to {plan.blocks}{when}{why}."]
+    precise = f"{100 * enough.precision:g} %"
+    said = [
+        f"Blocks were added until headline ratios are within {precise}, to {plan.blocks}{when}{why}.",
+        "Its intervals and tests have the wider factor that such a run needs to be right as often as they say.",
+    ]
+    aside = [each for each in widths(analysis, enough) if each.state == "set aside"]
+    if aside:
+        names = [f"{each.arm} by {each.setting.workload} {each.metric.title} ({each.why})" for each in aside]
+        said.append(f"Not waited for, because they could not be so precise: {formatting.listed(names)}.")
+    return said

@@ -1,0 +1,102 @@
+"""`tunnelmark plan power` says what a study can see, by a stated spread or by an earlier run's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunnelmark.cli.command import main
+from tunnelmark.record.results import Results
+from unit import stored
+from unit.builders import TCP, Study
+
+TEXT = """
+[study]
+name = "mine"
+title = "Mine"
+blocks = 8
+profiles = ["gigabit"]
+topologies = ["pair"]
+
+[[arm]]
+name = "direct"
+
+[[arm]]
+name = "direct-again"
+same_as = "direct"
+
+[[arm]]
+name = "tinc"
+
+[[arm]]
+name = "nebula"
+
+[[workload]]
+workload = "tcp"
+options = { duration = "4 s", warmup = "1 s" }
+"""
+
+
+def results(**more: Any) -> Results:
+    return Study(arms=("direct", "direct-again", "tinc", "nebula"), workloads=(TCP,), blocks=8, **more).results()
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> str:
+    (tmp_path / "mine.toml").write_text(TEXT)
+    return str(tmp_path / "mine.toml")
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["plan", "power", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_stated_spread_is_one_row_for_all(study: str, capsys: pytest.CaptureFixture[str]):
+    said = told(capsys, study, "--sd", "5%")
+    assert "3 questions share one chance of error" in said
+    assert "every arm" in said
+    assert "40 blocks" in said
+    document = json.loads(told(capsys, study, "--sd", "5%", "--json"))
+    assert [row["arm"] for row in document["differences"]] == ["tinc", "nebula"]
+    sizes = list(document["differences"][0]["differences"].values())
+    assert sizes == sorted(sizes, reverse=True)
+    assert document["block_seconds"] == pytest.approx(4 * (4.0 + 0.35))
+
+
+def test_an_earlier_run_gives_a_row_for_each_arm_its_times_and_how_to_split_them(
+    study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = stored.write(results(series=True), tmp_path / "earlier")
+    said = told(capsys, study, "--from", str(folder))
+    assert "every arm" not in said
+    assert "of the variance are the trials' own" in said
+    document = json.loads(told(capsys, study, "--from", str(folder), "--json"))
+    assert [row["arm"] for row in document["differences"]] == ["tinc", "nebula"]
+    assert len(document["splits"]) == 1
+    assert document["block_seconds"] > 4 * (TCP.window + TCP.warmup)  # what it took, not what the file plans
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--sd", "5"], "known units are %"),
+        (["--sd", "0%"], "sees everything"),
+        (["--sd", "5%", "--from", "EARLIER"], "either measured or stated"),
+        (["--from", "OTHER"], "says nothing of the arms"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_hint(
+    arguments: list[str], reason: str, study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    stored.write(results(), tmp_path / "EARLIER")
+    other = Study(arms=("direct", "direct-again", "openvpn"), workloads=(TCP,), blocks=8).results()
+    stored.write(other, tmp_path / "OTHER")
+    given = [str(tmp_path / each) if each in ("EARLIER", "OTHER") else each for each in arguments]
+    assert main(["plan", "power", study, *given]) == 2
+    said = capsys.readouterr().err
+    assert reason in said
+    assert "hint:" in said
