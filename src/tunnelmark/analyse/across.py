@@ -29,8 +29,8 @@ from tunnelmark.record.results import MetricInfo
 class Kept:
     """What an arm keeps in `setting` of its value in `base`, by one metric.
 
-    `kept` is the arm there against itself in `base`; it is not judged. `beside` is that against what the reference keeps in the
-    same block; None for the reference itself. `verdict` is on `beside`: *better* keeps more (of a delay: adds less) than the
+    `kept` is the arm there against itself in `base`; it is not judged. `over_direct` is that against what the reference keeps in the
+    same block; None for the reference itself. `verdict` is on `over_direct`: *better* keeps more (of a delay: adds less) than the
     reference. Of the blocks that ran in both, `failed` and `void` have no effect because the arm failed or the laboratory spoilt
     it, and `empty` because the value in `base` is zero, of which nothing can be kept.
     """
@@ -40,7 +40,7 @@ class Kept:
     setting: Scenario
     base: Scenario
     kept: Comparison
-    beside: Comparison | None
+    over_direct: Comparison | None
     verdict: Verdict
     failed: int
     void: int
@@ -167,7 +167,7 @@ def _kept(
     analysis: Analysis,
     arm: str,
     question: _Question,
-    beside: Comparison | None,
+    over_direct: Comparison | None,
     outcomes: Mapping[tuple[str, Scenario], Mapping[int, str]],
 ) -> Kept:
     metric, base = question.metric, question.base
@@ -191,8 +191,8 @@ def _kept(
     void = len(lost) - failed
     verdict: Verdict = "failed" if failed else "void" if void else "not run"
     if kept.blocks or empty:
-        verdict = _verdict(arm == analysis.reference, metric, beside)
-    return Kept(arm, metric, question.setting, base, kept, beside, verdict, failed, void, len(empty))
+        verdict = _verdict(arm == analysis.reference, metric, over_direct)
+    return Kept(arm, metric, question.setting, base, kept, over_direct, verdict, failed, void, len(empty))
 
 
 def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, str]]:
@@ -203,11 +203,11 @@ def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, 
     return found
 
 
-def _verdict(is_reference: bool, metric: MetricInfo, beside: Comparison | None) -> Verdict:
+def _verdict(is_reference: bool, metric: MetricInfo, over_direct: Comparison | None) -> Verdict:
     if is_reference:
         return "reference"
-    if beside is None or beside.q is None:
+    if over_direct is None or over_direct.q is None:
         return "too few blocks"
-    if not beside.differs:
-        return "equal" if beside.equal else "undecided"
-    return "better" if favours(metric, beside) else "worse"
+    if not over_direct.differs:
+        return "equal" if over_direct.equal else "undecided"
+    return "better" if favours(metric, over_direct) else "worse"

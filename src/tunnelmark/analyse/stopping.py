@@ -3,7 +3,7 @@
 A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals
 for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe, "Large-Sample Theory of Sequential
 Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop as soon as the interval is narrow enough. In small samples
-such a rule stops too often where the spread is underestimated by chance. Against that stand a floor of blocks before the first decision,
+such a rule stops too often where the spread is underestimated by chance. Against that there are a floor of blocks before the first decision,
 decisions only every `plan.enough.BATCH` blocks, and a wider factor (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
 """
 
@@ -126,7 +126,7 @@ def _judged(
         return row("precise", count)
     if half <= wanted:  # narrow by luck, or by few: pairs lack that the laboratory has spoilt
         return row("open", enough.floor)
-    own = intervals.student(logs, level)  # the reported interval may be that of signs, whose width is no spread
+    own = intervals.student(logs, level)  # the reported interval may be that of signs, whose width is not a spread
     assert own is not None
     if least_needed(count, (own[1] - own[0]) / 2, wanted, level) > enough.most:
         likely = needed(count, half, wanted, level)

@@ -1,4 +1,4 @@
-"""What studies without blocks print, beside our own: rank tests of every two arms, and how much values scatter over blocks. Pure.
+"""What studies without blocks print, next to our own: rank tests of every two arms, and how much values scatter over blocks. Pure.
 
 Mann-Whitney's U (H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger than the
 Other", Annals of Mathematical Statistics 18, 1947, pp. 50-60) takes the values of two arms as two samples, whatever block they
@@ -59,7 +59,7 @@ class BlockScatter:
     """A cell's values over blocks: mean, standard deviation (of a sample) in the metric's unit, and their quotient.
 
     The deviation is None of a single value, the coefficient of variation also where the mean is zero or of a metric whose
-    differences are taken: its zero is no natural one, or often met. `failed` and `void` are attempts without a value.
+    differences are taken: its zero is not a natural one, or often met. `failed` and `void` are attempts without a value.
     """
 
     cell: MetricCell

@@ -85,7 +85,7 @@ class RunValues:
         return run_statistics.of_runs(values) if quantity.statistic in run_statistics.SPREADS else values
 
     def _tried(self, cell: Cell) -> tuple[tuple[TrialRow, ...], str]:
-        """The trials of which a share of successes is told, and why they say nothing of the arm, or ""."""
+        """The trials of which a share of successes is given, and why they say nothing of the arm, or ""."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         arm, setting = self._claims.arms.get(cell.arm), None if quantity.of_arm else self._setting(cell)
         if arm is None or (setting is None and not quantity.of_arm):

@@ -1,6 +1,6 @@
 """Figures that a study prints and no trial reports by itself: of a trial's seconds, of a cell's runs, and of an arm's trials.
 
-A spread over runs has no value in a single run. In place of one stand the jackknife's pseudo-values of its logarithm (R. G. Miller, "Jackknifing
+A spread over runs has no value in a single run. In place of one are the jackknife's pseudo-values of its logarithm (R. G. Miller, "Jackknifing
 Variances", Annals of Mathematical Statistics 39(2), 1968, pp. 567-582): one for each block, whose mean and error are those of the spread, so that spreads
 are compared as any other values are.
 """

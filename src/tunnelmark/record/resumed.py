@@ -48,7 +48,7 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
 def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:
     """Have a results folder ask for the blocks of `info` from now on, where those are more than before.
 
-    The blocks that it has stay as they are, for their order and links depend on seed and number alone. `asked`: by somebody, who
+    The blocks that it has stay as they are, for their order and links depend on seed and number alone. `asked`: by a user, who
     may have seen results; else by the run's own rule. StoreError if anything but the number of blocks would change.
     """
     before = store.load_plan(folder)

@@ -74,7 +74,7 @@ class AcrossSection:
 
     @property
     def any_across(self) -> bool:
-        """Whether conditions or workloads stand beside each other."""
+        """Whether conditions or workloads are compared with each other."""
         return bool(self.matrices or self.shares)
 
     @property

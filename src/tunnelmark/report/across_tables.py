@@ -22,7 +22,7 @@ ABSENT = "–"
 class MatrixCell:
     """An arm in a condition: its median, its effect against direct with sign and interval, what it keeps, what bound it, remarks.
 
-    `share` is `kept` in short: without intervals. `keeps` is the verdict on it beside direct, None where nothing is compared.
+    `share` is `kept` in short: without intervals. `keeps` is the verdict on it against direct, None where nothing is compared.
     """
 
     cell: MetricCell
@@ -164,18 +164,18 @@ def _lost(cell: MetricCell) -> list[str]:
 
 
 def _said_kept(analysis: Analysis, one: Kept) -> str:
-    """What an arm keeps, that beside the reference, and the blocks of which neither can be said."""
+    """What an arm keeps, that over the reference, and the blocks of which neither can be said."""
     own = formatting.effect(one.metric, one.kept)
     said = [f"{_verb(one.metric)} {own}" if own else ""]
     if one.kept.zeros[0]:
         said.append(f"0 in {one.kept.zeros[0]} of {len(one.kept.blocks)} blocks")
-    if one.beside is not None:
-        if effect := formatting.effect(one.metric, one.beside):
+    if one.over_direct is not None:
+        if effect := formatting.effect(one.metric, one.over_direct):
             sign = formatting.SIGNS.get(one.verdict, "")
             said.append(f"{sign} {effect} {_of(one.metric)} {analysis.reference}’s")
-        if one.beside.zeros[1]:
+        if one.over_direct.zeros[1]:
             said.append(
-                f"{analysis.reference} keeps nothing in {one.beside.zeros[1]} of {len(one.beside.blocks)} blocks"
+                f"{analysis.reference} keeps nothing in {one.over_direct.zeros[1]} of {len(one.over_direct.blocks)} blocks"
             )
     return ", ".join([text for text in said if text] + blocks_lost(one))
 

@@ -116,7 +116,7 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
 
 
 def _kept(one: Kept) -> dict[str, Any]:
-    """What an arm keeps of its value in `base`, and that over the same of the reference (`beside`, on which the verdict is)."""
+    """What an arm keeps of its value in `base`, and that over the same of the reference (`over_direct`, on which the verdict is)."""
     return {**asdict(one), "metric": one.metric.name, "sign": formatting.SIGNS.get(one.verdict)}
 
 

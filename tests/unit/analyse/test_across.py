@@ -37,10 +37,10 @@ def test_what_an_arm_keeps_and_that_over_what_direct_keeps_are_found() -> None:
     ):
         found = kept(analysis, arm)
         assert found.kept.estimate == pytest.approx(share, rel=0.03)
-        assert found.beside is not None and found.beside.estimate == pytest.approx(times, rel=0.03)
+        assert found.over_direct is not None and found.over_direct.estimate == pytest.approx(times, rel=0.03)
         assert found.verdict == verdict
     direct = kept(analysis, "direct")
-    assert (direct.verdict, direct.beside) == ("reference", None)
+    assert (direct.verdict, direct.over_direct) == ("reference", None)
     assert direct.kept.estimate == pytest.approx(0.1, rel=0.03)
 
 
@@ -57,24 +57,24 @@ def test_both_are_ratios_inside_the_blocks() -> None:
     }
     found = kept(analysis, "tinc")
     assert found.kept.effects == pytest.approx(shares["tinc"])
-    assert found.beside is not None
+    assert found.over_direct is not None
     ratios = [mine / theirs for mine, theirs in zip(shares["tinc"], shares["direct"], strict=True)]
-    assert found.beside.effects == pytest.approx(ratios)
-    assert found.beside.estimate == pytest.approx(exp(fmean(map(log, ratios))))
+    assert found.over_direct.effects == pytest.approx(ratios)
+    assert found.over_direct.estimate == pytest.approx(exp(fmean(map(log, ratios))))
 
 
 def test_an_arm_that_is_slow_everywhere_alike_keeps_as_much_as_direct() -> None:
     found = kept(analysed(STUDY, {("*", SECOND, None): 0.1}), "tinc")
     assert found.verdict == "equal"
-    assert found.beside is not None and found.beside.interval is not None
-    assert found.beside.interval.low < 1 < found.beside.interval.high
+    assert found.over_direct is not None and found.over_direct.interval is not None
+    assert found.over_direct.interval.low < 1 < found.over_direct.interval.high
 
 
 def test_a_zero_is_kept_as_a_zero() -> None:
     found = kept(analysed(STUDY, TENTH | {("nebula", SECOND, block): 0.0 for block in (2, 3)}), "nebula")
     assert (found.kept.zeros, found.kept.doubt, len(found.kept.blocks)) == ((2, 0), "zeros", 8)
     assert found.kept.effects.count(0.0) == 2
-    assert found.beside is not None and found.beside.zeros == (2, 0)
+    assert found.over_direct is not None and found.over_direct.zeros == (2, 0)
     assert (found.failed, found.void, found.empty) == (0, 0, 0)
 
 
@@ -87,8 +87,8 @@ def test_of_zero_nothing_can_be_kept_and_such_blocks_are_counted() -> None:
 
 def test_where_direct_keeps_nothing_nothing_is_infinite_that_is_not_said() -> None:
     found = kept(analysed(STUDY, TENTH | {("direct", SECOND, None): 0.0}), "tinc")
-    assert found.beside is not None
-    assert found.beside.zeros == (0, 8)
+    assert found.over_direct is not None
+    assert found.over_direct.zeros == (0, 8)
     assert found.verdict == "better"
 
 
@@ -127,7 +127,7 @@ def test_a_metric_of_differences_changes_by_a_difference() -> None:
     )
     found = kept(judge(replace(results, trials=trials)), "tinc", "loss")
     assert found.kept.estimate == pytest.approx(5.0, abs=0.1)
-    assert found.beside is not None and found.beside.estimate == pytest.approx(5.0, abs=0.1)
+    assert found.over_direct is not None and found.over_direct.estimate == pytest.approx(5.0, abs=0.1)
     assert found.verdict == "worse"
 
 
@@ -137,7 +137,7 @@ def test_one_condition_gives_nothing() -> None:
 
 def test_a_study_without_direct_still_says_what_arms_keep() -> None:
     analysis = judge(replace(STUDY, arms=("tinc", "nebula"), same_as={}).results())
-    assert [(one.arm, one.beside, one.verdict) for one in across_conditions(analysis)] == [
+    assert [(one.arm, one.over_direct, one.verdict) for one in across_conditions(analysis)] == [
         ("tinc", None, "too few blocks"),
         ("nebula", None, "too few blocks"),
     ]
@@ -196,9 +196,9 @@ def test_a_condition_that_hits_all_arms_alike_tells_none_apart_and_intervals_hol
         judged = [one for one in found if one.arm in ("tinc", "nebula")]
         wrong += any(one.verdict in ("better", "worse") for one in judged)
         held += sum(
-            one.beside is not None
-            and one.beside.interval is not None
-            and one.beside.interval.low <= 1 <= one.beside.interval.high
+            one.over_direct is not None
+            and one.over_direct.interval is not None
+            and one.over_direct.interval.low <= 1 <= one.over_direct.interval.high
             for one in judged
         )
     assert wrong <= 200 * 0.05 + 2 * (200 * 0.05 * 0.95) ** 0.5

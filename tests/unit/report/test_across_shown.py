@@ -245,7 +245,7 @@ def test_the_export_for_programs_has_all_of_it(found: Analysis) -> None:
     document = json.loads(json_export.render(found))
     (tinc,) = (one for one in document["across_conditions"] if (one["arm"], one["metric"]) == ("tinc", "goodput"))
     assert tinc["setting"]["profile"] == SECOND
-    assert tinc["beside"]["zeros"] == [1, 0]
+    assert tinc["over_direct"]["zeros"] == [1, 0]
     assert document["across_workloads"] == []
     assert {"u", "p", "q", "delta", "least", "differs"} <= set(document["rank_tests"][0])
     assert {"standard_deviation", "coefficient_of_variation"} <= set(document["scatter"][0])

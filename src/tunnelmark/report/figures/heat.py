@@ -64,7 +64,7 @@ def ratio(cell: MetricCell) -> float | None:
 
 
 def shade(cell: MetricCell) -> float:
-    """From -1 (a factor of four worse, or more) over 0 (as direct) to 1 (as much better)."""
+    """From -1 (a factor of four worse, or more) over 0 (as direct) to 1 (a factor of four better)."""
     found = ratio(cell)
     if found is None:  # zeros: only the verdict says something
         return {"better": 1.0, "worse": -1.0}.get(cell.verdict, 0.0)
