@@ -17,9 +17,7 @@ The rule works on arrays here, and on some runs of each world it is held against
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import exp, log, sqrt
@@ -28,7 +26,7 @@ import numpy as np
 from _statistics_fast import SETTING, results_of
 from _statistics_worlds import NOISES, Array, Drawn, World
 from numpy.typing import NDArray
-from statistics_bars import COVERED, FALSE, RATIO, Bar
+from statistics_bars import COVERED, FALSE, RATIO, Bar, print_bars
 
 from tunnelmark.analyse import intervals, judge, stopping
 from tunnelmark.analyse.model import BlockValue, Comparison
@@ -278,29 +276,7 @@ def _all(seed: int, studies: int) -> Iterator[Bar | str]:
 
 def main() -> int:
     """Print all bars by promise; 1 if one is not met."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a short form, of less than a minute")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began = time.process_time()
-    bars: dict[str, list[Bar]] = {}
-    beside = []
-    for found in simulated(asked.seed, quick=asked.quick):
-        if isinstance(found, str):
-            beside.append(found)
-        else:
-            bars.setdefault(found.promise, []).append(found)
-            print(".", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    for promise, those in bars.items():
-        print(f"{promise}:", *those, sep="\n")
-    print("beside them, how long the runs are:", *beside, sep="\n")
-    judged = [bar for those in bars.values() for bar in those if bar.judged]
-    missed = [bar for bar in judged if not bar.met]
-    print(
-        f"{len(judged) - len(missed)} of {len(judged)} bars are met, in {time.process_time() - began:.0f} s of CPU time"
-    )
-    return 1 if missed else 0
+    return print_bars(simulated, __doc__, "how long the runs are")
 
 
 if __name__ == "__main__":

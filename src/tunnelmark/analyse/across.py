@@ -20,7 +20,7 @@ from tunnelmark.analyse.aa_test import seen
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario, Verdict
-from tunnelmark.analyse.pairing import by_block, compare_values, decide, favours, setting_of
+from tunnelmark.analyse.pairing import by_block, compare_values, decide, setting_of, verdict
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import MetricInfo
 
@@ -189,10 +189,10 @@ def _kept(
     lost = (tried[0].keys() & tried[1].keys()) - set(kept.blocks) - set(empty)
     failed = sum("failed" in (tried[0][block], tried[1][block]) for block in lost)
     void = len(lost) - failed
-    verdict: Verdict = "failed" if failed else "void" if void else "not run"
+    said: Verdict = "failed" if failed else "void" if void else "not run"
     if kept.blocks or empty:
-        verdict = _verdict(arm == analysis.reference, metric, over_direct)
-    return Kept(arm, metric, question.setting, base, kept, over_direct, verdict, failed, void, len(empty))
+        said = "reference" if arm == analysis.reference else verdict(metric, over_direct)
+    return Kept(arm, metric, question.setting, base, kept, over_direct, said, failed, void, len(empty))
 
 
 def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, str]]:
@@ -201,13 +201,3 @@ def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, 
     for row in analysis.trials:
         found.setdefault((row.arm, setting_of(row)), {})[row.block] = row.outcome
     return found
-
-
-def _verdict(is_reference: bool, metric: MetricInfo, over_direct: Comparison | None) -> Verdict:
-    if is_reference:
-        return "reference"
-    if over_direct is None or over_direct.q is None:
-        return "too few blocks"
-    if not over_direct.differs:
-        return "equal" if over_direct.equal else "undecided"
-    return "better" if favours(metric, over_direct) else "worse"

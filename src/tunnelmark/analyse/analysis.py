@@ -26,7 +26,7 @@ from tunnelmark.analyse.model import (
     Scenario,
     Verdict,
 )
-from tunnelmark.analyse.pairing import Values, compare, decide, favours, setting_of, values_by_block
+from tunnelmark.analyse.pairing import Values, compare, decide, setting_of, values_by_block, verdict
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.voids import void_rates
 from tunnelmark.analyse.wall_time import disturbances, wall_time
@@ -195,13 +195,7 @@ def _verdict(is_reference: bool, outcomes: Sequence[str], comparison: Comparison
         return "not run"
     if "ok" not in outcomes:
         return "failed" if "failed" in outcomes else "void"
-    if is_reference:
-        return "reference"
-    if comparison is None or comparison.q is None:
-        return "too few blocks"
-    if not comparison.differs:
-        return "equal" if comparison.equal else "undecided"
-    return "better" if favours(metric, comparison) else "worse"
+    return "reference" if is_reference else verdict(metric, comparison)
 
 
 def _with_ceilings(

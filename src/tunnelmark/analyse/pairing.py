@@ -16,7 +16,7 @@ from zlib import crc32
 
 from tunnelmark.analyse import detectable, intervals, robust
 from tunnelmark.analyse.margins import equal_within
-from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Scenario
+from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Scenario, Verdict
 from tunnelmark.record.results import MetricInfo, TrialRow
 
 Values = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
@@ -201,3 +201,12 @@ def additive(metric: MetricInfo, effect: float) -> float:
 def favours(metric: MetricInfo, comparison: Comparison) -> bool:
     """Whether a comparison's effect is good for the arm that was compared."""
     return ((comparison.order or 0.0) > 0) == (metric.better == "higher")
+
+
+def verdict(metric: MetricInfo, comparison: Comparison | None) -> Verdict:
+    """What a comparison that was decided says of its arm."""
+    if comparison is None or comparison.q is None:
+        return "too few blocks"
+    if not comparison.differs:
+        return "equal" if comparison.equal else "undecided"
+    return "better" if favours(metric, comparison) else "worse"
