@@ -92,6 +92,20 @@ def test_fragments_are_seen(tmp_path: Path):
     assert values["wire_reassembled_source"] * 3 == pytest.approx(values["wire_packets_source"], rel=0.1)
 
 
+def test_what_a_program_of_the_workload_used_is_the_generator_s_also_once_it_has_ended(tmp_path: Path):
+    """The agent that started it has waited for it by then, so that its CPU is among the agent's children's."""
+    burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
+
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
+        argv = ["python3", "-I", "-S", "-c", burn]
+        return await watched(lab, tunnel, tmp_path, ("cpu", "daemons"), argv, "b")
+
+    values, notes = on("wireguard-go", tmp_path, body)
+    assert values["cpu_generator_target"] > 0.9 * values["cpu_user_target"]
+    assert values["cpu_generator_target"] > 10 * values["cpu_daemons_target"]
+    assert "cpu_daemons_target" not in notes
+
+
 def test_cpu_is_charged_to_the_node_that_works(tmp_path: Path):
     burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
     seconds: dict[str, float] = {}

@@ -61,12 +61,12 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
     return found
 
 
-def process_seconds(text: str, tick: int) -> float:
-    """CPU seconds of a process, of all its threads and of the children that it has waited for, from /proc/PID/stat.
+def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
+    """CPU seconds of a process with all its threads and, with `children`, of those that it has waited for, from /proc/PID/stat.
 
     A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
     """
-    return sum(int(word) for word in text.rpartition(")")[2].split()[11:15]) / tick
+    return sum(int(word) for word in text.rpartition(")")[2].split()[11 : 15 if children else 13]) / tick
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,14 +45,15 @@ def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, fl
     return 1000 * spent / took if first.daemons else None, 1000 * max(0.0, others) / took
 
 
-def billed(processes: Iterable[int], tick: int, proc: Path = _PROC) -> dict[int, float]:
-    """CPU seconds of those processes that still run, with their threads and the children that they have waited for."""
+def billed(processes: Iterable[int], tick: int, proc: Path = _PROC, *, children: bool = True) -> dict[int, float]:
+    """CPU seconds of those processes that still run, with their threads and, with `children`, those that they have waited for."""
     found = {}
     for process in processes:
         try:
-            found[process] = _proc.process_seconds((proc / str(process) / "stat").read_text(), tick)
+            text = (proc / str(process) / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue
+        found[process] = _proc.process_seconds(text, tick, children=children)
     return found
 
 
@@ -89,7 +90,7 @@ class _Daemons:
             group = self._context.group(node)
             assert group is not None  # `__init__` has looked
             agent = self._context.lab.nodes[node].pid
-            own = billed((agent,), self._tick)
+            own = billed((agent,), self._tick, children=False)  # whose children are the workload's programs
             daemons = billed(self._known[end], self._tick)
             found[end] = NodeCpu(daemons, own.get(agent, 0.0), cgroups.used(group).total)
         return found

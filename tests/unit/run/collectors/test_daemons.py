@@ -17,6 +17,7 @@ def stat(name: str, user: int, system: int, children: int = 0) -> str:
 
 def test_a_process_is_read_whatever_its_name_is() -> None:
     assert process_seconds(stat("a) S (b 1 2", 150, 50, 30), 100) == pytest.approx(2.3)
+    assert process_seconds(stat("a) S (b 1 2", 150, 50, 30), 100, children=False) == pytest.approx(2.0)
 
 
 def test_a_process_that_has_ended_is_billed_nothing(tmp_path: Path) -> None:
