@@ -51,7 +51,7 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
 
 def names_width(names: Iterable[str]) -> float:
     """The pixels that names of rows need on the left of a figure."""
-    return max(150.0, *(7.4 * len(name) + 20.0 for name in names))
+    return max(150.0, *(8.2 * len(name) + 20.0 for name in names))
 
 
 @dataclass(frozen=True, slots=True)
