@@ -13,26 +13,33 @@ from tunnelmark.errors import StoreError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tunnelmark.analyse.model import Analysis
     from tunnelmark.report.exports.tidy import StoredRuns
-
-FORMATS = ("csv", "latex", "json", "parquet")
 
 FOLDER = "export"
 """Where exports are written in a results folder, unless somebody names another place."""
 
+_KEPT = "paper.tex"
+"""The one file of an export that people go on with by hand, and that is therefore never written over."""
+
 
 def export(results: Path, form: str, to: Path | None) -> None:
-    """Write results in a format, and say where: CSV and Parquet as a folder with a file for each view, others as one file (`-`: stdout).
+    """Write results in a format, and say where: several files in a folder, or one file (`-`: stdout).
 
-    UsageError where the place is of the wrong kind, StoreError where it cannot be written.
+    UsageError where the place is of the wrong kind, StoreError where it cannot be written, MissingPart where a format needs a library
+    that is not installed.
     """
     from tunnelmark.record import run_folders
     from tunnelmark.report.exports.tidy import StoredRuns
 
     runs = StoredRuns(run_folders.read([results]))
     try:
-        if form in ("csv", "parquet"):
-            for file in _tables(runs, form, to or results / FOLDER):
+        if form in _SEVERAL:
+            subfolder, write = _SEVERAL[form]
+            folder = to or results / FOLDER / subfolder
+            if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
+                raise UsageError(f"{folder} is no folder, and {form} is several files", hint="name a folder with --to")
+            for file in write(runs, folder):
                 click.echo(f"written: {file}", err=True)
         else:
             _document(runs, results, form, to)
@@ -42,18 +49,23 @@ def export(results: Path, form: str, to: Path | None) -> None:
         ) from error
 
 
-def _tables(runs: StoredRuns, form: str, folder: Path) -> Iterable[Path]:
-    from tunnelmark.report.exports import csv_tables, parquet_tables
+def _csv(runs: StoredRuns, folder: Path) -> Iterable[Path]:
+    from tunnelmark.report.exports import csv_tables
+
+    return _tables(runs, folder, csv_tables.SUFFIX, csv_tables.write)
+
+
+def _parquet(runs: StoredRuns, folder: Path) -> Iterable[Path]:
+    from tunnelmark.report.exports import parquet_tables
+
+    return _tables(runs, folder, parquet_tables.SUFFIX, parquet_tables.write)
+
+
+def _tables(runs: StoredRuns, folder: Path, suffix: str, write: Callable[[pa.Table, BinaryIO], None]) -> Iterable[Path]:
+    """A file for each view."""
     from tunnelmark.report.exports.views import VIEWS
 
-    if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{folder} is no folder, and {form} is several tables", hint="name a folder with --to")
     folder.mkdir(parents=True, exist_ok=True)
-    writers: Mapping[str, tuple[str, Callable[[pa.Table, BinaryIO], None]]] = {
-        "csv": (csv_tables.SUFFIX, csv_tables.write),
-        "parquet": (parquet_tables.SUFFIX, parquet_tables.write),
-    }
-    suffix, write = writers[form]
     for view in VIEWS:
         if view == "metrics":  # the samples without a time
             continue
@@ -63,21 +75,69 @@ def _tables(runs: StoredRuns, form: str, folder: Path) -> Iterable[Path]:
         yield path
 
 
+def _figures(runs: StoredRuns, folder: Path) -> Iterable[Path]:
+    from tunnelmark.report.exports import paper_figures
+
+    for part, analysis in _each(runs, folder):
+        for figure in paper_figures.figures(analysis):
+            yield from _written(part, {f"{figure.name}.{form}": content for form, content in figure.files.items()})
+
+
+def _paper(runs: StoredRuns, folder: Path) -> Iterable[Path]:
+    from tunnelmark.report.exports import paper, paper_figures
+
+    for part, analysis in _each(runs, folder):
+        made = paper.files(analysis, tuple(paper_figures.figures(analysis)))
+        if (part / _KEPT).exists():
+            click.echo(f"kept as it is: {part / _KEPT}", err=True)
+            made = {path: content for path, content in made.items() if path != _KEPT}
+        yield from _written(part, made)
+
+
+def _flent(runs: StoredRuns, folder: Path) -> Iterable[Path]:
+    from tunnelmark.report.exports import flent
+
+    found = False
+    for name, results in runs.results.items():
+        for path, content in flent.files(results):
+            found = True
+            yield from _written(folder / name if len(runs.results) > 1 else folder, {path: content})
+    if not found:
+        raise UsageError(
+            "no trial here has a counterpart in flent",
+            hint=f"those of {', '.join(flent.TESTS)} with a series over time have",
+        )
+
+
+def _each(runs: StoredRuns, folder: Path) -> Iterable[tuple[Path, Analysis]]:
+    """Each run's analysis with its own folder, which is the whole one where there is one run."""
+    for name, analysis in runs.analyses.items():
+        yield (folder / name if len(runs.analyses) > 1 else folder), analysis
+
+
+def _written(folder: Path, files: Mapping[str, bytes]) -> Iterable[Path]:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        yield path
+
+
 def _document(runs: StoredRuns, results: Path, form: str, to: Path | None) -> None:
-    names = {"latex": "tables.tex", "json": "analysis.json"}
-    text = _latex(runs) if form == "latex" else _json(runs, results)
+    name, make = _ONE[form]
+    text = make(runs, results)
     if to is not None and str(to) == "-":
         click.echo(text, nl=False)
         return
-    path = to or results / FOLDER / names[form]
+    path = to or results / FOLDER / name
     if path.is_dir():
-        raise UsageError(f"{path} is a folder, and {form} is one file", hint=f"--to {path / names[form]}")
+        raise UsageError(f"{path} is a folder, and {form} is one file", hint=f"--to {path / name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     click.echo(f"written: {path}", err=True)
 
 
-def _latex(runs: StoredRuns) -> str:
+def _latex(runs: StoredRuns, _results: Path) -> str:
     from tunnelmark.report.exports import latex_tables
 
     several = len(runs.analyses) > 1
@@ -93,3 +153,32 @@ def _json(runs: StoredRuns, results: Path) -> str:
         return meta_tables.render_json(merge(runs.analyses))
     each = [json_export.render(analysis) for analysis in runs.analyses.values()]
     return each[0] if len(each) == 1 else "[\n" + ",\n".join(one.rstrip() for one in each) + "\n]\n"
+
+
+def _markdown(runs: StoredRuns, results: Path) -> str:
+    from tunnelmark.analyse.meta_analysis import merge
+    from tunnelmark.record.several_runs import is_merged
+    from tunnelmark.report import markdown, meta_report
+
+    if is_merged(results):
+        return meta_report.markdown(merge(runs.analyses))
+    return "\n".join(markdown.render(analysis) for analysis in runs.analyses.values())
+
+
+_SEVERAL: Mapping[str, tuple[str, Callable[[StoredRuns, Path], Iterable[Path]]]] = {
+    "csv": ("", _csv),
+    "parquet": ("", _parquet),
+    "flent": ("flent", _flent),
+    "figures": ("figures", _figures),
+    "paper": ("paper", _paper),
+}
+"""Formats of several files: the folder in `FOLDER`, and what writes them and says which."""
+
+_ONE: Mapping[str, tuple[str, Callable[[StoredRuns, Path], str]]] = {
+    "latex": ("tables.tex", _latex),
+    "json": ("analysis.json", _json),
+    "markdown": ("report.md", _markdown),
+}
+"""Formats of one file: its name, and what makes its text."""
+
+FORMATS = (*_SEVERAL, *_ONE)

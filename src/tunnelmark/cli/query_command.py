@@ -20,7 +20,7 @@ _MOST = 1000
 
 @click.command()
 @click.argument("sql", metavar="SQL", required=False)
-@click.argument("results", nargs=-1, type=param_types.RESULTS)
+@click.argument("results", nargs=-1, type=param_types.RESULTS_OR_FILE)
 @click.option(
     "--format",
     "form",
@@ -33,6 +33,8 @@ _MOST = 1000
 @click.option("--schema", is_flag=True, help="Show the views and their columns with units, and end.")
 def query(sql: str | None, results: tuple[Path, ...], form: str, to: Path | None, schema: bool) -> None:
     r"""Answer SQL about the runs in RESULTS: folders of runs, merged or single, or folders that hold such  [results/].
+
+    A data file of flent (NAME.flent.gz) is a run, too, with its values and nothing compared.
 
     The views are runs, trials, samples, metrics, effects, verdicts and environment. Nothing is measured or changed.
 
@@ -47,11 +49,14 @@ def query(sql: str | None, results: tuple[Path, ...], form: str, to: Path | None
         raise UsageError("there is no query", hint="SQL in quotes; `tunnelmark query --schema` shows what can be asked")
     if form == "parquet" and to is None and output.console().is_terminal:
         raise UsageError("Parquet is not for a terminal", hint="name a file with --to")
-    from tunnelmark.record import run_folders
+    from tunnelmark.record import flent_files, run_folders
     from tunnelmark.report import store_query
     from tunnelmark.report.exports.tidy import StoredRuns
 
-    answer = store_query.ask(StoredRuns(run_folders.read(results)), sql)
+    foreign = [each for each in results if flent_files.is_flent(each)]
+    folders = [each for each in results if each not in foreign]
+    runs = run_folders.read(folders) if folders or not foreign else {}
+    answer = store_query.ask(StoredRuns(runs, {str(each): flent_files.read(each) for each in foreign}), sql)
     if form == "table" and to is None:
         _table(answer)
     else:

@@ -19,12 +19,13 @@ from tunnelmark.errors import UsageError
     "--export",
     "form",
     type=click.Choice(export_results.FORMATS),
-    help="Write the results for other tools instead: tidy tables (csv, parquet), tables for a paper (latex), the analysis (json).",
+    help="Write the results for other tools instead: tidy tables (csv, parquet), the analysis (json), the report (markdown); for a paper: "
+    "tables (latex), figures as PDF and SVG (figures), or all of it with the methods of this run (paper).",
 )
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
-    help="Where --export writes: a folder for csv and parquet, a file for latex and json, - for stdout  [RESULTS/export/]",
+    help="Where --export writes: a folder for several files, a file for json, latex and markdown, - for stdout  [RESULTS/export/]",
 )
 def report(results: Path, as_json: bool, form: str | None, to: Path | None) -> int:
     """Show RESULTS (a folder that a run has written), and rewrite report.html, report.md and the Parquet tables.
@@ -35,7 +36,7 @@ def report(results: Path, as_json: bool, form: str | None, to: Path | None) -> i
     from tunnelmark.record.several_runs import is_merged
 
     if to is not None and form is None:
-        raise UsageError("--to has no format", hint="add --export csv, latex, json or parquet")
+        raise UsageError("--to has no format", hint=f"add --export {', '.join(export_results.FORMATS)}")
     if form is not None:
         export_results.export(results, form, to)
         return 0

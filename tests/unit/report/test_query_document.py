@@ -1,4 +1,4 @@
-"""The answers in docs/query.md are what the published results answer."""
+"""The answers in docs/query.md, and what the notebook shows, are what the published results answer."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ def test_the_examples_answer_what_the_page_shows() -> None:
 def test_the_page_has_every_view() -> None:
     page = (ROOT / "docs" / "query.md").read_text()
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(VIEWS)
+
+
+def test_the_notebook_runs_and_shows_what_its_cells_give() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "notebook", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr or "write it anew: scripts/notebook"

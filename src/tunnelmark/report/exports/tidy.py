@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +16,11 @@ from tunnelmark.analyse.attempts import chosen, grade_for, grade_of, usable
 from tunnelmark.analyse.bottleneck import bound_of
 from tunnelmark.analyse.link_gate import voided
 from tunnelmark.record import fingerprint_diff
+from tunnelmark.record.flent_files import FlentFile
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 from tunnelmark.report import queries
+from tunnelmark.report.exports import flent_rows
+from tunnelmark.report.exports.moments import moment
 from tunnelmark.report.exports.views import VIEWS
 
 _Rows = Iterable[Mapping[str, Any]]
@@ -26,9 +28,10 @@ _Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """Runs by name, as they were read; what needs an analysis makes it once."""
+    """Runs by name, as they were read; what needs an analysis makes it once. `flent`: data files of flent, which have none."""
 
     results: Mapping[str, Results]
+    flent: Mapping[str, FlentFile] = field(default_factory=dict)
 
     @cached_property
     def analyses(self) -> Mapping[str, Analysis]:
@@ -38,6 +41,9 @@ class StoredRuns:
     def table(self, view: str) -> pa.Table:
         """A view over all runs; KeyError if there is none of that name."""
         made = [_TABLES[view](self, name) for name in self.results]
+        if view in flent_rows.VIEWS:
+            foreign = [{"run": name, **row} for name, file in self.flent.items() for row in flent_rows.rows(view, file)]
+            made.append(pa.Table.from_pylist(foreign, VIEWS[view].schema))
         return pa.concat_tables([*made, VIEWS[view].schema.empty_table()])
 
 
@@ -58,7 +64,7 @@ def _run(runs: StoredRuns, name: str) -> _Rows:
     yield {
         "title": found.plan.title,
         "folder": str(found.path),
-        "started": _moment(found.sessions[0].started) if found.sessions else None,
+        "started": moment(found.sessions[0].started) if found.sessions else None,
         "finished": found.finished,
         "blocks": found.plan.blocks,
         "seed": found.plan.seed,
@@ -81,7 +87,7 @@ def _trials(runs: StoredRuns, name: str) -> _Rows:
             "reason": row.reason,
             "message": row.message,
             "position": row.position,
-            "started": _moment(row.started),
+            "started": moment(row.started),
             **{key: list(getattr(row, key).items()) for key in kept},
             "raw": list(row.raw),
         }
@@ -203,11 +209,6 @@ def _grade(row: TrialRow, metric: MetricInfo | None) -> str | None:
 
 def _of_metric(metric: MetricInfo) -> dict[str, Any]:
     return {"metric": metric.name, "unit": metric.unit, "better": metric.better, "is_primary": metric.primary}
-
-
-def _moment(seconds: float) -> datetime:
-    """Seconds since the Unix epoch as a time in UTC, without a zone."""
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
 def _flat(value: Any, place: str) -> Iterable[tuple[str, str | None]]:

@@ -1,0 +1,48 @@
+"""Rows of the tidy tables for a data file of flent: what it measured, next to runs of this laboratory, and nothing that it does not know.
+
+A file is one trial of one block. It has no arm but its title, no direct, no grade and no links: so it has no effects and no verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+from typing import Any
+
+from tunnelmark.record.flent_files import FlentFile
+from tunnelmark.report.exports.moments import moment
+
+VIEWS = ("runs", "trials", "samples", "metrics")
+"""The views that have rows of such a file."""
+
+
+def rows(view: str, file: FlentFile) -> Iterable[Mapping[str, Any]]:
+    """The file's rows of a view, without the column `run`; a column that is not named is null."""
+    attempt = {
+        "study": "flent",
+        "block": 1,
+        "arm": file.title or file.test,
+        "workload": file.test,
+        "trial": file.path.name,
+        "attempt": 1,
+        "outcome": "ok",
+    }
+    started = moment(file.started) if file.started is not None else None
+    if view == "runs":
+        yield {
+            "study": "flent",
+            "title": file.title or file.test,
+            "folder": str(file.path),
+            "started": started,
+            "finished": True,
+            "blocks": 1,
+        }
+    elif view == "trials":
+        yield attempt | {"counts": True, "started": started}
+    else:
+        for series in file.series:
+            of_series = attempt | {"metric": series.name, "unit": series.unit}
+            if series.points:
+                yield of_series | {"value": fmean(value for _, value in series.points), "used": True}
+            if view == "samples":
+                yield from (of_series | {"value": value, "time": time, "used": False} for time, value in series.points)

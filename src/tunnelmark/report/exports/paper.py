@@ -1,0 +1,97 @@
+r"""A paper's skeleton in LaTeX: title, the methods of this run, its figures and its tables, ready for `pdflatex paper.tex`.
+
+Packages: booktabs, graphicx, and a document class that every TeX distribution has (article). Nothing in it is an author's: results are
+numbers with their intervals, and what they mean is left to those who write the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import tunnelmark
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report.exports import latex_tables
+from tunnelmark.report.exports.latex_tables import escape
+from tunnelmark.report.exports.paper_figures import FORMS, PaperFigure
+from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.methods import methods
+from tunnelmark.report.queries import where
+
+MAIN, TABLES, METHODS, FIGURES = "paper.tex", "tables.tex", "methods.tex", "figures.tex"
+"""The main file, and those that it reads with \\input."""
+
+FOLDER = "figures"
+"""Where the figures are, relative to the main file."""
+
+_MAIN = r"""% {comment}
+% pdflatex paper.tex, twice. tables.tex, methods.tex and figures.tex are made again by: tunnelmark report RESULTS --export paper
+\documentclass[10pt,a4paper]{{article}}
+\usepackage[utf8]{{inputenc}}
+\usepackage[T1]{{fontenc}}
+\usepackage{{booktabs}}
+\usepackage{{graphicx}}
+\usepackage[margin=25mm]{{geometry}}
+\title{{{title}}}
+\author{{}}
+\date{{}}
+\begin{{document}}
+\maketitle
+{description}
+\section{{Methods}}
+\input{{methods}}
+\section{{Results}}
+{results}
+\input{{figures}}
+\clearpage
+\input{{tables}}
+\end{{document}}
+"""
+
+
+def files(analysis: Analysis, drawn: Sequence[PaperFigure]) -> Mapping[str, bytes]:
+    """The paper's files by their path in its folder."""
+    text = {
+        MAIN: _main(analysis),
+        METHODS: _methods(analysis),
+        FIGURES: _figures(drawn),
+        TABLES: latex_tables.render(analysis),
+    }
+    made = {path: content.encode() for path, content in text.items()}
+    for figure in drawn:
+        for form in FORMS:
+            made[f"{FOLDER}/{figure.name}.{form}"] = figure.files[form]
+    return made
+
+
+def _main(analysis: Analysis) -> str:
+    plan = analysis.results.plan
+    said = [f"\\textbf{{{escape(text)}}}\n" for text in cautions(analysis)]
+    said += [
+        f"\\paragraph{{{escape(_capital(found.metric.title) + where(analysis, found.setting))}.}} {escape(found.text)}\n"
+        for found in findings(analysis)
+    ]
+    return _MAIN.format(
+        comment=f"{plan.study}, seed {plan.seed}, by tunnelmark {tunnelmark.__version__}",
+        title=escape(plan.title),
+        description=f"\\begin{{abstract}}\n{escape(plan.description)}\n\\end{{abstract}}" if plan.description else "",
+        results="\n".join(said),
+    )
+
+
+def _methods(analysis: Analysis) -> str:
+    return "\n".join(f"\\paragraph{{{escape(part.heading)}.}} {escape(part.text)}\n" for part in methods(analysis))
+
+
+def _figures(drawn: Sequence[PaperFigure]) -> str:
+    parts = []
+    for figure in drawn:
+        star = "*" if figure.wide else ""
+        parts.append(
+            f"\\begin{{figure{star}}}\n\\centering\n\\includegraphics{{{FOLDER}/{figure.name}.pdf}}\n"
+            f"\\caption{{{escape(figure.caption)}}}\n\\label{{fig:{figure.name}}}\n\\end{{figure{star}}}\n"
+        )
+    return "\n".join(parts)
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

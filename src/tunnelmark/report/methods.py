@@ -1,0 +1,201 @@
+"""How a run was measured, in paragraphs for a paper or a report: written from its plan, its environment and its attempts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.analyse.attempts import grade_of
+from tunnelmark.analyse.intervals import EXACT_BLOCKS, MIN_BLOCKS, MIN_BOOTSTRAP, RESAMPLES
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInfo
+from tunnelmark.report import formatting, machine_facts
+
+_CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A part of the methods: a heading and plain text without mark-up."""
+
+    heading: str
+    text: str
+
+
+def methods(analysis: Analysis) -> tuple[Paragraph, ...]:
+    """Machine, links, what was compared, workloads, design, statistics, and what was left out; nothing that the run does not record."""
+    results = analysis.results
+    return (
+        Paragraph("Machine", _machine(results)),
+        Paragraph("Links", _links(results)),
+        Paragraph("What was compared", _arms(results)),
+        Paragraph("Workloads", " ".join(_workload(use) for use in results.plan.workloads)),
+        Paragraph("Design", _design(analysis)),
+        Paragraph("Statistics", _statistics(analysis)),
+        Paragraph("Attempts", _attempts(analysis)),
+    )
+
+
+def _machine(results: Results) -> str:
+    record = results.environment
+    machine, lab = _map(record.get("machine")), _map(record.get("lab"))
+    cores = machine.get("cores")
+    facts = [
+        str(machine["cpu"]) if machine.get("cpu") else "",
+        f"{cores} {'core' if cores == 1 else 'cores'}" if cores else "",
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB of memory" if machine.get("memory_bytes") else "",
+        "a virtual machine" if machine.get("virtualisation") not in (None, "", "none") else "",
+        f"Linux {machine['kernel']}" if machine.get("kernel") else "",
+        str(machine.get("system") or ""),
+    ]
+    known = ", ".join(fact for fact in facts if fact)
+    said = [
+        f"All hosts were network namespaces on one machine ({known})."
+        if known
+        else "All hosts were network namespaces on one machine."
+    ]
+    if guest := _map(record.get("guest")):
+        clock = (
+            f", whose clock counts instructions ({guest['clock']})"
+            if guest.get("emulated") and guest.get("clock")
+            else ""
+        )
+        said = [f"All hosts were network namespaces in a virtual machine with Linux {guest.get('kernel', '?')}{clock}."]
+    if results.plan.cores is not None:
+        said.append(f"Each host had {results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'} at most.")
+    if control := lab.get("congestion_control"):
+        said.append(f"TCP used {_CONTROLS.get(control, control)} as congestion control.")
+    if version := record.get("tunnelmark"):
+        said.append(f"The laboratory was tunnelmark {version}.")
+    return " ".join(said)
+
+
+def _links(results: Results) -> str:
+    plan = results.plan
+    said = [f"{_sentence(topology.title)} ({topology.name})." for topology in plan.topologies]
+    said += [_profile(profile) for profile in plan.profiles]
+    looks = Counter(look.verdict for look in results.proofs)
+    if looks:
+        outside = (
+            f", {looks['outside']} of them outside of its tolerances"
+            if looks["outside"]
+            else ", all within its tolerances"
+        )
+        said.append(
+            f"Probes looked at the links {sum(looks.values())} times before, between and after the trials{outside}."
+        )
+    return " ".join(said)
+
+
+def _profile(profile: ProfileInfo) -> str:
+    rate = f", {formatting.scale('bit/s', [profile.rate]).value(profile.rate)}" if profile.rate else ""
+    source = f" Source: {profile.source.rstrip('.')}." if profile.source else ""
+    return f"{_sentence(profile.title)} ({profile.name}{rate}).{source}"
+
+
+def _arms(results: Results) -> str:
+    vpns = _map(results.environment.get("vpns"))
+    tested = [_arm(arm, vpns) for arm in results.plan.arms if arm.same_as is None]
+    twins = [f"{arm.same_as} again as {arm.name}" for arm in results.plan.arms if arm.same_as is not None]
+    said = [f"{len(tested)} arms were compared: {', '.join(tested)}."]
+    if twins:
+        said.append(
+            f"To show what chance does, {formatting.listed(twins)} {'was' if len(twins) == 1 else 'were'} measured under a second name."
+        )
+    return " ".join(said)
+
+
+def _arm(arm: ArmInfo, vpns: Mapping[str, Any]) -> str:
+    version = _map(vpns.get(arm.vpn)).get("version")
+    options = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in arm.options.items())
+    title = "" if arm.title == arm.name else arm.title
+    details = [
+        title,
+        f"version {version}" if version and arm.vpn not in ("direct", "anchor") else "",
+        options,
+        arm.inner,
+        arm.cascade,
+    ]
+    details += [f"{key}={value}" for key, value in arm.sysctls.items()]
+    known = "; ".join(each for each in details if each)
+    return f"{arm.name} ({known})" if known else arm.name
+
+
+def _workload(use: WorkloadInfo) -> str:
+    primary = formatting.listed([metric.title for metric in use.metrics if metric.primary])
+    warmup = f" after a warm-up of {use.warmup:g} s" if use.warmup else ""
+    window = f", {use.window:g} s{warmup}" if use.window else ""
+    return f"{use.title}{window}; primary metrics: {primary}."
+
+
+def _design(analysis: Analysis) -> str:
+    plan = analysis.results.plan
+    said = [
+        (
+            f"{plan.blocks} randomised {'block' if plan.blocks == 1 else 'blocks'} were measured. Each held every arm with every workload on every "
+            f"link once, in an order that seed {plan.seed} decided. For each trial daemons were started afresh, and measuring began when packets "
+            "passed in all directions and the VPN used the path that it keeps."
+        )
+    ]
+    if plan.attempts > 1:
+        said.append(
+            f"A trial that the laboratory itself had spoilt was repeated, up to {plan.attempts} attempts; a VPN's own failure was not."
+        )
+    if plan.enough is not None:
+        precise = (
+            f"ratios were known to {formatting.percent(plan.enough.precision)}"
+            if plan.enough.precision is not None
+            else "the time was up"
+        )
+        said.append(f"Blocks were added until {precise}, from {plan.enough.floor} to at most {plan.enough.most}.")
+    return " ".join(said)
+
+
+def _statistics(analysis: Analysis) -> str:
+    against = analysis.reference
+    plan = analysis.results.plan
+    margins = dict.fromkeys(
+        formatting.margin(metric) for use in plan.workloads for metric in use.metrics if metric.primary
+    )
+    if plan.blocks < MIN_BLOCKS:
+        made = f"With fewer than {MIN_BLOCKS} blocks no interval and no test is given."
+    elif plan.blocks < MIN_BOOTSTRAP:
+        made = "Intervals (95 %) are Student's."
+    else:
+        exact = "enumerated exactly" if plan.blocks <= EXACT_BLOCKS else f"{RESAMPLES:,} resamples"
+        made = (
+            f"Intervals (95 %) are expanded percentile bootstrap intervals over blocks ({exact}; Hesterberg 2015); where zeros or a block far off "
+            "would mislead a mean, the median is given with its sign interval (Thompson 1936)."
+        )
+    pair = f"Each arm was compared with {against} within blocks" if against else "Arms were compared within blocks"
+    return (
+        f"{pair}, by the geometric mean of ratios, or the mean of differences for delays and shares. {made} Two arms are called different where a "
+        "paired t test is below 5 % after Holm's correction over all pairs, primary metrics and conditions of the study, and the difference is larger than "
+        f"what the same thing under two names showed; equal where two one-sided tests (Schuirmann 1987) hold it within a margin stated before "
+        f"({', '.join(margins)}). Intervals cover {machine_facts.covers(analysis.results)}."
+    )
+
+
+def _attempts(analysis: Analysis) -> str:
+    plan = analysis.results.plan
+    grades = Counter(grade_of(row) for row in analysis.trials if row.outcome == "ok")
+    failed, void = len(analysis.failed), len(analysis.void)
+    said = [
+        (
+            f"Of {len(plan.trials)} planned trials {sum(grades.values())} have a result ({grades['good']} good, {grades['disturbed']} disturbed by "
+            f"the machine), {failed} failed, {void} were void by the laboratory's fault, {len(analysis.missing)} were not measured."
+        )
+    ]
+    if analysis.repeated:
+        said.append(f"{len(analysis.repeated)} void attempts were made again.")
+    return " ".join(said)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}".rstrip(".") if text else ""
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
