@@ -27,7 +27,13 @@ from tunnelmark.errors import UsageError
     type=click.Path(path_type=Path),
     help="Where --export writes: a folder for several files, a file for json, latex and markdown, - for stdout  [RESULTS/export/]",
 )
-def report(results: Path, as_json: bool, form: str | None, to: Path | None) -> int:
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Serve the reports of RESULTS, a run or a folder of runs, to a browser on this machine; of a run that goes on, too.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve  [one that is free]")
+def report(results: Path, as_json: bool, form: str | None, to: Path | None, serve: bool, port: int | None) -> int:
     """Show RESULTS (a folder that a run has written), and rewrite report.html, report.md and the Parquet tables.
 
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
@@ -37,6 +43,15 @@ def report(results: Path, as_json: bool, form: str | None, to: Path | None) -> i
 
     if to is not None and form is None:
         raise UsageError("--to has no format", hint=f"add --export {', '.join(export_results.FORMATS)}")
+    if port is not None and not serve:
+        raise UsageError("--port is for --serve", hint="add --serve")
+    if serve:
+        if form is not None or as_json:
+            raise UsageError("--serve goes with neither --json nor --export", hint="leave those out")
+        from tunnelmark.cli import report_server
+
+        report_server.serve([results], port or 0, lambda url: click.echo(f"{url}   (Ctrl-C ends it)"))
+        return 0
     if form is not None:
         export_results.export(results, form, to)
         return 0

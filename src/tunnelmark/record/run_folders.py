@@ -51,6 +51,13 @@ def read(sources: Sequence[Path] = ()) -> Mapping[str, Results]:
     return {names[folder]: found[folder] for folder in _below(named) if folder in found}
 
 
+def folders(sources: Iterable[Path]) -> Mapping[str, Path]:
+    """The folders of single runs in these, each by the name that tells it apart, without reading them."""
+    found = _below(sources)
+    names = _names(found)
+    return {names[folder]: folder for folder in found}
+
+
 def _below(sources: Iterable[Path]) -> list[Path]:
     """The folders of single runs: each source itself, the sessions of a merged one, or what is in a folder of either."""
     found: list[Path] = []
