@@ -182,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(sources: list[Path], port: int, said: Callable[[str], object]) -> None:
-    """Serve until the keyboard stops it; `said` is told the address once requests are answered."""
+    """Serve until the keyboard stops it; `said` gets the address once requests are answered."""
     with ReportServer(sources, port) as server:
         os.nice(19)
         said(server.url)
