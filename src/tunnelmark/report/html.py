@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no script, figures inside, links to the raw files next to it."""
+"""The report as one HTML file that needs nothing else: no network, figures inside, links to raw files; whole without its script, too."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ from tunnelmark.report import (
     formatting,
     graded,
     machine_facts,
+    overview,
     paths_found,
     placed,
     queries,
     travels,
     trial_lengths,
+    web_page,
 )
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
@@ -63,6 +65,7 @@ class Shown:
     effect: str
     note: str
     verdict: str
+    number: float | None = None  # the value in the metric's unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,11 @@ def render(analysis: Analysis) -> str:
         travels=travels,
         bound=travels.tables(analysis),
         grade_of=grade_of,
+        overview=overview.overview(analysis),
+        rests_on=overview.rests_on(analysis),
+        policy=web_page.policy(),
+        program=web_page.program(),
+        data=web_page.data(analysis),
     )
 
 
@@ -214,7 +222,8 @@ def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: st
     shown = {}
     for cell in queries.cells(analysis, setting, metric):
         effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""
-        shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict)
+        number = cell.spread.median if cell.spread else None
+        shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict, number)
     return Column(setting, metric, shown, title)
 
 
@@ -239,7 +248,7 @@ def _shown(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> Sho
     if moved := trial_lengths.mark(analysis, cell):
         notes.append(moved)
     effect = formatting.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
-    return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict)
+    return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict, cell.spread.median)
 
 
 def _effect_caption(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
