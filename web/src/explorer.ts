@@ -94,7 +94,7 @@ export class Explorer {
       h("li", {}, swatch(one.colour, one.dash), one.arm),
     );
     this.picture.replaceChildren(
-      ...(made.drawing ? [h("div", { class: "scroll" }, made.drawing)] : []),
+      ...(made.drawing ? [h("div", { class: "scroll", tabindex: Number(made.drawing.getAttribute("width")) > this.picture.clientWidth ? 0 : undefined }, made.drawing)] : []),
       ...(keys.length > 0 ? [h("ul", { class: "keys", "aria-label": "Colours of the arms" }, ...keys)] : []),
       ...(made.caption ? [h("figcaption", {}, made.caption)] : []),
     );

@@ -3,7 +3,7 @@
 import { Store } from "./data.js";
 import { onceAFrame } from "./dom.js";
 import { Explorer } from "./explorer.js";
-import { goTo, navigation } from "./navigation.js";
+import { goTo, navigation, reachable } from "./navigation.js";
 import { format, parse, type State } from "./state.js";
 import { tables, UNSORTED } from "./tables.js";
 import { Trials } from "./trials.js";
@@ -42,6 +42,7 @@ function start(): void {
     state = { ...state, tables: { ...state.tables, [name]: table } };
     write();
   });
+  reachable(document.querySelectorAll<HTMLElement>(".scroll, pre"));
   section.hidden = store.report.metrics.length === 0;
   const trials = new Trials(store, () => {
     const [arm, condition] = cellOf();

@@ -61,3 +61,15 @@ function mark(links: HTMLAnchorElement[]): void {
   );
   for (const section of document.querySelectorAll("section[aria-labelledby]")) observer.observe(section);
 }
+
+/** What is wider than its place can be scrolled by keyboard, and only that is a stop on its way. */
+export function reachable(places: Iterable<HTMLElement>): void {
+  const look = (place: HTMLElement) => {
+    if (place.scrollWidth > place.clientWidth + 1) place.tabIndex = 0;
+    else place.removeAttribute("tabindex");
+  };
+  const observer = new ResizeObserver((entries) => {
+    for (const entry of entries) look(entry.target as HTMLElement);
+  });
+  for (const place of places) observer.observe(place);
+}
