@@ -83,8 +83,10 @@ export interface Report {
   metrics: Metric[];
   cells: Partial<CellColumns>;
   attempts: Partial<AttemptColumns>;
-  values: { metric: number; attempts: number[]; values: (number | null)[] }[];
-  series: { metric: number; step: number; attempts: number[]; values: (number | null)[][] }[];
+  /** Places of attempts, in lists that several metrics share. */
+  attempt_lists: number[][];
+  values: { metric: number; attempts: number; values: (number | null)[] }[];
+  series: { metric: number; step: number; attempts: number; values: (number | null)[][] }[];
   left_out: string[];
 }
 
@@ -131,8 +133,9 @@ export class Store {
     });
   }
 
-  static from(text: string): Store {
-    return new Store(JSON.parse(text) as Report);
+  /** From what the page holds: JSON, or base64 of a zlib stream of it. */
+  static async from(text: string): Promise<Store> {
+    return new Store(JSON.parse(text.startsWith("{") ? text : await unpacked(text)) as Report);
   }
 
   metricKey(metric: number): string {
@@ -202,8 +205,8 @@ export class Store {
   values(metric: number): Map<number, number> {
     const found = new Map<number, number>();
     const column = this.report.values.find((one) => one.metric === metric);
-    column?.attempts.forEach((place, row) => {
-      const value = column.values[row];
+    this.report.attempt_lists[column?.attempts ?? -1]?.forEach((place, row) => {
+      const value = column?.values[row];
       if (value != null) found.set(place, value);
     });
     return found;
@@ -213,6 +216,11 @@ export class Store {
   series(metric: number): { step: number; of: Map<number, (number | null)[]> } | undefined {
     const column = this.report.series.find((one) => one.metric === metric);
     if (!column) return undefined;
-    return { step: column.step, of: new Map(column.attempts.map((place, row) => [place, column.values[row] ?? []])) };
+    return { step: column.step, of: new Map((this.report.attempt_lists[column.attempts] ?? []).map((place, row) => [place, column.values[row] ?? []])) };
   }
+}
+
+async function unpacked(text: string): Promise<string> {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 }

@@ -8,12 +8,12 @@ import { format, parse, type State } from "./state.js";
 import { tables, UNSORTED } from "./tables.js";
 import { Trials } from "./trials.js";
 
-function start(): void {
+async function start(): Promise<void> {
   const data = document.getElementById("data")?.textContent;
   const section = document.querySelector<HTMLElement>("#explore-section");
   const place = document.querySelector<HTMLElement>("#explorer");
   if (!data || !section || !place) return;
-  const store = Store.from(data);
+  const store = await Store.from(data);
   document.documentElement.classList.add("script");
 
   let state = parse(location.hash);
@@ -69,4 +69,4 @@ function start(): void {
   });
 }
 
-start();
+void start();

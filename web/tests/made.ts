@@ -44,7 +44,8 @@ export function made(): Store {
     metrics: [metric("tcp", "goodput", "bit/s", "higher"), metric("tcp", "delay", "ms", "lower")],
     cells: columns,
     attempts: { ...attempts, texts: ["", "the link was late"], file_lists: [["client.out", "/raw/link/pröbe 1.out"]], workloads: ["tcp"] },
-    values: [{ metric: 0, attempts: values.map(([place]) => place), values: values.map(([, value]) => value) }],
+    attempt_lists: [values.map(([place]) => place)],
+    values: [{ metric: 0, attempts: 0, values: values.map(([, value]) => value) }],
     series: [],
     left_out: [],
   };

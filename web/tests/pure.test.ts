@@ -1,6 +1,8 @@
+// @vitest-environment node
 // What is computed without a page: numbers, states, the matrix, files of attempts.
 
 import { describe, expect, test } from "vitest";
+import { Store } from "../src/data.js";
 import { number, scale, shown, sortable } from "../src/format.js";
 import { csv, differences, matches, matrix, quantile, showsOf } from "../src/matrix.js";
 import { format, parse, START, type State } from "../src/state.js";
@@ -89,9 +91,17 @@ test("every attempt at a cell is there, with files below its folder", () => {
   expect(found[2]!.files.map((file) => file.path)).toEqual(["raw/002.slow.lan.pair.tcp~2/client.out", "raw/link/pr%C3%B6be%201.out"]);
 });
 
+test("data are read as JSON, and packed", async () => {
+  const text = JSON.stringify(store.report);
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate"));
+  const packed = btoa(String.fromCharCode(...new Uint8Array(await new Response(stream).arrayBuffer())));
+  expect((await Store.from(text)).report).toEqual(store.report);
+  expect((await Store.from(packed)).report).toEqual(store.report);
+});
+
 test("data of another schema are refused", () => {
   const other = made().report;
-  expect(() => new (store.constructor as new (of: typeof other) => unknown)({ ...other, schema: 99 })).toThrow("schema 99");
+  expect(() => new Store({ ...other, schema: 99 })).toThrow("schema 99");
 });
 
 test("a filter's words may come in any order, and one with a minus must not be there", () => {

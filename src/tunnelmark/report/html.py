@@ -47,6 +47,10 @@ from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.units import Rate, clock
 
 
+LISTED = 2000
+"""Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table of arms: a metric in a setting, with a cell for each arm."""
@@ -150,6 +154,7 @@ def render(analysis: Analysis) -> str:
         features=features(analysis.results.environment),
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
+        large=len(analysis.results.trials) > LISTED,
         words=formatting,
         explained=costs.explained(analysis),
         option=_option,
@@ -338,6 +343,6 @@ def _option(name: str, value: object) -> str:
 
 def _files(trials: tuple[TrialRow, ...]) -> dict[int, list[TrialRow]]:
     by_block: dict[int, list[TrialRow]] = {}
-    for trial in trials:
+    for trial in (row for row in trials if len(trials) <= LISTED or grade_of(row) != "good"):
         by_block.setdefault(trial.block, []).append(trial)
     return by_block

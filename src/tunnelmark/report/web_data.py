@@ -1,13 +1,15 @@
 """The page's data for the programs in it: arms, conditions, metrics, cells and every attempt as one compact document of columns.
 
 A column is a list with a place for each row; a row names arms, conditions and metrics by their place in their lists. Values have
-six significant digits, in the metric's unit. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts`
+six significant digits, in the metric's unit; attempts are named by their place, in lists that several metrics share. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts`
 reads it. Pure.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import isfinite
@@ -30,9 +32,15 @@ Key = tuple[str, str]
 """A metric: its workload's name in the study and its own."""
 
 
+PACKED = 1_000_000
+"""Beyond so many characters the document is packed, to about a quarter."""
+
+
 def script(analysis: Analysis) -> str:
-    """The document as JSON that may stand inside of a script element: it holds no `<`."""
+    """The document as it may stand inside of a script element: as JSON without a `<`; a large one as base64 of its zlib stream."""
     text = json.dumps(document(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if len(text) > PACKED:
+        return b64encode(zlib.compress(text.encode())).decode()
     return text.replace("<", "\\u003c")
 
 
@@ -46,6 +54,10 @@ def document(analysis: Analysis) -> dict[str, Any]:
     }
     arms = {arm.name: place for place, arm in enumerate(plan.arms)}
     values, left_out = _values(analysis, metrics)
+    series = web_series.series(analysis, metrics)
+    lists: dict[tuple[int, ...], int] = {}
+    for one in (*values, *series):
+        one["attempts"] = lists.setdefault(tuple(one["attempts"]), len(lists))
     return {
         "schema": SCHEMA,
         "study": plan.study,
@@ -73,7 +85,8 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "cells": _cells(analysis, places, conditions, arms),
         "attempts": _attempts(analysis, conditions, arms),
         "values": values,
-        "series": web_series.series(analysis, metrics),
+        "series": series,
+        "attempt_lists": [list(places) for places in lists],
         "left_out": left_out,
     }
 

@@ -112,6 +112,13 @@ def test_every_raw_file_is_linked(page):
     assert all(" " not in link for link in page.links)
 
 
+def test_of_many_attempts_only_those_that_are_not_good_are_listed(monkeypatch):
+    monkeypatch.setattr(html, "LISTED", 10)
+    listed = html.render(judge(STUDY.results())).partition('id="raw"')[2].partition("</section>")[0]
+    links = {unquote(link) for link in re.findall(r'href="([^"]+)"', listed)}
+    assert links == {"raw/", *(path for row in STUDY.results().trials if row.outcome != "ok" for path in row.raw)}
+
+
 def test_no_id_stands_twice(page):
     assert len(page.ids) == len(set(page.ids))
 

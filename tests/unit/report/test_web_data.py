@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b64decode
 from dataclasses import replace
 
 import pytest
@@ -93,7 +95,7 @@ def test_every_value_is_the_stores(analysis):
     shown = {
         (place, found["metrics"][one["metric"]]["workload"], found["metrics"][one["metric"]]["name"]): value
         for one in found["values"]
-        for place, value in zip(one["attempts"], one["values"], strict=True)
+        for place, value in zip(found["attempt_lists"][one["attempts"]], one["values"], strict=True)
     }
     assert shown == pytest.approx(stored, rel=1e-5)
 
@@ -102,7 +104,7 @@ def test_series_are_means_of_equal_steps(analysis):
     found = read(analysis)
     goodput = [each["name"] for each in found["metrics"]].index("goodput")
     series = next(one for one in found["series"] if one["metric"] == goodput)
-    place, values = series["attempts"][0], series["values"][0]
+    place, values = found["attempt_lists"][series["attempts"]][0], series["values"][0]
     points = [sample.value for sample in analysis.results.trials[place].samples if sample.time is not None]
     assert (series["step"], len(values)) == (0.1, len(points))
     assert values == pytest.approx(points, rel=1e-3)
@@ -133,6 +135,14 @@ def test_the_document_cannot_end_its_element():
     text = web_data.script(judge(replace(results, plan=plan)))
     assert "<" not in text
     assert json.loads(text)["title"] == "</script><b>x</b> <!--"
+
+
+def test_a_large_document_is_packed(analysis, monkeypatch):
+    plain = read(analysis)
+    monkeypatch.setattr(web_data, "PACKED", 1000)
+    packed = web_data.script(analysis)
+    assert json.loads(zlib.decompress(b64decode(packed))) == plain
+    assert len(packed) < len(json.dumps(plain)) / 2
 
 
 def test_what_json_cannot_say_is_null():
