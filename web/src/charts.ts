@@ -384,7 +384,7 @@ export function strip(store: Store, metric: number, arm: number, condition: numb
   const scaled = (all: typeof own) => all.map((one) => ({ ...one, value: one.value / by.factor }));
   return drawn(
     {
-      width: 640,
+      width: Math.min(640, Math.max(260, document.documentElement.clientWidth - 100)),
       height: 200,
       marginLeft: 56,
       marginBottom: 38,

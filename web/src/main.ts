@@ -61,7 +61,7 @@ async function start(): Promise<void> {
     else trials.hide();
   };
   restore();
-  if (state.section && location.hash.includes("?")) goTo(state.section);
+  if (state.section && location.hash.includes("?")) goTo(state.section, true);
   window.addEventListener("hashchange", () => {
     state = parse(location.hash);
     restore();

@@ -34,12 +34,12 @@ export function navigation(nav: HTMLElement, went: (section: string) => void): v
 }
 
 /** Brings a section into sight, and the keyboard with it. */
-export function goTo(section: string): void {
+export function goTo(section: string, atOnce = false): void {
   const target = document.getElementById(section);
   if (!target) return;
   for (let at = target.parentElement; at; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  target.scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
+  target.scrollIntoView({ behavior: still || atOnce ? "instant" : "smooth", block: "start" });
   if (!target.hasAttribute("tabindex")) target.setAttribute("tabindex", "-1");
   target.focus({ preventScroll: true });
 }

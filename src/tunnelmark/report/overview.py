@@ -118,10 +118,19 @@ def _said(analysis: Analysis, known: list[MetricCell], first: list[MetricCell]) 
         return f": {figures}."
     if len(first) == 1:
         return f" does best: {figures}. Next: {rest[0].arm} {_effect(rest[0])}."
+    alike = _equal(analysis, first)
     if not rest:
-        return f"no arm is shown to do better than another ({figures})."
-    last = f" The last: {rest[-1].arm} {_effect(rest[-1])}."
-    return f" share the first place, as no difference between them is shown ({figures}).{last}"
+        how = f"all are equal within {formatting.margin(metric)}" if alike else "no arm is shown to do better than another"
+        return f"{how} ({figures})."
+    how = f"equal within {formatting.margin(metric)}" if alike else "no difference between them is shown"
+    return f" share the first place: {how} ({figures}). The last: {rest[-1].arm} {_effect(rest[-1])}."
+
+
+def _equal(analysis: Analysis, cells: list[MetricCell]) -> bool:
+    """Whether every two of these arms are shown to lie within the margin."""
+    arms, about = {cell.arm for cell in cells}, (cells[0].setting, cells[0].metric.name)
+    pairs = [p for p in analysis.pairs if (p.setting, p.metric) == about and {p.arm, p.against} <= arms]
+    return len(pairs) == len(arms) * (len(arms) - 1) // 2 and all(pair.equal for pair in pairs)
 
 
 def _bound(analysis: Analysis, cells: list[MetricCell]) -> str:

@@ -39,14 +39,17 @@ def test_arms_that_no_other_beats_share_the_first_place():
     study = replace(CLEAR, arms=("direct", "direct-again", "tinc", "nebula", "openvpn"), tcp={"tinc": 0.5})
     answer = only(judge(study.results()))
     assert sorted(answer.first.split(" and ")) == ["nebula", "openvpn"]
-    assert "share the first place" in answer.text
+    assert "share the first place: equal within 5" in answer.text
     assert "The last: tinc" in answer.text
 
 
 def test_where_no_arm_is_better_than_another_none_is_named():
     answer = only(judge(replace(CLEAR, tcp={}).results()))
     assert answer.first == ""
-    assert answer.text.startswith("no arm is shown to do better than another")
+    assert answer.text.startswith("all are equal within 5")
+    unclear = only(judge(replace(CLEAR, tcp={}, noise=0.2).results()))
+    assert unclear.first == ""
+    assert unclear.text.startswith("no arm is shown to do better than another")
 
 
 def test_nothing_is_ranked_where_the_aa_pair_differs():
