@@ -69,14 +69,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, float]:
     return file, took, cpu
 
 
-def test_builds_in_time_and_is_small_enough(page):
+def test_builds_in_time_and_is_small_enough(page: tuple[Path, float, float]) -> None:
     file, took, cpu = page
     print(f"\n10,080 trials: built in {took:.1f} s ({cpu:.1f} s of CPU), {file.stat().st_size / 1e6:.1f} MB")
     assert file.stat().st_size <= BYTES
     assert cpu <= BUILDS
 
 
-def test_opens_in_time(page):
+def test_opens_in_time(page: tuple[Path, float, float]) -> None:
     api = pytest.importorskip("playwright.sync_api")
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:

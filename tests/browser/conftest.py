@@ -22,7 +22,7 @@ from tunnelmark.record import store
 from tunnelmark.report import html
 from unit import stored
 from unit.builders import PING, PROFILE, TCP, UDP
-from unit.conditions import STUDY, results
+from unit.conditions import STUDY, Factors, results
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         for name, title in (("gigabit", "1 Gbit/s"), ("lossy", "a lossy link"), ("lte", "LTE, with jitter"))
     )
     study = replace(STUDY, workloads=(TCP, PING, UDP), profiles=profiles, series=True)
-    factors = {("tinc", "lossy", None): 0.2, ("nebula", "lte", None): 0.3}
+    factors: Factors = {("tinc", "lossy", None): 0.2, ("nebula", "lte", None): 0.3}
     found = results(study, factors, frozenset({("openvpn", "lossy", 2), ("openvpn", "lossy", 5)}))
     path = stored.write(found, tmp_path_factory.mktemp("browser") / "run", {"study.toml": "made"})
     for row in found.trials:

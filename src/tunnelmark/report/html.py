@@ -46,7 +46,6 @@ from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.units import Rate, clock
 
-
 LISTED = 2000
 """Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
 

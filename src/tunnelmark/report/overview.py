@@ -120,7 +120,11 @@ def _said(analysis: Analysis, known: list[MetricCell], first: list[MetricCell]) 
         return f" does best: {figures}. Next: {rest[0].arm} {_effect(rest[0])}."
     alike = _equal(analysis, first)
     if not rest:
-        how = f"all are equal within {formatting.margin(metric)}" if alike else "no arm is shown to do better than another"
+        how = (
+            f"all are equal within {formatting.margin(metric)}"
+            if alike
+            else "no arm is shown to do better than another"
+        )
         return f"{how} ({figures})."
     how = f"equal within {formatting.margin(metric)}" if alike else "no difference between them is shown"
     return f" share the first place: {how} ({figures}). The last: {rest[-1].arm} {_effect(rest[-1])}."

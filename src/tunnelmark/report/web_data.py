@@ -37,7 +37,7 @@ PACKED = 1_000_000
 
 
 def script(analysis: Analysis) -> str:
-    """The document as it may stand inside of a script element: as JSON without a `<`; a large one as base64 of its zlib stream."""
+    """The document as it may be inside of a script element: as JSON without a `<`; a large one as base64 of its zlib stream."""
     text = json.dumps(document(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text) > PACKED:
         return b64encode(zlib.compress(text.encode())).decode()

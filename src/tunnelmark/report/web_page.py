@@ -15,7 +15,7 @@ from tunnelmark.report import web_data
 
 @cache
 def program() -> Markup:
-    """The program as it stands inside of its script element."""
+    """The program as it is inside of its script element."""
     return Markup((files("tunnelmark.report") / "web" / "report.js").read_text(encoding="utf-8"))  # noqa: S704 # it is our own
 
 
@@ -23,7 +23,7 @@ def program() -> Markup:
 def policy() -> str:
     """A Content-Security-Policy: nothing is loaded from anywhere, and of scripts only this one runs.
 
-    Styles may stand in the page, where figures have them; pictures are those that the page itself makes.
+    Styles may be in the page, where figures have them; pictures are those that the page itself makes.
     """
     digest = b64encode(sha256(program().encode()).digest()).decode()
     allowed = {
@@ -38,5 +38,5 @@ def policy() -> str:
 
 
 def data(analysis: Analysis) -> Markup:
-    """What the program reads, as it stands inside of its script element."""
+    """What the program reads, as it is inside of its script element."""
     return Markup(web_data.script(analysis))  # noqa: S704 # it holds no `<`
