@@ -53,8 +53,8 @@ class Folder:
     path: Path
     analysis: Analysis
 
-    def address(self, state: str = "") -> str:
-        return f"{(self.path / 'report.html').as_uri()}{state}"
+    def address(self, state: str = "", file: str = "report.html") -> str:
+        return f"{(self.path / file).as_uri()}{state}"
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +94,9 @@ def opens(browser: Any, folder: Folder) -> Iterator[Callable[..., Opened]]:
     """Opens the report in a state, in a window of a size; each in a fresh profile."""
     contexts = []
 
-    def opened(state: str = "", width: int = 1600, height: int = 1000, **options: Any) -> Opened:
+    def opened(
+        state: str = "", width: int = 1600, height: int = 1000, file: str = "report.html", **options: Any
+    ) -> Opened:
         context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
         context.set_default_timeout(LIMIT)
         contexts.append(context)
@@ -102,7 +104,7 @@ def opens(browser: Any, folder: Folder) -> Iterator[Callable[..., Opened]]:
         found.page.on("console", lambda message: found.said.append(message.text))
         found.page.on("pageerror", lambda error: found.said.append(str(error)))
         context.on("request", lambda request: found.asked.append(request.url))
-        found.page.goto(folder.address(state))
+        found.page.goto(folder.address(state, file))
         return found
 
     yield opened

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tunnelmark.report import formatting, queries
+from tunnelmark.report import formatting, html, queries, web_data
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ("bars", "heat", "scatter", "box", "cdf", "time")
@@ -84,6 +84,17 @@ def test_every_cell_of_every_metric_is_shown_with_the_stores_numbers(opens, fold
                     assert plain(formatting.judged(cell)) in text
                 seen += 1
     assert seen == len([cell for cell in analysis.cells if cell.spread])
+
+
+def test_data_that_are_packed_are_the_same(opens, folder, monkeypatch):
+    plain = matrix(opens().page)
+    monkeypatch.setattr(web_data, "PACKED", 0)
+    (folder.path / "packed.html").write_text(html.render(folder.analysis), encoding="utf-8")
+    found = opens(file="packed.html")
+    assert found.page.locator("#data").text_content()[0] != "{"
+    found.page.wait_for_selector(CELLS)
+    assert matrix(found.page) == plain
+    assert found.said == []
 
 
 def test_a_cell_opens_its_trials_with_the_stores_values_and_files_that_are_there(opens, folder):

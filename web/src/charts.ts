@@ -169,10 +169,10 @@ function bars(store: Store, state: State, found: Matrix, width: number, open: Op
     ...(base === null ? [] : [ruleX([base], { stroke: "var(--soft)", strokeDasharray: "4 3" })]),
   ];
   const dropped = all.length - data.length;
-  const what = found.show === "effect" ? "95 % interval" : `${found.show === "difference" ? "difference" : "value"} of the blocks, from the least to the largest`;
+  const what = found.show === "effect" ? "its 95 % interval" : `from the least to the largest ${found.show === "difference" ? "difference in a block" : "block"}`;
   return {
     drawing: data.length === 0 ? null : drawn({ ...facets(names, labels.length, width, labels), x: { type: state.log ? "log" : "linear", grid: true, ...(state.log ? {} : { zero: found.show === "value" }) }, marks }, `${title(found)} by arm${names.length > 1 ? " and condition" : ""}, as bars.`),
-    caption: `${state.log ? "Dot" : "Bar"}: ${found.show === "effect" ? "the estimate over blocks" : "the median over blocks"}; line: the ${what}.${dropped > 0 ? ` ${dropped} of zero or less have no place on a logarithmic axis.` : ""} Click on ${state.log ? "a dot" : "a bar"} for its trials.`,
+    caption: `${state.log ? "Dot" : "Bar"}: ${found.show === "effect" ? "the estimate over blocks" : "the median over blocks"}; line: ${what}.${dropped > 0 ? ` ${dropped} of zero or less have no place on a logarithmic axis.` : ""} Click on ${state.log ? "a dot" : "a bar"} for its trials.`,
     legend: [],
   };
 }

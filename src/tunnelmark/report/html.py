@@ -171,6 +171,7 @@ def render(analysis: Analysis) -> str:
         grade_of=grade_of,
         overview=overview.overview(analysis),
         rests_on=overview.rests_on(analysis),
+        not_shown=overview.not_shown(analysis),
         policy=web_page.policy(),
         program=web_page.program(),
         data=web_page.data(analysis),

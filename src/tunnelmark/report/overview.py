@@ -10,6 +10,7 @@ from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.analyse.pairing import favours
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, graded, machine_facts, queries
+from tunnelmark.units import clock
 
 NAMED = 4
 """Of more arms than that, a sentence names the first ones and counts the others."""
@@ -36,7 +37,7 @@ def overview(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
     """The answers by condition, in the order of the plan; none where nothing but paths was asked for."""
     if analysis.paths_only:
         return ()
-    return tuple(
+    found = (
         ConditionAnswers(
             heading,
             tuple(
@@ -47,6 +48,19 @@ def overview(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
             ),
         )
         for heading, settings in queries.groups(analysis)
+    )
+    return tuple(one for one in found if one.answers)
+
+
+def not_shown(analysis: Analysis) -> str:
+    """What these numbers cannot say, in a sentence: other machines, other links, other traffic, longer times."""
+    plan = analysis.results.plan
+    links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
+    longest = max((use.window for use in plan.workloads), default=0.0)
+    traffic = formatting.listed([use.name for use in plan.workloads])
+    return (
+        f"What the numbers do not show: another machine, links other than {'this one' if links == 1 else f'these {links}'}, traffic other "
+        f"than {traffic}, and what comes after more than {clock(longest)}. What a core bounds moves with the machine."
     )
 
 
@@ -78,6 +92,8 @@ def _answer(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> ShortA
         return None
     use = queries.workload(analysis, setting)
     title = f"{metric.title} ({use.name})"
+    if analysis.reference is None:
+        return ShortAnswer(title, "", "the study has no direct to compare with; the tables below have the values.")
     known = [cell for cell in cells if _order(cell) is not None]
     if not known:
         words = dict.fromkeys(formatting.VERDICTS[cell.verdict] for cell in cells)

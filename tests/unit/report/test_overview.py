@@ -87,3 +87,13 @@ def test_the_answer_leads_the_page():
     text = html.render(judge(CLEAR.results()))
     assert text.index("In short: which one?") < text.index("What was found</h2>")
     assert "<strong>nebula</strong> does best: " in text
+
+
+def test_it_says_what_the_numbers_do_not_show():
+    said = overview.not_shown(analysed(STUDY, {}))
+    assert "links other than these 2, traffic other than tcp, and what comes after more than 3 s" in said
+
+
+def test_direct_alone_has_no_answer_and_arms_without_direct_say_so():
+    assert overview.overview(judge(Study(arms=("direct",), same_as={}).results())) == ()
+    assert "no direct" in only(judge(Study(arms=("tinc", "nebula"), same_as={}).results())).text
