@@ -160,6 +160,8 @@ def render(analysis: Analysis) -> str:
         first=_first_packets(analysis),
         worth=graded.summary(analysis),
         causes=graded.causes(analysis),
+        by_arm=graded.by_arm(analysis),
+        by_arm_head=graded.BY_ARM,
         alone=graded.alone(analysis),
         firm=detectable_differences.firm(analysis),
         firm_head=detectable_differences.HEAD,
