@@ -271,7 +271,7 @@ function scatter(store: Store, state: State, found: Matrix, width: number, open:
             },
             `${title(found)} against ${across.about.title}, a point for each arm${several ? " and condition" : ""}.`,
           ),
-    caption: `A point for each arm${several ? " and condition" : ""}: medians over blocks${found.show === "value" ? "" : ", compared with direct"}.`,
+    caption: `A point for each arm${several ? " and condition" : ""}: medians over blocks${found.show === "value" ? "" : ", compared with direct"}.${data.length > 40 ? " The pointer on a point tells its arm and condition, and a click opens its trials; fewer of either have their names beside them." : ""}`,
     legend: legend(store, [...new Set(data.map((one) => one.arm))]),
   };
 }
