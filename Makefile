@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup packages peers demo test proof check contract bench lock clean
+.PHONY: help setup packages peers demo test proof check contract bench web lock clean
 
 BIN := .venv/bin
 VPN ?=
@@ -39,6 +39,9 @@ contract: setup ## run the contract tests of one VPN or workload: make contract 
 
 bench: setup ## measure the lab itself
 	@scripts/as-root $(BIN)/python -m pytest bench -o python_files='bench_*.py' -s $(ARGS)
+
+web: ## build the program in the report anew from web/ (needs Node)
+	@scripts/web
 
 lock: ## write requirements.lock anew from pyproject.toml
 	@scripts/lock

@@ -53,6 +53,7 @@ def test_a_wheel_has_data_and_programs(wheel: Path) -> None:
     for kind in ("profiles", "topologies", "studies", "recipes", "matrix"):
         ours = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src/tunnelmark/data" / kind).rglob("*.toml")}
         assert ours <= names, kind
+    assert "tunnelmark/report/web/report.js" in names
     assert not [name for name in names if name.startswith("tests/")]
 
 

@@ -12,6 +12,9 @@ from tunnelmark.report import formatting, queries
 
 HEAD = ("metric", "arm", "all usable", "good alone")
 
+BY_ARM = ("arm", "attempts", "good", "disturbed", "void", "failed", "the machine paused", "longest pause")
+"""The columns of `by_arm`."""
+
 
 @dataclass(frozen=True, slots=True)
 class GoodAloneRow:
@@ -72,3 +75,24 @@ def _alone(analysis: Analysis, cell: MetricCell) -> GoodAloneRow:
 def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) -> str:
     effect = formatting.effect(cell.metric, pair) if pair is not None else ""
     return f"{value}{', ' if effect else ''}{effect} ({blocks} {'block' if blocks == 1 else 'blocks'})"
+
+
+def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
+    """What became of each arm's attempts, in numbers, and how long the machine paused meanwhile; a row of texts as `BY_ARM` names them."""
+    found = []
+    for arm in analysis.results.plan.arms:
+        rows = [row for row in analysis.results.trials if row.arm == arm.name]
+        counts = Counter(grade_of(row) or "failed" for row in rows)
+        paused = [row.host for row in rows if "pause_share" in row.host]
+        share = formatting.percent(sum(host["pause_share"] for host in paused) / len(paused), 2) if paused else ""
+        longest = max((host.get("pause_longest", 0.0) for host in paused), default=0.0)
+        found.append(
+            (
+                queries.label(analysis, arm.name),
+                str(len(rows)),
+                *(str(counts[grade]) for grade in ("good", "disturbed", "void", "failed")),
+                share,
+                formatting.with_unit(f"{1e3 * longest:.1f}", "ms") if paused else "",
+            )
+        )
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no script, figures inside, links to the raw files next to it."""
+"""The report as one HTML file that needs nothing else: no network, figures inside, links to raw files; whole without its script, too."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ from tunnelmark.report import (
     formatting,
     graded,
     machine_facts,
+    overview,
     paths_found,
     placed,
     queries,
     travels,
     trial_lengths,
+    web_page,
 )
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
@@ -43,6 +45,9 @@ from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.units import Rate, clock
+
+LISTED = 2000
+"""Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Shown:
     effect: str
     note: str
     verdict: str
+    number: float | None = None  # the value in the metric's unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +153,15 @@ def render(analysis: Analysis) -> str:
         features=features(analysis.results.environment),
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
         files=_files(analysis.results.trials),
+        large=len(analysis.results.trials) > LISTED,
         words=formatting,
         explained=costs.explained(analysis),
         option=_option,
         first=_first_packets(analysis),
         worth=graded.summary(analysis),
         causes=graded.causes(analysis),
+        by_arm=graded.by_arm(analysis),
+        by_arm_head=graded.BY_ARM,
         alone=graded.alone(analysis),
         firm=detectable_differences.firm(analysis),
         firm_head=detectable_differences.HEAD,
@@ -162,6 +171,12 @@ def render(analysis: Analysis) -> str:
         travels=travels,
         bound=travels.tables(analysis),
         grade_of=grade_of,
+        overview=overview.overview(analysis),
+        rests_on=overview.rests_on(analysis),
+        not_shown=overview.not_shown(analysis),
+        policy=web_page.policy(),
+        program=web_page.program(),
+        data=web_page.data(analysis),
     )
 
 
@@ -214,7 +229,8 @@ def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: st
     shown = {}
     for cell in queries.cells(analysis, setting, metric):
         effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""
-        shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict)
+        number = cell.spread.median if cell.spread else None
+        shown[cell.arm] = Shown(costs.value(analysis, cell), effect, "", cell.verdict, number)
     return Column(setting, metric, shown, title)
 
 
@@ -239,7 +255,7 @@ def _shown(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> Sho
     if moved := trial_lengths.mark(analysis, cell):
         notes.append(moved)
     effect = formatting.judged(cell) + travels.mark(apart_from_direct(analysis, cell))
-    return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict)
+    return Shown(scale.value(cell.spread.median), effect, ", ".join(notes), cell.verdict, cell.spread.median)
 
 
 def _effect_caption(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
@@ -329,6 +345,6 @@ def _option(name: str, value: object) -> str:
 
 def _files(trials: tuple[TrialRow, ...]) -> dict[int, list[TrialRow]]:
     by_block: dict[int, list[TrialRow]] = {}
-    for trial in trials:
+    for trial in (row for row in trials if len(trials) <= LISTED or grade_of(row) != "good"):
         by_block.setdefault(trial.block, []).append(trial)
     return by_block

@@ -48,6 +48,15 @@ def test_attempts_are_counted_by_grade_with_pauses_everywhere():
     assert said in html.render(analysis())
 
 
+def test_the_page_says_what_became_of_each_arms_attempts():
+    rows = {row[0]: row[1:] for row in graded.by_arm(analysis())}
+    assert rows["tinc"] == ("8", "4", "4", "0", "0", "2.00\N{NO-BREAK SPACE}%", "11.0\N{NO-BREAK SPACE}ms")
+    assert rows["direct"][:5] == ("9", "8", "0", "1", "0")
+    failing = judge(Study(workloads=(TCP,), fails=(("tinc", "tcp", 2),)).results())
+    assert {row[0]: row[5] for row in graded.by_arm(failing)}["tinc"] == "1"
+    assert '<td class="bad">1</td>' in html.render(failing)
+
+
 def test_reasons_are_told_once_with_their_count():
     assert graded.causes(analysis()) == [f"{WHY} (4 of 4 disturbed)"]
     assert f"{WHY} (4 of 4 disturbed)" in html.render(analysis())

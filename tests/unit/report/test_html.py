@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
+from html import unescape as html_text
 from html.parser import HTMLParser
 from typing import Literal
 from urllib.parse import unquote
@@ -74,10 +77,27 @@ def test_every_tag_is_closed_where_it_should_be(page):
     assert page.open == []
 
 
+def without_programs(text: str) -> str:
+    """The page as it is read without a script."""
+    return re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+
+
 def test_nothing_is_loaded_from_anywhere(text, page):
     assert page.loads == []
-    assert not {"script", "link", "iframe", "img", "object", "embed"} & page.tags
-    assert not re.search(r"https?://|@import|url\(", text)
+    assert not {"link", "iframe", "img", "object", "embed"} & page.tags
+    assert not re.search(r"https?://|@import|url\(", without_programs(text))
+
+
+def test_only_its_own_program_may_run_and_nothing_may_be_fetched(text):
+    programs = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None
+    said = html_text(policy[1])
+    digest = b64encode(sha256(programs[0].encode()).digest()).decode()
+    assert (len(programs), said.split("; ")[0]) == (1, "default-src 'none'")
+    assert f"script-src 'sha256-{digest}'" in said
+    assert "http" not in said
+    assert not re.search(r"<[^>]* on[a-z]+=", without_programs(text))
 
 
 def test_links_are_relative_or_lead_to_a_place_on_the_page(page):
@@ -92,6 +112,13 @@ def test_every_raw_file_is_linked(page):
     assert all(" " not in link for link in page.links)
 
 
+def test_of_many_attempts_only_those_that_are_not_good_are_listed(monkeypatch):
+    monkeypatch.setattr(html, "LISTED", 10)
+    listed = html.render(judge(STUDY.results())).partition('id="raw"')[2].partition("</section>")[0]
+    links = {unquote(link) for link in re.findall(r'href="([^"]+)"', listed)}
+    assert links == {"raw/", *(path for row in STUDY.results().trials if row.outcome != "ok" for path in row.raw)}
+
+
 def test_no_id_stands_twice(page):
     assert len(page.ids) == len(set(page.ids))
 
@@ -100,7 +127,8 @@ def test_figures_say_in_words_what_they_show(text):
     figures = re.findall(r"<svg[^>]*>(<title>)?", text)
     assert len(figures) >= 8
     assert all(figures)
-    assert text.count("<svg") == text.count('role="img"')
+    shown = without_programs(text)
+    assert shown.count("<svg") == shown.count('role="img"')
 
 
 def test_a_failure_stands_there_with_reason_hint_and_log_and_is_not_markup(text):

@@ -1,0 +1,42 @@
+"""What makes a tool of the HTML report: the program in its page, built from `web/`, and a policy under which a browser runs that alone."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report import web_data
+
+
+@cache
+def program() -> Markup:
+    """The program as it is inside of its script element."""
+    return Markup((files("tunnelmark.report") / "web" / "report.js").read_text(encoding="utf-8"))  # noqa: S704 # it is our own
+
+
+@cache
+def policy() -> str:
+    """A Content-Security-Policy: nothing is loaded from anywhere, and of scripts only this one runs.
+
+    Styles may be in the page, where figures have them; pictures are those that the page itself makes.
+    """
+    digest = b64encode(sha256(program().encode()).digest()).decode()
+    allowed = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data: blob:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{what} {whence}" for what, whence in allowed.items())
+
+
+def data(analysis: Analysis) -> Markup:
+    """What the program reads, as it is inside of its script element."""
+    return Markup(web_data.script(analysis))  # noqa: S704 # it holds no `<`

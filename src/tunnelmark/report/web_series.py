@@ -1,0 +1,81 @@
+"""Values inside of the measuring windows for the page's charts: means of equal steps of time, as fine as a page has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor
+from typing import Any
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import MetricInfo
+
+STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0)
+"""Lengths of a step in seconds."""
+
+FINENESS = (60, 30, 20, 12)
+"""How many steps a window has at most: the first with which all fits."""
+
+MOST_POINTS = 250_000
+"""Points of all series together (about 1.5 MB): what does not fit, in the order of the metrics, is left out."""
+
+DIGITS = 4
+
+Points = dict[int, list[tuple[float, float]]]
+"""By the place of an attempt: (seconds since the window began, value)."""
+
+
+def series(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> list[dict[str, Any]]:
+    """For each metric that has any: `step` in seconds, attempts by their place, and the mean of each step (null: no value)."""
+    found = _points(analysis, metrics)
+    for most in FINENESS:
+        shown = [_thinned(number, points, most) for number, points in found.items()]
+        if sum(len(values) for one in shown for values in one["values"]) <= MOST_POINTS:
+            return shown
+    room, fitting = MOST_POINTS, []
+    for one in shown:
+        room -= sum(len(values) for values in one["values"])
+        if room < 0:
+            break
+        fitting.append(one)
+    return fitting
+
+
+def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> dict[int, Points]:
+    """The points of each metric, by its place, of the attempts that count."""
+    places = {key: number for number, key in enumerate(metrics)}
+    counting = {(row.trial, row.attempt) for row in analysis.trials}
+    found: dict[int, Points] = {}
+    for place, row in enumerate(analysis.results.trials):
+        if row.outcome == "ok" and (row.trial, row.attempt) in counting:
+            for sample in row.samples:
+                if sample.time is not None and sample.time >= 0:
+                    points = found.setdefault(places[row.workload, sample.metric], {})
+                    points.setdefault(place, []).append((sample.time, sample.value))
+    return dict(sorted(found.items()))
+
+
+def _thinned(number: int, points: Points, most: int) -> dict[str, Any]:
+    """A metric's points as means of the shortest step with which no window has more than `most`."""
+    longest = max(time for each in points.values() for time, _ in each)
+    step = next((length for length in STEPS if longest < length * most), STEPS[-1])
+    return {
+        "metric": number,
+        "step": step,
+        "attempts": list(points),
+        "values": [_means(each, step) for each in points.values()],
+    }
+
+
+def _means(points: list[tuple[float, float]], step: float) -> list[float | int | None]:
+    sums: dict[int, tuple[float, int]] = {}
+    for time, value in points:
+        at = floor(time / step + 1e-9)  # 0.3 / 0.1 is less than 3
+        total, count = sums.get(at, (0.0, 0))
+        sums[at] = (total + value, count + 1)
+    means = [sums[at][0] / sums[at][1] if at in sums else None for at in range(max(sums) + 1)]
+    return [None if mean is None else _short(mean) for mean in means]
+
+
+def _short(value: float) -> float | int:
+    rounded = float(f"{value:.{DIGITS - 1}e}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
