@@ -225,6 +225,9 @@ def ab(
         study.unrepeated if no_repeat else study, context
     )
 
+    if not dry_run and not guests:  # a guest says itself what it lacks
+        require(study, context)
+
     def answers(folder: Path, console: Console) -> int:
         return answer(folder, console, comment=comment, as_json=json_)
 
@@ -238,6 +241,13 @@ def ab(
         answers=answers,
     )
     return study_of(study, out, ways)
+
+
+def require(study: Study, context: RunContext) -> None:
+    """MissingPart if any arm cannot take part: a build that could not start would look like one that does not work."""
+    for arm in study.arms:
+        if (missing := context.missing(arm)) is not None:
+            raise missing
 
 
 def answer(folder: Path, console: Console, *, comment: Path | None, as_json: bool) -> int:

@@ -66,7 +66,7 @@ _COMMANDS = {
         "Say whether this machine can run a lab, and what is missing.",
     ),
     "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring up a lab to try things in by hand."),
-    "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload or VPN driver."),
+    "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload, VPN driver or CI workflow."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""

@@ -14,8 +14,8 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
 from tunnelmark.cli import enough_blocks, vm
-from tunnelmark.cli.ab_command import COUNTED_METRICS, _Decides, _guests, answer, link_of
-from tunnelmark.errors import UsageError
+from tunnelmark.cli.ab_command import COUNTED_METRICS, _Decides, _guests, answer, link_of, require
+from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.plan.compose import two_builds
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
@@ -86,6 +86,12 @@ def test_both_builds_run_programs_of_their_own_and_are_recorded_apart():
     assert parts["old"].own == parts["old-again"].own == ("/opt/old/wireguard-go",)
     assert parts["new"].own == ("/opt/new/wireguard-go",)
     assert [parts[name].name for name in ("old", "new")] == ["wireguard-go (old)", "wireguard-go (new)"]
+
+
+def test_a_build_that_is_not_there_is_an_error_and_no_slowdown():
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    with pytest.raises(MissingPart, match="/opt/old/wireguard-go is not there"):
+        require(study(), context)
 
 
 @pytest.fixture
