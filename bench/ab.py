@@ -50,7 +50,7 @@ INJECTED = 0.05
 LINK, PROCESSOR, WORSE, COUNTED = 0.003, 0.031, 0.062, 0.003
 
 WALL = Enough(8, 40, change=0.03)
-BY_COUNT = Enough(6, 40, change=0.01)
+BY_COUNT = Enough(6, 16, change=0.01)
 ARMS = ("direct", "old", "new", "old-again")
 
 

@@ -40,7 +40,7 @@ pp. 36-50). With the factor of 96.5 % it is 95 % or more, by the simulation in `
 LEVEL_UNTIL_CHANGED = 0.025
 """The same for a run that stops when a change between two builds is found or excluded (`build_change`, whose own intervals hold at every
 look). All other intervals of such a run are too near to what it stopped for: those of 95 % hold the truth in 90 to 96 % of runs, those with
-the factor of 97.5 % in 94 % or more, by the simulation in `bench/ab.py`."""
+the factor of 97.5 % in 96 % or more, by the simulation in `bench/ab.py`."""
 
 MIN_BLOCKS = 3
 """Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""

@@ -36,6 +36,9 @@ CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
 """Blocks before the first decision by counted time, whose repetitions are nearly alike; with fewer, three intervals together are unbounded."""
 
+COUNTED_MOST = 16
+"""Blocks at most by counted time where nothing states them: an emulated second takes several."""
+
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
 """What decides by counted time beside the primary metrics: instructions for each byte."""
 
@@ -62,12 +65,15 @@ class _Decides:
             raise UsageError(f"--change {text}: {error}", hint="such as 3%") from error
         if not 0.001 <= change <= 0.5:
             raise UsageError(f"--change {text} should be from 0.1 % to 50 %", hint="such as 3%")
-        most = max(MOST, study.blocks) if self.most is None else self.most
+        usual = COUNTED_MOST if self.counted else MOST
+        most = max(usual, study.blocks) if self.most is None else self.most
         if most < study.blocks:
             raise UsageError(
                 f"at most {most} blocks are less than the {study.blocks} before the first decision",
                 hint=f"--max-blocks {study.blocks} or more",
             )
+        if self.counted and self.budget is not None:
+            raise UsageError("a clock that counts instructions keeps no time that is yours", hint="--max-blocks N")
         budget = asked(None, self.budget, None).budget
         decide = self._metrics(study, context)
         enough = Enough(study.blocks, most, None, None if budget is None else float(budget), float(change), decide)
@@ -133,7 +139,12 @@ class _Decides:
 @click.option(
     "--metric", "named", multiple=True, help="What decides; repeatable [the primary metrics of the workloads]."
 )
-@click.option("--max-blocks", type=click.IntRange(min=1), metavar="N", help=f"Number of blocks at most [{MOST}].")
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Number of blocks at most [{MOST}; with --counted {COUNTED_MOST}].",
+)
 @click.option(
     "--time-budget", metavar="TIME", help="Add blocks only as long as they end within that time, such as 30m."
 )

@@ -61,7 +61,7 @@ def test_by_default_three_per_cent_of_the_primary_metrics_are_asked_for():
 
 def test_by_counted_time_one_per_cent_and_instructions_decide_too():
     found = asked(counted=True)
-    assert (found.change, found.metrics) == (0.01, ("goodput", *COUNTED_METRICS))
+    assert (found.change, found.most, found.metrics) == (0.01, 16, ("goodput", *COUNTED_METRICS))
     assert asked(None, "goodput", counted=True).metrics == ("goodput",)
 
 
@@ -78,6 +78,8 @@ def test_what_cannot_be_asked_is_refused(arguments: tuple[str, ...], said: str):
         asked(*arguments)
     with pytest.raises(UsageError, match="less than the 8"):
         asked(most=4)
+    with pytest.raises(UsageError, match="counts instructions"):
+        asked(budget="30m", counted=True)
 
 
 def test_both_builds_run_programs_of_their_own_and_are_recorded_apart():

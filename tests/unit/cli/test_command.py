@@ -125,7 +125,7 @@ def test_commands_complete() -> None:
 
 def test_subcommands_and_choices_complete() -> None:
     assert complete(["list"], "p") == ["profiles"]
-    assert sorted(complete(["new"], "")) == ["profile", "topology", "vpn", "workload"]
+    assert sorted(complete(["new"], "")) == ["ab-workflow", "profile", "topology", "vpn", "workload"]
     assert complete(["new", "vpn", "--like"], "") == ["wireguard-go", "openvpn"]
     assert complete(["completion"], "") == ["bash", "zsh", "fish"]
 
