@@ -27,7 +27,7 @@ WORKLOADS_BLIND = (
 )
 
 _MARKS: dict[Outcome, str] = {"slower": "🔴", "faster": "🟢", "no change": "🟢", "undecided": "🟡"}
-_HEAD = ("metric", OLD, NEW, f"{NEW} / {OLD}", "verdict")
+_HEAD = ("metric", f"{OLD}, median", f"{NEW}, median", f"{NEW} / {OLD}, by block", "verdict")
 
 
 def headline(analysis: Analysis, verdict: BuildVerdict) -> str:
@@ -116,26 +116,31 @@ def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -
 
 
 def builds(results: Results) -> dict[str, str]:
-    """What the two builds are, in words, with the beginnings of their programs' hashes."""
+    """What the two builds are, in words, with their versions and the beginnings of their programs' hashes."""
     arms = {arm.name: arm for arm in results.plan.arms}
-    hashes = programs(results)
-    said = {}
+    hashes, said = programs(results), {}
     for name in (OLD, NEW):
-        own = ", ".join(f"{program} sha256 {found[:12]}" for program, found in hashes.get(name, {}).items())
-        said[name] = f"{arms[name].title}{f' ({own})' if own else ''}"
+        version = str(_recorded(results, name).get("version", "unknown"))
+        known = [] if version == "unknown" or version in arms[name].title else [f"version {version}"]
+        known += [f"{program} sha256 {found[:12]}" for program, found in hashes.get(name, {}).items()]
+        beside = ", ".join(known)
+        said[name] = f"{arms[name].title} ({beside})" if known else arms[name].title
     return said
 
 
 def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
     """The SHA-256 of each arm's own programs, as the run found them."""
-    recorded = results.environment.get("vpns", {})
     found: dict[str, dict[str, str]] = {}
     for arm in results.plan.arms:
-        known = next(
-            (one["programs"] for name, one in recorded.items() if name.endswith(f" ({arm.name})")), dict[str, Any]()
-        )
+        known = _recorded(results, arm.name).get("programs", {})
         found[arm.name] = {name: known[name]["sha256"] for name in arm.programs if name in known}
     return {name: own for name, own in found.items() if own}
+
+
+def _recorded(results: Results, arm: str) -> Mapping[str, Any]:
+    """What the environment says of an arm that brings programs of its own."""
+    recorded: Mapping[str, Mapping[str, Any]] = results.environment.get("vpns", {})
+    return next((part for name, part in recorded.items() if name.endswith(f" ({arm})")), {})
 
 
 def rests(analysis: Analysis, verdict: BuildVerdict) -> str:

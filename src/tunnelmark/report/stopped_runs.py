@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tunnelmark.analyse.build_change import builds
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.stopping import widths
-from tunnelmark.report import formatting
+from tunnelmark.report import build_answer, formatting
 from tunnelmark.units import clock
 
 _ENDS = {
@@ -28,7 +29,9 @@ def sentences(analysis: Analysis) -> list[str]:
     when = f", with decisions at {looked}" if looked else ""
     if enough.change is not None:
         change = f"{100 * enough.change:g} %"
+        answer = build_answer.headline(analysis, builds(analysis, enough))
         return [
+            f"Old and new: {answer}.",
             f"Blocks were added until a change of {change} between old and new is found or excluded, to {plan.blocks}{when}{why}.",
             "The intervals of that question hold at every look; all others have the wider factor that such a run needs.",
         ]

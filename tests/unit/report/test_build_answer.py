@@ -33,7 +33,10 @@ def answered(new: float = 1.0, **more: Any) -> tuple[Analysis, BuildVerdict]:
     hashes = {"old": "a" * 64, "new": ("a" if same else "b") * 64, "old-again": "a" * 64}
     environment = {
         "machine": MACHINE,
-        "vpns": {f"tinc ({arm})": {"programs": {"tincd": {"sha256": hash_}}} for arm, hash_ in hashes.items()},
+        "vpns": {
+            f"tinc ({arm})": {"version": "1.0", "programs": {"tincd": {"sha256": hash_}}}
+            for arm, hash_ in hashes.items()
+        },
         **({"guest": guest} if guest else {}),
     }
     analysis = judge(replace(found, plan=replace(found.plan, arms=arms), environment=environment))
@@ -62,8 +65,8 @@ def test_an_old_build_that_differs_from_itself_is_said_first_and_nothing_else_is
 
 def test_both_builds_are_named_with_their_hashes_and_the_machine():
     text = build_answer.terminal(*answered(0.9))
-    assert "  old   1.0 (tincd sha256 aaaaaaaaaaaa)" in text
-    assert "  new   git:<main> (tincd sha256 bbbbbbbbbbbb)" in text
+    assert "  old   1.0 (tincd sha256 aaaaaaaaaaaa)" in text  # whose name has its version
+    assert "  new   git:<main> (version 1.0, tincd sha256 bbbbbbbbbbbb)" in text
     assert "rests on 12 blocks, of which 12 hold both; A processor, 4 cores, 6.12.0. Attempts: " in text
 
 
@@ -75,7 +78,7 @@ def test_a_comment_is_markdown_in_which_names_are_text():
     text = build_answer.comment(*answered(0.9), "https://example.org/runs/1")
     assert text.startswith("### 🔴 tinc: slower: ")
     assert "- **new**: git:&lt;main&gt;" in text
-    assert "| metric | old | new | new / old | verdict |" in text
+    assert "| metric | old, median | new, median | new / old, by block | verdict |" in text
     assert "[report](https://example.org/runs/1)" in text
     assert "**What this cannot see**" in text
     assert "report: `results/ab`" in build_answer.comment(*answered(), "results/ab")
@@ -119,7 +122,8 @@ def test_the_report_says_why_such_a_run_ended():
     analysis, verdict = answered(0.9)
     made = decision(verdict, ENOUGH, 12, spent=0.0, block_seconds=30.0)
     analysis = replace(analysis, results=replace(analysis.results, decisions=(made,)))
-    first, second = stopped_runs.sentences(analysis)
+    answer, first, second = stopped_runs.sentences(analysis)
+    assert answer.startswith("Old and new: slower: TCP goodput")
     assert "until a change of 3 % between old and new is found or excluded, to 12, with decisions at 12" in first
     assert first.endswith("it ended because that was so (the new build is slower).")
     assert "every look" in second
