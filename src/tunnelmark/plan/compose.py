@@ -21,6 +21,8 @@ TRAVERSAL = "traversal"
 YARDSTICK = "anchor-chacha20"
 """The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""
 
+_NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
+
 _CASCADES: Mapping[Cascade, str] = {"series": " on each link in series", "nested": " nested along the chain"}
 """What a title says of its VPNs."""
 
@@ -116,7 +118,7 @@ def two_builds(
         _table(
             "[study]",
             name="ab",
-            title=f"{vpn}: {labels[0]} and {labels[1]}",
+            title=f"{vpn}: {labels[0]} and {labels[1]}".translate(_NO_MARKUP),
             description="Written by `tunnelmark ab`.",
             seed=seed,
             blocks=blocks,

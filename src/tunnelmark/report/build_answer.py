@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
@@ -59,6 +60,9 @@ def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
     table = _table(analysis.results, verdict)
     widths = [max(len(row[place]) for row in table) for place in range(len(_HEAD))]
     lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    if verdict.open_lines and (more := more_needed(verdict, analysis.results.plan.blocks)) is not None:
+        blocks = analysis.results.plan.blocks + more
+        lines.append(f"  go on: tunnelmark run --extend {shlex.quote(str(analysis.results.path))} --blocks {blocks}")
     lines += [f"  rests on {rests(analysis, verdict)}", *(f"  not seen: {each}" for each in blind(analysis, verdict))]
     return "\n".join(line.rstrip() for line in lines)
 

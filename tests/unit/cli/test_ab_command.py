@@ -14,7 +14,8 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
 from tunnelmark.cli import enough_blocks, vm
-from tunnelmark.cli.ab_command import COUNTED_METRICS, _Decides, _guests, answer, link_of, require
+from tunnelmark.cli.ab_command import _guests, answer, link_of, require
+from tunnelmark.cli.ab_question import COUNTED_METRICS, AbQuestion
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.plan.compose import two_builds
 from tunnelmark.plan.enough import Enough
@@ -49,7 +50,7 @@ def asked(
     change: str | None = None, *named: str, most: int | None = None, budget: str | None = None, counted: bool = False
 ) -> Enough:
     context = RunContext(registry.vpns(), registry.workloads(), 212992)
-    found = _Decides(change, named, most, budget, counted).of(study(), context).enough
+    found = AbQuestion(change, named, most, budget, counted).of(study(), context).enough
     assert found is not None
     return found
 
@@ -159,7 +160,7 @@ def test_a_run_ends_when_it_is_decided_and_the_same_after_it_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     context = RunContext(registry.vpns(), registry.workloads(), 212992)
-    plan = order(_Decides(None, (), None, None, False).of(study(), context))
+    plan = order(AbQuestion(None, (), None, None, False).of(study(), context))
     said = run(tmp_path / "whole", plan, monkeypatch)
     assert "after 8 blocks, end: no change of 3 % or more" in said
     with pytest.raises(Killed):

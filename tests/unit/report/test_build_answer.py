@@ -55,6 +55,9 @@ def test_undecided_says_how_many_blocks_would_do():
     words = first.split()
     assert words[:2] == ["undecided:", "with"] and int(words[2]) % 4 == 0
     assert first.endswith("more blocks a change of 3 % would be seen")
+    text = build_answer.terminal(*answered(1.0, noise=0.06, blocks=8))
+    assert f"  go on: tunnelmark run --extend results/demo --blocks {8 + int(words[2])}\n" in text
+    assert "go on" not in build_answer.terminal(*answered(1.0))
 
 
 def test_an_old_build_that_differs_from_itself_is_said_first_and_nothing_else_is():
