@@ -21,22 +21,22 @@ TOP = Path(__file__).resolve().parents[1]
 FORWARD = Path("crates/anchor/src/forward.rs")
 
 _OUTWARD = "            if let Some((to, range)) = self.peers.outward(&mut self.buffer, got as usize) {\n"
+_INWARD = "            if let Some(packet) = self.peers.inward(&mut self.buffer[..got], from) {\n"
 _WAIT = "            let (tun, socket) = self.wait()?;\n"
+_COPIES = "for _ in 0..8 {{ std::hint::black_box({}.to_vec()); }}\n"
 
-PATCHES: Mapping[str, tuple[str, str]] = {
+PATCHES: Mapping[str, Mapping[str, str]] = {
     # Another comment: what the compiler makes of it is the same.
-    "same": ("//! Carries packets in a loop:", "//! Carries packets in turns:"),
-    # Each packet that is sent is copied eight times more, to new memory.
-    "copies": (
-        _OUTWARD,
-        "            for _ in 0..8 {\n"
-        "                std::hint::black_box(self.buffer[HEADER..HEADER + got as usize].to_vec());\n"
-        "            }\n" + _OUTWARD,
-    ),
+    "same": {"//! Carries packets in a loop:": "//! Carries packets in turns:"},
+    # Each packet is copied eight times more, to new memory, at both ends: whichever of them is the slower one.
+    "copies": {
+        _OUTWARD: " " * 12 + _COPIES.format("self.buffer[HEADER..HEADER + got as usize]") + _OUTWARD,
+        _INWARD: _INWARD + " " * 16 + _COPIES.format("packet"),
+    },
     # A tenth of a millisecond (and the kernel's slack, 50 us) before each turn.
-    "sleep": (_WAIT, _WAIT + "            std::thread::sleep(std::time::Duration::from_micros(100));\n"),
+    "sleep": {_WAIT: _WAIT + "            std::thread::sleep(std::time::Duration::from_micros(100));\n"},
     # One packet in each turn in place of up to 32, so that each costs a poll.
-    "batch": ("const TURN: usize = 32;", "const TURN: usize = 1;"),
+    "batch": {"const TURN: usize = 32;": "const TURN: usize = 1;"},
 }
 """By branch: what is replaced in the anchor's source, and by what."""
 
@@ -74,10 +74,11 @@ REPEATED = ("same", "2023-2023")
 
 def patched(text: str, branch: str) -> str:
     """The anchor's source with one branch's patch; ValueError unless it fits in exactly one place."""
-    before, after = PATCHES[branch]
-    if text.count(before) != 1:
-        raise ValueError(f"the patch {branch} fits in {text.count(before)} places of {FORWARD}, not in one")
-    return text.replace(before, after)
+    for before, after in PATCHES[branch].items():
+        if text.count(before) != 1:
+            raise ValueError(f"the patch {branch} fits in {text.count(before)} places of {FORWARD}, not in one")
+        text = text.replace(before, after)
+    return text
 
 
 def tree(folder: Path) -> Path:

@@ -28,6 +28,7 @@ def sentences(analysis: Analysis) -> list[str]:
     looked = formatting.listed([str(blocks) for blocks in dict.fromkeys(each.blocks for each in decisions)])
     when = f", with decisions at {looked}" if looked else ""
     if enough.change is not None:
+        why = why.replace(_ENDS["nothing"], "it ended undecided")
         change = f"{100 * enough.change:g} %"
         answer = build_answer.headline(analysis, builds(analysis, enough))
         return [

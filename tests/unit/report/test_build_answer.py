@@ -132,6 +132,14 @@ def test_the_report_says_why_such_a_run_ended():
     assert "every look" in second
 
 
+def test_the_report_of_a_run_that_could_not_be_decided_says_so():
+    analysis, verdict = answered(0.8, again=0.9)
+    made = decision(verdict, ENOUGH, 12, spent=0.0, block_seconds=30.0)
+    analysis = replace(analysis, results=replace(analysis.results, decisions=(made,)))
+    said = stopped_runs.sentences(analysis)
+    assert said[1].endswith("it ended undecided (the old build came out different from itself).")
+
+
 def test_a_run_without_a_change_says_nothing_of_builds():
     analysis, _ = answered()
     plain = replace(analysis.results, plan=replace(analysis.results.plan, enough=Enough(8, 40, 0.05)))
