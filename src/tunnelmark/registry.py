@@ -140,6 +140,10 @@ def catalogue() -> Catalogue:
         variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
         ipv6=frozenset(name for name, driver in vpns().items() if driver.ipv6),
         cascades=frozenset(name for name, driver in vpns().items() if driver.cascades),
+        programs={
+            name: frozenset(driver.programs).union(*(build.programs for build in driver.builds.values()))
+            for name, driver in vpns().items()
+        },
         workloads={name: kind.options for name, kind in workloads().items()},
         collectors={name: collector.light for name, collector in collectors().items()},
     )

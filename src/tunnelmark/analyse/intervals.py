@@ -37,6 +37,11 @@ that an interval of 95 % holds the truth in 93 % of them (as Chow and Robbins' r
 Sequential Procedure for the Fixed-Width Interval Estimation of the Mean", Annals of Mathematical Statistics 37(1), 1966,
 pp. 36-50). With the factor of 96.5 % it is 95 % or more, by the simulation in `bench/stopping_bars.py`."""
 
+LEVEL_UNTIL_CHANGED = 0.025
+"""The same for a run that stops when a change between two builds is found or excluded (`build_change`, whose own intervals hold at every
+look). All other intervals of such a run are too near to what it stopped for: those of 95 % hold the truth in 90 to 96 % of runs, those with
+the factor of 97.5 % in 96 % or more, by the simulation in `bench/ab.py`."""
+
 MIN_BLOCKS = 3
 """Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""
 
@@ -54,6 +59,8 @@ _ROUNDING = 1e-12
 
 def level_of(enough: Enough | None) -> float:
     """The nominal chance of error with which a run's intervals hold in 95 % of such runs."""
+    if enough is not None and enough.change is not None:
+        return LEVEL_UNTIL_CHANGED
     return LEVEL if enough is None or enough.precision is None else LEVEL_UNTIL_PRECISE
 
 

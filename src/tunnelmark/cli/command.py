@@ -1,7 +1,7 @@
 """The command `tunnelmark`: its subcommands, how errors are shown, and what the exit code means.
 
-Exit codes: 0 done; 1 the study ran, and a gate or claim failed; 2 wrong use or missing parts;
-130 stopped from the keyboard. Subcommands are imported when they are called, so that the command
+Exit codes: 0 done; 1 the study ran, and a gate or claim failed, or (`ab`) the new build is slower; 2 wrong use or missing parts;
+3 (`ab`) undecided; 130 stopped from the keyboard. Subcommands are imported when they are called, so that the command
 starts fast and a shell completes without delay.
 """
 
@@ -22,6 +22,7 @@ from tunnelmark.errors import TunnelmarkError, UnknownName
 _COMMANDS = {
     "run": ("tunnelmark.cli.run", "run", "Run a study, or go on with one that was stopped."),
     "compare": ("tunnelmark.cli.run", "compare", "Compare VPNs with the bare link, without a study file."),
+    "ab": ("tunnelmark.cli.ab_command", "ab", "Say whether a new build of a VPN is slower than an old one."),
     "traversal": (
         "tunnelmark.cli.traversal_command",
         "traversal",
@@ -65,7 +66,7 @@ _COMMANDS = {
         "Say whether this machine can run a lab, and what is missing.",
     ),
     "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring up a lab to try things in by hand."),
-    "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload or VPN driver."),
+    "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload, VPN driver or CI workflow."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
 """Name -> module, attribute, and the line of help, which is here so that help imports nothing."""

@@ -10,14 +10,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tunnelmark.analyse import judge, stopping
+from tunnelmark.analyse import build_change, judge, stopping
 from tunnelmark.analyse.stopping import RatioWidth
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.model import Plan
 from tunnelmark.plan.order import order
 from tunnelmark.record import resumed, store
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.results import BlockDecision, PlanInfo
+from tunnelmark.record.results import BlockDecision, PlanInfo, Results
+from tunnelmark.report import build_answer
 from tunnelmark.units import clock
 
 _NAMED = 3
@@ -26,7 +27,11 @@ _NAMED = 3
 
 def until(enough: Enough) -> str:
     """When a run that adds blocks ends, in words."""
-    ends = [] if enough.precision is None else [f"each headline ratio is within {100 * enough.precision:g} %"]
+    if enough.change is not None:
+        ends = [f"a change of {100 * enough.change:g} % between old and new is found or excluded"]
+    else:
+        ends = []
+    ends += [] if enough.precision is None else [f"each headline ratio is within {100 * enough.precision:g} %"]
     ends += [] if enough.budget is None else [f"{clock(enough.budget)} are over"]
     return f"{', or '.join([*ends, f'there are {enough.most} blocks'])}; {enough.floor} blocks at least"
 
@@ -48,12 +53,8 @@ class Growth:
         if study.enough is None:
             return None
         results = store.load(self._folder)
-        found = stopping.widths(judge(results), study.enough)
-        seconds = stopping.block_seconds(results)
-        made = stopping.decision(
-            found, study.enough, study.blocks, spent=stopping.spent(results, time.time()), block_seconds=seconds
-        )
-        for line in said(made, found, study.enough, seconds):
+        made, lines = _decided(results, study.enough, study.blocks)
+        for line in lines:
             self._console.print(Text(line), soft_wrap=True)
         last = results.decisions[-1] if results.decisions else None
         if last is None or (last.blocks, last.decided, last.to) != (made.blocks, made.decided, made.to):
@@ -63,6 +64,18 @@ class Growth:
         grown = order(replace(study, blocks=made.to))
         resumed.extend(self._folder, self._describing(grown), asked=False)
         return grown
+
+
+def _decided(results: Results, enough: Enough, blocks: int) -> tuple[BlockDecision, list[str]]:
+    """What is decided after so many blocks, and the same in words."""
+    seconds, spent = stopping.block_seconds(results), stopping.spent(results, time.time())
+    if enough.change is not None:
+        verdict = build_change.builds(judge(results), enough)
+        made = build_change.decision(verdict, enough, blocks, spent=spent, block_seconds=seconds)
+        return made, build_answer.progress(made, verdict, seconds)
+    found = stopping.widths(judge(results), enough)
+    made = stopping.decision(found, enough, blocks, spent=spent, block_seconds=seconds)
+    return made, said(made, found, enough, seconds)
 
 
 def said(made: BlockDecision, found: Sequence[RatioWidth], enough: Enough, block_seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tunnelmark new`: writes a profile, topology, workload or driver to start from, and says what to do with it."""
+"""`tunnelmark new`: writes a profile, topology, workload, driver or CI workflow to start from, and says what to do with it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 import tunnelmark
 from tunnelmark import registry
+from tunnelmark.cli import param_types
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.plan import new_files as plan
 from tunnelmark.plan.files import FOLDERS, PATH_VARIABLE, SUFFIX, Files
@@ -106,6 +107,28 @@ def vpn(name: str, like: vpns.Like, folder: Path | None) -> None:
         (f"tunnelmark compare {name}", "compare it with the bare link"),
         (f"fill in {_near(facts)}", f"what people choose by; `tunnelmark matrix {name}` shows it"),
     )
+
+
+@new.command("ab-workflow")
+@click.argument("vpn", type=param_types.VPN)
+@click.option(
+    "--forge",
+    type=click.Choice(get_args(plan.Forge)),
+    default="github",
+    show_default=True,
+    help="Whose runners: GitHub's (also Gitea's and Forgejo's), or GitLab's.",
+)
+@_dir("the workflow")
+def ab_workflow(vpn: str, forge: plan.Forge, folder: Path | None) -> None:
+    """Write a CI workflow that says in each pull request whether it makes VPN slower (`tunnelmark ab`)."""
+    driver, options = registry.arm(vpn)
+    file = _write(_base(folder) / plan.WORKFLOWS[forge], plan.workflow(forge, vpn, driver.part(options).programs[0]))
+    _next(
+        ("adapt what is marked with << (docs/ab.md)",),
+        (f"tunnelmark ab {vpn} --help", "what it runs"),
+    )
+    if forge == "gitlab":
+        click.echo(f"  include: {{local: {file.relative_to(_base(folder))}}} in .gitlab-ci.yml")
 
 
 def _plan_file(kind: Literal["profile", "topology"], name: str, folder: Path | None) -> Path:

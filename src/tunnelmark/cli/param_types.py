@@ -122,6 +122,7 @@ def _recipes() -> Iterable[str]:
 
 VPN = Name("vpn", _vpns)
 RECIPE = Name("recipe", _recipes)
+BUILD = Name("build", _recipes, path=True)
 WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)
 PROFILE = Name("profile", _profiles, path=True, joined="+")

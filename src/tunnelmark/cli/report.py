@@ -84,10 +84,13 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 
 def show(folder: Path, console: Console) -> int:
     """Analyse a results folder, print its table, write its reports; exit code 1 if a gate failed."""
+    from rich.text import Text
+
     from tunnelmark import analyse
+    from tunnelmark.analyse import build_change
     from tunnelmark.cli import draw_flames
     from tunnelmark.record import store
-    from tunnelmark.report import html, markdown, terminal
+    from tunnelmark.report import build_answer, html, markdown, terminal
 
     found = store.load(folder)
     analysis = analyse.judge(found)
@@ -95,6 +98,9 @@ def show(folder: Path, console: Console) -> int:
     draw_flames.draw(found, console)
     (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
     (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
+    if found.plan.enough is not None and found.plan.enough.change is not None:
+        verdict = build_change.builds(analysis, found.plan.enough)
+        console.print(Text(f"\n{build_answer.terminal(analysis, verdict)}\n"), soft_wrap=True)
     console.print(terminal.render(analysis))
     failed = [gate for gate in analyse.gates(analysis) if gate.passed is False]
     for gate in failed:

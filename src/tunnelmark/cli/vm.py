@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 from pydantic import TypeAdapter
@@ -30,10 +30,13 @@ from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
 from tunnelmark.plan.load import save_inputs, write_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
-from tunnelmark.record.results import VM, LinkProof
+from tunnelmark.record.results import ENVIRONMENT, VM, LinkProof
 
 PROFILE = "fast-ethernet"
 """What `compare` takes in a virtual machine if no profile is named: an emulated processor cannot fill a faster link."""
+
+NO_KVM = "TUNNELMARK_NO_KVM"
+"""Environment variable that has guests emulated, with a clock that counts instructions, also where KVM works."""
 
 _MEMORY = 2048  # MiB: files that are read stay in memory, and half of it may hold raw output
 _BOOT = 600.0  # seconds; 8 on a quiet machine, minutes where other work takes the cores
@@ -130,7 +133,7 @@ async def _ask(
     folder = folder.resolve()
     logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
     place = logs / _REQUEST
-    accelerator = await kvm.choose()
+    accelerator = _begun_with(folder) or ("tcg" if os.environ.get(NO_KVM) else await kvm.choose())
     if release not in kernel.cached():
         console.print(
             f"  kernel     {release or 'the newest that apt knows'}; fetched if it is not in the cache (70 to 100 MB)",
@@ -175,6 +178,14 @@ async def _ask(
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(OSError):
             logs.rmdir()  # nothing was said: the machine could not even be tried
+
+
+def _begun_with(folder: Path) -> qemu.Accelerator | None:
+    """What ran the guest in which the results of that folder were begun; None where there are none."""
+    if not (folder / ENVIRONMENT).exists():
+        return None
+    begun = store.load_environment(folder).get("guest", {}).get("accelerator")
+    return next((each for each in get_args(qemu.Accelerator) if each == begun), None)
 
 
 def words(facts: Mapping[str, Any]) -> str:

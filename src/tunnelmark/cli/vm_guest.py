@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from tunnelmark import registry
@@ -63,7 +64,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "full", "watch")}
     study = load_study(asked["study"], files, registry.catalogue(), grows=False, **lengths)
-    enough = Enough(**asked["enough"]) if asked["enough"] else None
+    enough = TypeAdapter(Enough).validate_python(asked["enough"]) if asked["enough"] else None
     study = replace(study, attempts=asked["attempts"], replacements=asked["replacements"], enough=enough)
     plan, console = order(study), Console(highlight=False)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit(), alone=True)

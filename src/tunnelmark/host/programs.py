@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunnelmark import former_names
@@ -37,7 +37,7 @@ class Requirement:
     The first group of `version_pattern` is the version. `essential` says that no lab works without it.
     `recipe` is the recipe in `data/recipes/` that installs the programs into a folder of their own; `strict` says that no other
     version will do, so that the same program elsewhere on PATH does not count. `kernel` is what the kernel must have, by
-    the names of `host.kernel_features`.
+    the names of `host.kernel_features`. `own` are paths of programs that come before all others (see `with_own`).
     """
 
     name: str
@@ -49,6 +49,7 @@ class Requirement:
     recipe: str = ""
     strict: bool = False
     kernel: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 TOOLS: tuple[Requirement, ...] = (
@@ -90,15 +91,21 @@ def caller_packages() -> Path | None:
     return _newest(Path(os.path.expanduser(f"~{caller}"), ".local/share/tunnelmark/packages"))
 
 
-def path_of(recipe: str = "", strict: bool = False) -> str:
+def with_own(part: Requirement, programs: Mapping[str, str]) -> Requirement:
+    """The part with these programs, by name, at paths of their own: its recipe may be there or not."""
+    return replace(part, own=tuple(programs.values()), strict=False) if programs else part
+
+
+def path_of(recipe: str = "", strict: bool = False, own: Sequence[str] = ()) -> str:
     """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then `search_path()`.
 
-    Where no other version will do (`strict`), what `--bin` named comes after the recipe's folder.
+    Where no other version will do (`strict`), what `--bin` named comes after the recipe's folder. The folders of its `own` programs
+    come first of all.
     """
     named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
-    own = [str(recipe_folder(recipe) / "bin")] if recipe else []
-    first = [*own, *named] if strict else [*named, *own]
-    return os.pathsep.join([*first, search_path()])
+    installed = [str(recipe_folder(recipe) / "bin")] if recipe else []
+    first = [*installed, *named] if strict else [*named, *installed]
+    return os.pathsep.join([*dict.fromkeys(os.path.dirname(path) for path in own), *first, search_path()])
 
 
 def search_path() -> str:
@@ -115,9 +122,15 @@ def how_to_install(packages: Sequence[str], recipe: str = "") -> str:
     return " and ".join(commands) or "install it, and put it on PATH"
 
 
-def find(program: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False) -> Path:
-    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `recipe` and `strict`)."""
-    found = shutil.which(program, path=path_of(recipe, strict))
+def find(
+    program: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False, own: Sequence[str] = ()
+) -> Path:
+    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `recipe`, `strict` and `own`)."""
+    if (named := next((path for path in own if os.path.basename(path) == program), None)) is not None:
+        if not os.access(named, os.X_OK) or not os.path.isfile(named):  # another one must not run in its place
+            raise MissingPart(f"the program {named} is not there", hint="build it again, or name another one")
+        return Path(named)
+    found = shutil.which(program, path=path_of(recipe, strict, own))
     if found is None or (strict and recipe and not (recipe_folder(recipe) / "bin").is_dir()):
         raise MissingPart(
             f"the program {program} is not installed" + (f" in the version {recipe}" if strict else ""),
@@ -127,18 +140,23 @@ def find(program: str, packages: Sequence[str] = (), recipe: str = "", strict: b
 
 
 def version(
-    argv: Sequence[str], pattern: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False
+    argv: Sequence[str],
+    pattern: str,
+    packages: Sequence[str] = (),
+    recipe: str = "",
+    strict: bool = False,
+    own: Sequence[str] = (),
 ) -> str:
     """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
 
     An exit code other than 0 is not an error: some programs print their version and then complain.
     Raises MissingPart when the program is not there or cannot be started.
     """
-    program = find(argv[0], packages, recipe, strict)
+    program = find(argv[0], packages, recipe, strict, own)
     try:
         done = subprocess.run(
             [program, *argv[1:]],
-            env=os.environ | {"PATH": path_of(recipe, strict)},
+            env=os.environ | {"PATH": path_of(recipe, strict, own)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -160,7 +178,7 @@ def part_version(part: Requirement) -> str:
     require(part)
     if not part.version:
         return "part of the lab"
-    return version(part.version, part.version_pattern, part.packages, part.recipe, part.strict)
+    return version(part.version, part.version_pattern, part.packages, part.recipe, part.strict, part.own)
 
 
 def require(part: Requirement) -> dict[str, Path]:
@@ -169,7 +187,7 @@ def require(part: Requirement) -> dict[str, Path]:
         from tunnelmark.host import kernel_features  # only here: where results are read there may be no netlink
 
         kernel_features.require(part.kernel)
-    return {program: find(program, part.packages, part.recipe, part.strict) for program in part.programs}
+    return {program: find(program, part.packages, part.recipe, part.strict, part.own) for program in part.programs}
 
 
 @functools.lru_cache

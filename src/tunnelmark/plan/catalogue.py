@@ -29,6 +29,10 @@ class Catalogue:
         frozenset()
     )  # VPNs of which a node can have several tunnels, with others' networks behind them
 
+    programs: Mapping[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # by VPN: the programs of all its builds, which an arm may replace by its own
+
     collectors: Mapping[str, bool] = field(
         default_factory=dict
     )  # by name: whether a study has it unless it says otherwise

@@ -13,13 +13,15 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.plan.routers import ALL_KINDS
-from tunnelmark.plan.study_arms import ANCHOR, DIRECT
+from tunnelmark.plan.study_arms import ANCHOR, DIRECT, NEW, OLD, OLD_AGAIN
 
 TRAVERSAL = "traversal"
 """The workload, and the study, of which path is found."""
 
 YARDSTICK = "anchor-chacha20"
 """The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""
+
+_NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
 
 _CASCADES: Mapping[Cascade, str] = {"series": " on each link in series", "nested": " nested along the chain"}
 """What a title says of its VPNs."""
@@ -85,6 +87,55 @@ def comparison(
     return "\n".join(tables)
 
 
+def two_builds(
+    vpn: str,
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    files: Files,
+    catalogue: Catalogue,
+    *,
+    labels: tuple[str, str],
+    profiles: Sequence[str],
+    topology: str = "pair",
+    workloads: Sequence[str] = ("tcp",),
+    blocks: int = 8,
+    seed: int = 1,
+) -> str:
+    """The TOML text of a study of two builds of one VPN, each given by the paths of its programs, under the names `old` and `new`.
+
+    `labels` say in words what they are. The old one is in it twice, as an A/A pair: what those two differ by is noise.
+
+    UnknownName for a name that does not exist, UsageError when there is nothing to compare.
+    """
+    _check("VPN", [vpn], catalogue.arms)
+    if vpn == DIRECT:
+        raise UsageError("the bare link has no builds", hint="name a VPN, see `tunnelmark list vpns`")
+    _check("workload", workloads, catalogue.workloads)
+    for part in (part for profile in profiles for part in profile.split(JOIN)):
+        files.find("profile", part)
+    files.find("topology", topology.split(JOIN, maxsplit=1)[0])
+    tables = [
+        _table(
+            "[study]",
+            name="ab",
+            title=f"{vpn}: {labels[0]} and {labels[1]}".translate(_NO_MARKUP),
+            description="Written by `tunnelmark ab`.",
+            seed=seed,
+            blocks=blocks,
+            profiles=list(dict.fromkeys(profiles)),
+            topologies=[topology],
+        ),
+        _table("[[arm]]", name=DIRECT),
+        *(
+            f"{_table('[[arm]]', name=name, vpn=vpn, title=label)}programs = {{ {_inline(programs)} }}\n"
+            for name, label, programs in ((OLD, labels[0], old), (NEW, labels[1], new))
+        ),
+        _table("[[arm]]", name=OLD_AGAIN, same_as=OLD),
+        *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
+    ]
+    return "\n".join(tables)
+
+
 def traversal(
     vpns: Sequence[str],
     files: Files,
@@ -144,6 +195,10 @@ def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise UnknownName(what, name, known)
+
+
+def _inline(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items())
 
 
 def _table(header: str, **values: str | int | bool | list[str]) -> str:

@@ -28,13 +28,16 @@ class Enough:
     """Blocks are added to the first `floor` until ratios are precise, the time is up, or there are `most` blocks.
 
     `precision` is the half-width of an interval as a share of the ratio (0.05: 5 %), None: only time ends the run; `budget` in
-    seconds, None: as long as it takes.
+    seconds, None: as long as it takes. `change`: in place of a precision, until a change of that share between the arms `old` and `new`
+    is found or excluded, by `metrics`, none named: the primary ones.
     """
 
     floor: int
     most: int
     precision: float | None = None
     budget: float | None = None
+    change: float | None = None
+    metrics: tuple[str, ...] = ()
 
 
 def enough_of(floor: int, most: int | None, precision: float | None, budget: float | None) -> Enough | None:

@@ -1,4 +1,4 @@
-"""Files to start from: the text of a new profile or topology, and what a new thing may be called."""
+"""Files to start from: the text of a new profile, topology or CI workflow, and what a new thing may be called."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
     _require_short(name)
     template = resources.files("tunnelmark.plan").joinpath(f"{kind}.toml.txt").read_text(encoding="utf-8")
     return template.replace("@NAME@", name).replace("@PATH@", path)
+
+
+Forge = Literal["github", "gitlab"]
+WORKFLOWS: dict[Forge, str] = {
+    "github": ".github/workflows/tunnelmark-ab.yml",
+    "gitlab": ".gitlab/tunnelmark-ab.yml",
+}
+"""Where a forge's runners look for a workflow, or a user includes it from."""
+
+
+def workflow(forge: Forge, vpn: str, program: str) -> str:
+    """The text of a CI workflow that compares two revisions of a VPN, of which `program` is what a build makes."""
+    template = resources.files("tunnelmark.plan").joinpath(f"ab-{forge}.yml.txt").read_text(encoding="utf-8")
+    return template.replace("@VPN@", vpn).replace("@PROGRAM@", program)
 
 
 def module_name(what: str, name: str, taken: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from pydantic import BaseModel
 
@@ -18,6 +19,9 @@ DIRECT = "direct"
 
 ANCHOR = "anchor"
 """The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
+
+OLD, NEW, OLD_AGAIN = "old", "new", "old-again"
+"""The arms of a study of two builds of one VPN, and the old one's twin (`compose.two_builds`)."""
 
 
 def arms_of(
@@ -54,6 +58,7 @@ def arms_of(
         on_top = table.inner or (None if twin is not None else inner)
         network = InnerNetwork(on_top.mtu) if on_top is not None else inherited.inner
         cascade = table.cascade or inherited.cascade
+        programs = inherited.programs if table.programs is None else table.programs
         if vpn in catalogue.variants:
             vpn, own = catalogue.variants[vpn]
             options = {**own, **options}
@@ -67,10 +72,11 @@ def arms_of(
             continue
         if cascade is not None:
             _cascade(vpn, cascade, underlay, normalised, catalogue, key, problems)
+        _programs(vpn, programs, catalogue, key, problems)
         model = checked(options, catalogue.vpns[vpn], key, table.name, problems)
         if model is None:
             continue
-        if twin is not None and (vpn, model, normalised, underlay, sysctls, network, cascade) != (
+        if twin is not None and (vpn, model, normalised, underlay, sysctls, network, cascade, programs) != (
             twin.vpn,
             models[twin.name],
             twin.normalised,
@@ -78,14 +84,27 @@ def arms_of(
             twin.sysctls,
             twin.inner,
             twin.cascade,
+            twin.programs,
         ):
             problems.add(
                 (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls, inner network or cascade",
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls, inner network, cascade or programs",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
-        arms[table.name] = Arm(table.name, vpn, options, table.same_as, normalised, underlay, sysctls, network, cascade)
+        arms[table.name] = Arm(
+            table.name,
+            vpn,
+            options,
+            table.same_as,
+            normalised,
+            underlay,
+            sysctls,
+            network,
+            cascade,
+            programs,
+            table.title or inherited.title,
+        )
         models[table.name] = model
     if all(table.name in arms for table in tables):
         _controls(arms, problems)
@@ -122,6 +141,17 @@ def _cascade(
             "nested tunnels have the MTU that is left of the one around each, so they cannot be normalised",
             'leave `normalised` out, or take cascade = "series"',
         )
+
+
+def _programs(vpn: str, programs: Mapping[str, str], catalogue: Catalogue, key: Location, problems: Problems) -> None:
+    """Note programs that the VPN does not have, and paths that do not end in the program's name: it is found by PATH."""
+    known = catalogue.programs.get(vpn, frozenset())
+    for program, path in programs.items():
+        where = (*key, "programs", program)
+        if program not in known:
+            problems.add(where, f"{vpn} has no program called {program!r}", nearest(program, known))
+        elif not path.startswith("/") or PurePosixPath(path).name != program:
+            problems.add(where, f"{path!r} is not a whole path that ends in {program}", f"such as /opt/mine/{program}")
 
 
 def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:

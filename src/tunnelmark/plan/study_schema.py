@@ -122,6 +122,10 @@ class ArmTable(TomlTable):
     cascade: Literal["series", "nested"] | None = Field(
         default=None, description='"series" (a tunnel on each link) or "nested" (each tunnel inside the one before)'
     )
+    programs: dict[str, str] | None = Field(
+        default=None, description='a table of programs and their paths, such as {tincd = "/opt/tinc/tincd"}'
+    )
+    title: str = Field(default="", description="one line of text for people")
     only: Literal["full"] | None = Field(default=None, description=_ONLY)
 
 

@@ -117,12 +117,13 @@ def describe(
             results.ArmInfo(
                 arm.name,
                 arm.vpn,
-                drivers[arm.vpn].title,
+                arm.title or drivers[arm.vpn].title,
                 dict(arm.options),
                 arm.same_as,
                 dict(arm.sysctls),
                 str(arm.inner or ""),
                 arm.cascade or "",
+                dict(arm.programs),
             )
             for arm in study.arms
         ),

@@ -33,7 +33,8 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
     fixed = _toml(inputs / FIXED)
     made: dict[Piece, Mapping[str, Any]] = {}
     for arm in plan.arms:
-        version = found.environment.get("vpns", {}).get(arm.vpn, {}).get(_VERSION, "")
+        vpns = found.environment.get("vpns", {})
+        version = vpns.get(f"{arm.vpn} ({arm.name})", vpns.get(arm.vpn, {})).get(_VERSION, "")
         made["arm", arm.name] = {**named.get(arm.name, {}), **_plain(arm), _VERSION: version}
     for profile in plan.profiles:
         stated = [_file(inputs, "profile", part) for part in profile.name.split(JOIN)]

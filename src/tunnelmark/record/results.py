@@ -43,6 +43,7 @@ class ArmInfo:
     cascade: str = (
         ""  # how its tunnels followed each other on a chain: `series` or `nested`; empty: one, from end to end
     )
+    programs: Mapping[str, str] = field(default_factory=dict)  # paths of programs of its own, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +299,11 @@ class BlockDecision:
     """What a run decided after `blocks` blocks, and why in words: `more`, up to `to` blocks, or why it ended.
 
     `precise`: every ratio that can be is. `nothing`: none can be. `cap`: there are as many blocks as there may be. `budget`: the
-    time is up. `spent` seconds since the run began, without pauses between its sessions.
+    time is up. `found`: the change that was asked about is found or excluded. `spent` seconds since the run began, without pauses between its sessions.
     """
 
     blocks: int
-    decided: Literal["more", "precise", "nothing", "cap", "budget"]
+    decided: Literal["more", "precise", "nothing", "cap", "budget", "found"]
     to: int
     spent: float
     why: str

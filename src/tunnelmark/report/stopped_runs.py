@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tunnelmark.analyse.build_change import builds
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.stopping import widths
-from tunnelmark.report import formatting
+from tunnelmark.report import build_answer, formatting
 from tunnelmark.units import clock
 
 _ENDS = {
@@ -12,6 +13,7 @@ _ENDS = {
     "nothing": "it ended because none can be",
     "cap": "it ended at its largest number of blocks",
     "budget": "it ended when its time was up",
+    "found": "it ended because that was so",
     "more": "it has not ended",
 }
 
@@ -25,6 +27,15 @@ def sentences(analysis: Analysis) -> list[str]:
     why = f"; {_ENDS[decisions[-1].decided]} ({decisions[-1].why})" if decisions else ""
     looked = formatting.listed([str(blocks) for blocks in dict.fromkeys(each.blocks for each in decisions)])
     when = f", with decisions at {looked}" if looked else ""
+    if enough.change is not None:
+        why = why.replace(_ENDS["nothing"], "it ended undecided")
+        change = f"{100 * enough.change:g} %"
+        answer = build_answer.headline(analysis, builds(analysis, enough))
+        return [
+            f"Old and new: {answer}.",
+            f"Blocks were added until a change of {change} between old and new is found or excluded, to {plan.blocks}{when}{why}.",
+            "The intervals of that question hold at every look; all others have the wider factor that such a run needs.",
+        ]
     if enough.precision is None:
         assert enough.budget is not None
         return [f"Blocks were added for {clock(enough.budget)}, to {plan.blocks}{when}{why}."]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.host.programs import path_of
+from tunnelmark.host.programs import path_of, with_own
 from tunnelmark.lab.client import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Cascade, InnerNetwork
@@ -49,14 +49,15 @@ def prepare(
     ipv6: bool = False,
     inner: InnerNetwork | None = None,
     cascade: Cascade | None = None,
+    programs: Mapping[str, str] | None = None,
     logs_are: str = BESIDE,
 ) -> RunningDeployment:
     """A VPN ready to be started on a lab, with fresh keys; its daemons' logs go to a folder.
 
-    `logs_are` says in words where the logs are, for the hint of an error.
+    `programs`: paths of programs of its own, by name. `logs_are` says in words where the logs are, for the hint of an error.
     """
-    part = driver.part(options)
-    path = path_of(part.recipe, part.strict)
+    part = with_own(driver.part(options), programs or {})
+    path = path_of(part.recipe, part.strict, part.own)
     deployment = (
         driver.deploy(mesh_of(lab, ipv6=ipv6), options)
         if cascade is None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
-from tunnelmark.host.programs import Requirement
+from tunnelmark.host.programs import Requirement, with_own
 from tunnelmark.lab.client import LabClient
 from tunnelmark.model.attempt import UNPROVED, Attempt, folder_of
 from tunnelmark.model.retries import Retries, RetryLedger
@@ -106,7 +106,9 @@ class RunContext:
     def part(self, arm: Arm) -> Requirement:
         """What must be installed for an arm."""
         driver = self.drivers[arm.vpn]
-        return driver.part(driver.options.model_validate(arm.options))
+        part = driver.part(driver.options.model_validate(arm.options))
+        # Two arms of one VPN then have programs of their own, and a record each.
+        return replace(with_own(part, arm.programs), name=f"{part.name} ({arm.name})") if arm.programs else part
 
     def missing(self, arm: Arm) -> MissingPart | None:
         """Which program of an arm's VPN is not there, if any."""

@@ -125,8 +125,13 @@ def test_commands_complete() -> None:
 
 def test_subcommands_and_choices_complete() -> None:
     assert complete(["list"], "p") == ["profiles"]
-    assert sorted(complete(["new"], "")) == ["profile", "topology", "vpn", "workload"]
+    assert sorted(complete(["new"], "")) == ["ab-workflow", "profile", "topology", "vpn", "workload"]
     assert complete(["new", "vpn", "--like"], "") == ["wireguard-go", "openvpn"]
+    assert complete(["ab", "wireguard-go", "--old"], "wireguard-go-202") == [
+        "wireguard-go-2022",
+        "wireguard-go-2023",
+        "wireguard-go-2026",
+    ]
     assert complete(["completion"], "") == ["bash", "zsh", "fish"]
 
 

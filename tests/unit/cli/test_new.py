@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
+from tunnelmark.cli.ab_command import ab
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.lab.backends import backend_of
 from tunnelmark.plan.files import PATH_VARIABLE, Files
@@ -35,6 +37,28 @@ def printed(begin: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The words of the command that was printed and begins like that."""
     line = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith(begin))
     return shlex.split(line.strip().split("   ")[0])
+
+
+@pytest.mark.parametrize(
+    ("forge", "place"),
+    [("github", ".github/workflows/tunnelmark-ab.yml"), ("gitlab", ".gitlab/tunnelmark-ab.yml")],
+)
+def test_a_new_workflow_asks_ab_as_the_command_takes_it(
+    forge: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["new", "ab-workflow", "wireguard-go", "--forge", forge]) == 0
+    assert f"wrote {here / place}" in capsys.readouterr().out
+    text = (here / place).read_text()
+    assert "@" not in text.replace("actions/checkout@", "").replace("upload-artifact@", "").replace("body@", "")
+    assert " ab wireguard-go --old" in text
+    assert "--program ./wireguard-go" in text
+    known = {option for parameter in ab.params for option in parameter.opts}
+    start = text.index("ab wireguard-go")
+    asked = re.findall(r"(?<= )--[a-z-]+", text[start : text.index("comment.md", start)])
+    assert len(asked) > 6
+    assert set(asked) <= known
+    assert cli.main(["new", "ab-workflow", "wireguard-go", "--forge", forge]) == 2
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_a_new_profile_is_a_link_that_needs_no_emulator(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,10 @@
 """A study may say when it has enough in place of how many blocks, and a longer plan begins as a shorter one does."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from tunnelmark.errors import PlanError, UsageError
 from tunnelmark.plan.enough import FLOOR, Enough, asking
@@ -83,3 +85,8 @@ def test_the_blocks_of_a_longer_plan_begin_as_those_of_a_shorter_one():
     study = parsed('precision = "5 %"')
     short, long = order(study), order(replace(study, blocks=20))
     assert long.trials[: len(short.trials)] == short.trials
+
+
+def test_it_is_the_same_after_a_virtual_machine_was_told_of_it():
+    asked = Enough(6, 16, change=0.01, metrics=("goodput", "cpu_per_gb_source"))
+    assert TypeAdapter(Enough).validate_python(json.loads(json.dumps(asdict(asked)))) == asked

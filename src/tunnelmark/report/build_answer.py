@@ -1,0 +1,240 @@
+"""What is said of two builds: the answer on a terminal, a comment for a pull request in Markdown, JSON, and a line at each decision."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from tunnelmark.analyse.build_change import BuildChange, BuildVerdict, Outcome, more_needed, reason
+from tunnelmark.analyse.margins import SECONDS
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
+from tunnelmark.record.results import BlockDecision, MetricInfo, Results
+from tunnelmark.report import formatting, graded
+from tunnelmark.report.markdown_syntax import rows, safe
+from tunnelmark.units import clock
+
+COUNTED_BLIND = (
+    "Counted time sees instructions alone: not how work spreads over cores, nor caches, memory, or instructions that take longer than "
+    "others. AES and AVX are not there, so ciphers run in their portable forms."
+)
+MACHINE_BLIND = "This run is one machine's: another processor, kernel or number of cores may answer otherwise."
+WORKLOADS_BLIND = (
+    "Only what these workloads do was seen ({names}): not other packet sizes, connecting, many peers, or hours."
+)
+
+_MARKS: dict[Outcome, str] = {"slower": "🔴", "faster": "🟢", "no change": "🟢", "undecided": "🟡"}
+_HEAD = ("metric", f"{OLD}, median", f"{NEW}, median", f"{NEW} / {OLD}, by block", "verdict")
+
+
+def headline(analysis: Analysis, verdict: BuildVerdict) -> str:
+    """The answer in one sentence."""
+    change = f"{100 * verdict.change:g} %"
+    if verdict.apart:
+        wrong = [twin for twin in verdict.twins if twin.state in ("slower", "faster")]
+        said = formatting.listed([f"{_name(twin)} {_verdict(twin)}" for twin in wrong])
+        return (
+            f"undecided: {OLD} and {OLD_AGAIN} are one program under two names, and came out different ({said}); "
+            f"nothing is said of {NEW}"
+        )
+    if verdict.outcome in ("slower", "faster"):
+        told = [line for line in verdict.lines if line.state in (verdict.outcome, "fails")]
+        return f"{verdict.outcome}: {formatting.listed([f'{_name(line)} {_verdict(line)}' for line in told])}"
+    if verdict.outcome == "no change":
+        return f"no change of {change} or more"
+    if not verdict.open_lines:
+        return f"undecided: {reason(verdict)}"
+    more = more_needed(verdict, analysis.results.plan.blocks)
+    if more is None:
+        return f"undecided: these blocks scatter too much to see a change of {change}, or are too few to say"
+    return f"undecided: with {more} more blocks a change of {change} would be seen"
+
+
+def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
+    """The answer, the two builds, each metric, what it rests on, and what it cannot see; several lines."""
+    lines = [headline(analysis, verdict), *(f"  {name:<5} {text}" for name, text in builds(analysis.results).items())]
+    table = _table(analysis.results, verdict)
+    widths = [max(len(row[place]) for row in table) for place in range(len(_HEAD))]
+    lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    if verdict.open_lines and (more := more_needed(verdict, analysis.results.plan.blocks)) is not None:
+        blocks = analysis.results.plan.blocks + more
+        lines.append(f"  go on: tunnelmark run --extend {shlex.quote(str(analysis.results.path))} --blocks {blocks}")
+    lines += [f"  rests on {rests(analysis, verdict)}", *(f"  not seen: {each}" for each in blind(analysis, verdict))]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def comment(analysis: Analysis, verdict: BuildVerdict, link: str = "") -> str:
+    """A comment for a pull request, in Markdown; `link` leads to the whole report, as an address or a path."""
+    vpn = next(arm.vpn for arm in analysis.results.plan.arms if arm.name == OLD)
+    head, *lines = _table(analysis.results, verdict)
+    named = [f"- **{name}**: {safe(text)}" for name, text in builds(analysis.results).items()]
+    where = f"[report]({link})" if "://" in link else f"report: `{link}`"
+    parts = [
+        f"### {_MARKS[verdict.outcome]} {vpn}: {safe(headline(analysis, verdict))}",
+        "\n".join(named),
+        rows(head, [[safe(cell) for cell in line] for line in lines]),
+        f"Rests on {safe(rests(analysis, verdict))}" + (f" ({where})" if link else ""),
+        "\n".join(["**What this cannot see**", "", *(f"- {safe(each)}" for each in blind(analysis, verdict))]),
+        "<sub>Intervals hold 95 % together, at every look. Written by `tunnelmark ab`.</sub>",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
+    """The verdict with every figure, as one JSON object."""
+    return json.dumps(
+        {
+            "outcome": verdict.outcome,
+            "answer": headline(analysis, verdict),
+            "change": verdict.change,
+            "apart": verdict.apart,
+            "blocks": analysis.results.plan.blocks,
+            "more_blocks": more_needed(verdict, analysis.results.plan.blocks) if verdict.open_lines else None,
+            "builds": builds(analysis.results),
+            "programs": programs(analysis.results),
+            "metrics": [_plain(line) for line in verdict.lines],
+            "old_against_itself": [_plain(line) for line in verdict.twins],
+            "costs": [_plain(line) for line in verdict.beside],
+            "rests_on": rests(analysis, verdict),
+            "not_seen": blind(analysis, verdict),
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -> list[str]:
+    """A decision in words: each metric as it stands, and how many more blocks an open one needs."""
+    lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
+    lines += [f"  {_name(line)}: {_verdict(line)}" for line in verdict.lines]
+    more = more_needed(verdict, made.blocks)
+    if made.decided == "more" and more is not None:
+        lines.append(
+            f"  about {more} more blocks would do, {clock(more * block_seconds)}, if they scatter as those so far"
+        )
+    return lines
+
+
+def builds(results: Results) -> dict[str, str]:
+    """What the two builds are, in words, with their versions and the beginnings of their programs' hashes."""
+    arms = {arm.name: arm for arm in results.plan.arms}
+    hashes, said = programs(results), {}
+    for name in (OLD, NEW):
+        version = str(_recorded(results, name).get("version", "unknown"))
+        known = [] if version == "unknown" or version in arms[name].title else [f"version {version}"]
+        known += [f"{program} sha256 {found[:12]}" for program, found in hashes.get(name, {}).items()]
+        beside = ", ".join(known)
+        said[name] = f"{arms[name].title} ({beside})" if known else arms[name].title
+    return said
+
+
+def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
+    """The SHA-256 of each arm's own programs, as the run found them."""
+    found: dict[str, dict[str, str]] = {}
+    for arm in results.plan.arms:
+        known = _recorded(results, arm.name).get("programs", {})
+        found[arm.name] = {name: known[name]["sha256"] for name in arm.programs if name in known}
+    return {name: own for name, own in found.items() if own}
+
+
+def _recorded(results: Results, arm: str) -> Mapping[str, Any]:
+    """What the environment says of an arm that brings programs of its own."""
+    recorded: Mapping[str, Mapping[str, Any]] = results.environment.get("vpns", {})
+    return next((part for name, part in recorded.items() if name.endswith(f" ({arm})")), {})
+
+
+def rests(analysis: Analysis, verdict: BuildVerdict) -> str:
+    """Blocks, machine, voids and pauses behind the verdict, in one sentence or two."""
+    machine = analysis.results.environment.get("machine", {})
+    facts = [machine.get("cpu"), f"{machine['cores']} cores" if "cores" in machine else "", machine.get("kernel")]
+    counts = dict.fromkeys(line.blocks for line in verdict.lines)
+    pairs = f", of which {formatting.listed([str(count) for count in counts])} hold both" if counts else ""
+    said = f"{analysis.results.plan.blocks} blocks{pairs}; {', '.join(str(each) for each in facts if each)}"
+    return f"{said}. {graded.summary(analysis)}".strip()
+
+
+def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
+    """What the verdict says nothing of, in sentences."""
+    said = [COUNTED_BLIND if _instruction(analysis.results) else MACHINE_BLIND]
+    for bound in dict.fromkeys(line.bound for line in verdict.lines if line.bound):
+        names = formatting.listed([_name(line) for line in verdict.lines if line.bound == bound])
+        said.append(f"{names}: {bound} holds both builds back, and hides what they cost.")
+    names = ", ".join(dict.fromkeys(use.name for use in analysis.results.plan.workloads))
+    said.append(WORKLOADS_BLIND.format(names=names))
+    own = programs(analysis.results)
+    if own.get(OLD) and own.get(OLD) == own.get(NEW):
+        said.insert(0, f"{OLD} and {NEW} are the same program, byte for byte.")
+    if verdict.outcome == "no change":
+        said.append(f"A change of less than {100 * verdict.change:g} % may be there.")
+    return said
+
+
+def _table(results: Results, verdict: BuildVerdict) -> list[Sequence[str]]:
+    found: list[Sequence[str]] = [_HEAD]
+    for line in (*verdict.lines, *verdict.beside):
+        before, after = _values(line, results)
+        word = _verdict(line) if line in verdict.lines else "not judged"
+        found.append((_name(line), before, after, _ratio(line), word))
+    return found
+
+
+def _name(line: BuildChange) -> str:
+    return f"{line.metric.title} ({line.setting.workload}, {line.setting.profile})"
+
+
+def _values(line: BuildChange, results: Results) -> list[str]:
+    nanos, name = _instruction(results), line.metric.name
+    known = [value for value in line.medians if value is not None]
+    scale = formatting.scale(line.metric.unit, known)
+    if nanos and name.startswith("cpu_per_packet"):
+        scale = formatting.Scale(nanos / 1e3, "instructions")
+    elif nanos and name.startswith("cpu_per_gb"):
+        scale = formatting.Scale(nanos, "instructions/B")
+    return ["–" if value is None else scale.value(value) for value in line.medians]
+
+
+def _instruction(results: Results) -> float:
+    """Nanoseconds of counted time that an instruction takes; 0 where the clock does not count."""
+    hardware = results.environment.get("guest", {}).get("hardware", {})
+    return float(hardware.get("instruction_ns", 1)) if hardware.get("virtual_clock") else 0.0
+
+
+def _ratio(line: BuildChange) -> str:
+    if line.ratio is None or line.interval is None:
+        return "–"
+    low, high = line.interval
+    if not isfinite(high):
+        return f"{line.ratio:.3f} [not bounded yet]"
+    return f"{line.ratio:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _verdict(line: BuildChange) -> str:
+    worse = line.worse_by()
+    if line.state in ("fails", "set aside"):
+        return f"{line.state}: {line.why}" if line.state == "fails" else f"not judged: {line.why}"
+    if line.state == "no change":
+        return "no change of the stated size"
+    if worse is None or line.state == "open":
+        return "undecided"
+    middle, low, high = worse if line.state == "slower" else (-worse[0], -worse[2], -worse[1])
+    return f"{_word(line.metric, line.state == 'slower')} by {100 * middle:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _word(metric: MetricInfo, worse: bool) -> str:
+    speed = metric.unit.endswith("/s") if metric.better == "higher" else metric.unit in SECONDS
+    if speed and not metric.name.startswith("cpu"):
+        return "slower" if worse else "faster"
+    return "more" if worse == (metric.better == "lower") else "less"
+
+
+def _plain(line: BuildChange) -> dict[str, Any]:
+    found = asdict(line)
+    found["metric"], found["unit"], found["better"] = line.metric.name, line.metric.unit, line.metric.better
+    found["setting"] = asdict(line.setting)
+    if line.interval is not None:
+        found["interval"] = [end if isfinite(end) else None for end in line.interval]
+    return found
