@@ -6,7 +6,6 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from tunnelmark.cli import interrupts, link_capacities, link_checks, output, pro
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.report import analysis, show, show_beside
+from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
 from tunnelmark.lab.client import LabClient
@@ -43,24 +43,6 @@ from tunnelmark.run.runner import RunContext, carry_out
 from tunnelmark.workloads.base import Workload
 
 _TUN = Path("/dev/net/tun")
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a study is carried out, by the options of the command.
-
-    `guests`: kernels of virtual machines to run it in, none: here. `wait`: wait for other work to end, within bounds.
-    `measure_first`: measure the machine before the study, unless fresh results are known. `other_boot`: a resumed study may
-    have begun before the machine was restarted.
-    """
-
-    dry_run: bool
-    json: bool
-    guests: tuple[str, ...]
-    wait: bool
-    resuming: bool = False
-    measure_first: bool = True
-    other_boot: bool = False
 
 
 def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
