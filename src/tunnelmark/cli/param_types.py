@@ -120,7 +120,14 @@ def _recipes() -> Iterable[str]:
     return recipes()
 
 
+def _parts() -> Iterable[str]:
+    from tunnelmark.report.on_request import ALL, PARTS
+
+    return (*PARTS, ALL)
+
+
 VPN = Name("vpn", _vpns)
+PART = Name("part", _parts, joined=",")
 RECIPE = Name("recipe", _recipes)
 WORKLOAD = Name("workload", _workloads)
 STUDY = Name("study", _studies, path=True)

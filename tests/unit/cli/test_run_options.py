@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tunnelmark.cli import run_options
+from tunnelmark.cli.enough_options import Asked
 from tunnelmark.cli.run_options import RunOptions, StudyLength
 from tunnelmark.plan.enough import Enough
 from tunnelmark.units import Share
@@ -65,5 +66,5 @@ def test_what_is_watched_and_repeated_is_a_matter_of_the_study():
     assert RunOptions().of(study) == study
     assert STACKS in RunOptions(profile_stacks=True).of(study).watch
     assert RunOptions(repeat=False).of(study).attempts == 1
-    asked = RunOptions(enough=run_options.Asked(precision=Share.parse("5 %"))).enough.of(study, blocks_stated=False)
+    asked = RunOptions(enough=Asked(precision=Share.parse("5 %"))).enough.of(study, blocks_stated=False)
     assert isinstance(asked.enough, Enough)
