@@ -47,7 +47,7 @@ def repeat(
     wait = _pause(pause)
     loaded = asked(study, length, options)
     folder = out or Path("results") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    console = output.console()
+    console = options.console()
     begun = folder.exists() and any(folder.iterdir())
     if begun and not several_runs.is_merged(folder):
         raise StoreError(f"{folder} is not empty, and holds no sessions", hint="choose another folder with --out")
@@ -63,7 +63,7 @@ def repeat(
         several_runs.note(folder, list(known.values()))  # before the session begins, so that the folder says what it is
         interrupts.goes_on("nothing of this session was measured yet")
         console.print(f"session {number} of {sessions}", style="bold")
-        code = max(code, study_of(this, place, options))
+        code = max(code, study_of(this, place, options, named=False))
         known[place.name] = Member(place.name)
         several_runs.note(folder, list(known.values()))
         again = f"tunnelmark repeat {shlex.quote(study)} --sessions {sessions} --out {shlex.quote(str(folder))}"
@@ -72,7 +72,10 @@ def repeat(
         place = several_runs.place(folder, number)
         known.setdefault(place.name, Member(place.name))
     several_runs.note(folder, [known[name] for name in sorted(known)])
-    return max(code, show_merged(folder, console))
+    code = max(code, show_merged(folder, console))
+    if options.quiet:
+        click.echo(folder, err=options.progress == "json")
+    return code
 
 
 @click.command()

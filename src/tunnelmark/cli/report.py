@@ -82,8 +82,11 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
     console.print(side_by_side.render({name: analyse.judge(store.load(folder)) for name, folder in folders.items()}))
 
 
-def show(folder: Path, console: Console, parts: Sequence[str] = ()) -> int:
-    """Analyse a results folder, print its tables, also those of `parts`, write its reports; exit code 1 if a gate failed."""
+def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
+    """Analyse a results folder, print its tables, also those of `parts`, write its reports; exit code 1 if a gate failed.
+
+    Gates that failed are told once more at the end, or to `failures`.
+    """
     from tunnelmark import analyse
     from tunnelmark.cli import draw_flames
     from tunnelmark.record import store
@@ -98,7 +101,7 @@ def show(folder: Path, console: Console, parts: Sequence[str] = ()) -> int:
     console.print(terminal.render(analysis, parts))
     failed = [gate for gate in analyse.gates(analysis) if gate.passed is False]
     for gate in failed:
-        console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
+        (failures or console).print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
     if more := on_request.further(analysis, parts):
         place = shlex.quote(str(folder))
         console.print(f"more: tunnelmark report {place} --show {','.join(more)} (or all)", soft_wrap=True)

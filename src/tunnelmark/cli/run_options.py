@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli import (
@@ -16,10 +17,12 @@ from tunnelmark.cli import (
     core_options,
     enough_options,
     link_capacities,
+    progress_options,
     retry_options,
     vm,
 )
 from tunnelmark.cli.enough_options import NOTHING_ASKED, Asked
+from tunnelmark.cli.progress_views import View
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -40,7 +43,7 @@ class RunOptions:
     `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless fresh
     results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
     restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
-    `enough`: until when blocks are added.
+    `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile.
     """
 
     dry_run: bool = False
@@ -56,6 +59,16 @@ class RunOptions:
     enough: Asked = NOTHING_ASKED
     backend: str | None = None
     kernels: tuple[str, ...] = ()
+    quiet: bool = False
+    progress: progress_options.Shown = "auto"
+
+    def console(self) -> Console:
+        """Where text for people goes. UsageError if two kinds of output want one place."""
+        return progress_options.console(quiet=self.quiet, progress=self.progress, json=self.json)
+
+    def view(self, console: Console) -> View:
+        """What shows the events of one run."""
+        return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 
     def of(self, study: Study) -> Study:
         """A study, which was read with the collectors of `watched`, with stacks and without repetition where that is asked."""
@@ -79,7 +92,8 @@ def options(*beside: Callable[[Any], Any], several: bool = False) -> Callable[[_
     """
     every = (collector_options.option, core_options.option, *beside, retry_options.options)
     one = (enough_options.options, binary_overrides.option, vm.options, link_capacities.option, json_option, dry_option)
-    shown = (*every, *((binary_overrides.option, link_capacities.option) if several else one))
+    rest = (binary_overrides.option, link_capacities.option) if several else one
+    shown = (*every, *rest, progress_options.options)
 
     def add(command: _Command) -> _Command:
         @wraps(command)

@@ -51,7 +51,10 @@ def test_a_single_vpn_is_not_best_of_anything():
 def test_what_bound_it_is_said_and_what_bound_direct_and_the_multiple_of_the_anchor():
     found = analysed(study(noise=0.0), direct=FULL, direct_again=FULL, nebula=BUSY, anchor_chacha20=BUSY)
     text = said(found, "TCP goodput")
-    assert text == "nebula is best, ahead of tinc: 30.0 % ≠ of direct, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, and direct by the link."
+    assert (
+        text
+        == "nebula is best, ahead of tinc: 30.0 % ≠ of direct, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, and direct by the link."
+    )
 
 
 def test_an_arm_that_failed_has_no_place_and_says_so():
