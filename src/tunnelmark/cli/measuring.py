@@ -22,7 +22,7 @@ from tunnelmark.cli import interrupts, link_capacities, link_checks, output, pro
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.progress_events import EndEvent
-from tunnelmark.cli.progress_views import View
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.cli.report import analysis, show, show_beside
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
@@ -109,7 +109,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
 
 
 @contextmanager
-def _ended(view: View, folder: Path) -> Iterator[list[int]]:
+def _ended(view: ProgressView, folder: Path) -> Iterator[list[int]]:
     """Tell a view how a run has ended: with the exit code that is put into the list, or by an error."""
     codes: list[int] = []
     try:
@@ -139,7 +139,7 @@ async def measure(
     folder: Path,
     resuming: bool,
     console: Console,
-    view: View,
+    view: ProgressView,
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,

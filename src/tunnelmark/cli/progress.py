@@ -17,7 +17,7 @@ from tunnelmark.analyse.model import Interval
 from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli.enough_blocks import until
 from tunnelmark.cli.progress_events import BlockEvent, PlanEvent, RatioEvent, TrialEvent, WaitEvent
-from tunnelmark.cli.progress_views import View
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, stem
 from tunnelmark.plan.model import Plan, Trial
@@ -80,7 +80,13 @@ class RunProgress:
     """
 
     def __init__(
-        self, view: View, plan: Plan, context: RunContext, *, results: str = "", effects: EffectsSoFar | None = None
+        self,
+        view: ProgressView,
+        plan: Plan,
+        context: RunContext,
+        *,
+        results: str = "",
+        effects: EffectsSoFar | None = None,
     ) -> None:
         self._view, self._context, self._effects, self._results = view, context, effects, results
         self._study = plan.study

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tunnelmark.cli import output
 from tunnelmark.cli.live_view import LiveView
-from tunnelmark.cli.progress_views import JsonView, LineView, View
+from tunnelmark.cli.progress_views import JsonView, LineView, ProgressView
 from tunnelmark.errors import UsageError
 
 Shown = Literal["auto", "lines", "json"]
@@ -44,10 +44,10 @@ def console(*, quiet: bool, progress: Shown, json: bool) -> Console:
     return Console(quiet=True) if quiet else output.console(stderr=json or progress == "json")
 
 
-def view(console: Console, *, quiet: bool, progress: Shown) -> View:
+def view(console: Console, *, quiet: bool, progress: Shown) -> ProgressView:
     """What shows the events of one run."""
     if progress == "json":
         return JsonView(sys.stdout)
     if quiet:
-        return View()
+        return ProgressView()
     return LiveView(console) if progress == "auto" and console.is_terminal else LineView(console)

@@ -29,7 +29,7 @@ _MISSING = MissingPart("").kind
 _SHORT = 80  # characters of a reason that may be said again
 
 
-class View:
+class ProgressView:
     """Takes events and shows nothing; the base of those that show something. `left` is called with the seconds that remain."""
 
     wants_ratios = False
@@ -53,7 +53,7 @@ class View:
     def show(self, event: Event) -> None:
         """Show it."""
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> ProgressView:
         return self
 
     def __exit__(
@@ -62,7 +62,7 @@ class View:
         """Whatever was shown in place is taken away."""
 
 
-class JsonView(View):
+class JsonView(ProgressView):
     """One JSON object a line, at once; `time` is seconds since the Unix epoch, `left` the seconds that remain."""
 
     wants_ratios = True
@@ -79,7 +79,7 @@ class JsonView(View):
         self._stream.flush()
 
 
-class GuestView(View):
+class GuestView(ProgressView):
     """In a virtual machine: hands the events on to the host, between other lines."""
 
     def __init__(self, stream: TextIO, *, ratios: bool) -> None:
@@ -96,7 +96,7 @@ class GuestView(View):
 class GuestLines:
     """On the host: what a guest prints, as events for a view and as text for the console."""
 
-    def __init__(self, view: View, say: Callable[[str], object]) -> None:
+    def __init__(self, view: ProgressView, say: Callable[[str], object]) -> None:
         self._view, self._say, self._begun = view, say, ""
 
     def take(self, text: str) -> None:
@@ -109,7 +109,7 @@ class GuestLines:
                 self._say(f"{one}\n")
 
 
-class LineView(View):
+class LineView(ProgressView):
     """A line for each trial that ended, for what failed, what is void, and what is waited for."""
 
     every_trial = True

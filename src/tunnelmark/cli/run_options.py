@@ -22,7 +22,7 @@ from tunnelmark.cli import (
     vm,
 )
 from tunnelmark.cli.enough_options import NOTHING_ASKED, Asked
-from tunnelmark.cli.progress_views import View
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -66,7 +66,7 @@ class RunOptions:
         """Where text for people goes. UsageError if two kinds of output want one place."""
         return progress_options.console(quiet=self.quiet, progress=self.progress, json=self.json)
 
-    def view(self, console: Console) -> View:
+    def view(self, console: Console) -> ProgressView:
         """What shows the events of one run."""
         return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 

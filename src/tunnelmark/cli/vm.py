@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from tunnelmark import errors
-from tunnelmark.cli.progress_views import GuestLines, View
+from tunnelmark.cli.progress_views import GuestLines, ProgressView
 from tunnelmark.errors import LabError, TunnelmarkError, UsageError
 from tunnelmark.host import utilisation as host
 from tunnelmark.host.programs import version
@@ -84,7 +84,7 @@ def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
-def study(study: Study, folder: Path, release: str, console: Console, view: View, *, resuming: bool) -> None:
+def study(study: Study, folder: Path, release: str, console: Console, view: ProgressView, *, resuming: bool) -> None:
     """Carry a study out in a guest with that kernel; the results are in the folder when it returns.
 
     The view gets the guest's events when they happen, so that its time left is that of this machine's clock.
@@ -130,7 +130,7 @@ async def _ask(
     release: str,
     console: Console,
     files: Callable[[Path], None] | None = None,
-    view: View | None = None,
+    view: ProgressView | None = None,
 ) -> dict[str, Any]:
     """Boot, have the request carried out, end; what the guest answers. The guest's own error is raised here."""
     folder = folder.resolve()
@@ -151,7 +151,7 @@ async def _ask(
         logs=logs,
         boot_timeout=_BOOT,
     )
-    lines = GuestLines(view or View(), lambda text: console.out(text, end="", highlight=False))
+    lines = GuestLines(view or ProgressView(), lambda text: console.out(text, end="", highlight=False))
     try:
         if files is not None:
             files(place)

@@ -17,7 +17,7 @@ from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli.live_view import LiveState, LiveView, region
 from tunnelmark.cli.progress import RunProgress
 from tunnelmark.cli.progress_events import Event, TimeLeft, TrialEvent
-from tunnelmark.cli.progress_views import View
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.model.attempt import Attempt, Failure
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
@@ -31,7 +31,7 @@ MADE = Study(workloads=(TCP, PING), tcp={"tinc": 0.5}, blocks=4)
 LOCAL_NOON = time.mktime((2026, 1, 2, 12, 0, 0, 0, 0, -1))
 
 
-class Kept(View):
+class Kept(ProgressView):
     """Keeps the state that a live view would have, and the time by a clock of the test."""
 
     wants_ratios = True
@@ -156,7 +156,7 @@ def test_ratios_cost_nothing_where_nobody_sees_them():
         def effects(self) -> Any:
             raise AssertionError
 
-    view = View()
+    view = ProgressView()
     listener = RunProgress(
         view, PLAN, RunContext(registry.vpns(), registry.workloads(), 212992), effects=Refuses(MADE.results().plan)
     )

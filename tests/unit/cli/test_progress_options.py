@@ -18,7 +18,7 @@ from tunnelmark.cli.live_view import LiveView
 from tunnelmark.cli.progress import RunProgress
 from tunnelmark.cli.progress_events import KINDS, EndEvent, Event, RatioEvent, line, read
 from tunnelmark.cli.progress_options import view
-from tunnelmark.cli.progress_views import GuestLines, GuestView, JsonView, LineView, View
+from tunnelmark.cli.progress_views import GuestLines, GuestView, JsonView, LineView, ProgressView
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import UsageError
 from tunnelmark.model.attempt import Attempt
@@ -34,7 +34,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "progress.md"
 MADE = Study(workloads=(TCP,))
 
 
-def goes_on(shown: View) -> None:
+def goes_on(shown: ProgressView) -> None:
     """A small piece of a run."""
     listener = RunProgress(
         shown, PLAN, CONTEXT, results="results/x", effects=EffectsSoFar(MADE.results().plan, MADE.results().trials)
@@ -74,7 +74,7 @@ def test_the_page_has_every_event_and_field():
 
 
 def test_what_a_guest_tells_arrives_on_the_host_and_its_other_lines_stay_text():
-    class Keeps(View):
+    class Keeps(ProgressView):
         def __init__(self) -> None:
             super().__init__()
             self.events: list[Event] = []
@@ -107,11 +107,11 @@ def test_an_event_is_the_same_when_it_was_read(event: Event):
         (False, {}, LineView),
         (True, {"progress": "lines"}, LineView),
         (True, {"progress": "json"}, JsonView),
-        (True, {"quiet": True}, View),
+        (True, {"quiet": True}, ProgressView),
         (True, {"quiet": True, "progress": "json"}, JsonView),
     ],
 )
-def test_who_shows_it(terminal: bool, options: dict[str, Any], kind: type[View]):
+def test_who_shows_it(terminal: bool, options: dict[str, Any], kind: type[ProgressView]):
     console = Console(file=io.StringIO(), force_terminal=terminal)
     assert type(view(console, **{"quiet": False, "progress": "auto", **options})) is kind
 
