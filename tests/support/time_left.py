@@ -26,6 +26,7 @@ class TimeLeft:
         self._before: dict[str, float] = config.cache.get(_KEY, None) or {} if hasattr(config, "cache") else {}
         self._now: dict[str, float] = {}
         self._waiting: dict[str, None] = {}
+        self._all = 0
         self._began = self._said = time.monotonic()
         self._workers = 1
 
@@ -40,6 +41,7 @@ class TimeLeft:
     def _wait_for(self, ids: Sequence[str]) -> None:
         if not self._now:
             self._waiting = dict.fromkeys(ids)
+            self._all = len(self._waiting)
             self._began = self._said = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -58,13 +60,16 @@ class TimeLeft:
         if reporter is None or not self._waiting or now - self._said < _EVERY:
             return
         self._said = now
-        done = len(self._now)
         reporter.ensure_newline()
         reporter.write_line(
-            f"    {done} of {done + len(self._waiting)} tests in {now - self._began:.0f} s, "
+            f"    {self.counted()} tests in {now - self._began:.0f} s, "
             f"about {left(list(self._waiting), self._before, self._now) / self._workers:.0f} s left"
         )
         reporter.currentfspath = None  # so that the next test's file is named again
+
+    def counted(self) -> str:
+        """How many tests are done, of how many. Those that wait say both: a test of which some phases are reported is not done yet."""
+        return f"{self._all - len(self._waiting)} of {self._all}"
 
     def pytest_sessionfinish(self) -> None:
         if self._now and hasattr(self._config, "cache"):  # absent with -p no:cacheprovider

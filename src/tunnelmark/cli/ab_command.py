@@ -13,8 +13,9 @@ from tunnelmark import registry
 from tunnelmark.cli import collector_options as collectors
 from tunnelmark.cli import core_options, link_capacities, param_types, retry_options, vm
 from tunnelmark.cli.ab_question import CHANGE, COUNTED_CHANGE, COUNTED_FLOOR, COUNTED_MOST, AbQuestion
-from tunnelmark.cli.measuring import RunOptions, study_of
+from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show
+from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.packages.own_builds import SourceTree, own_programs
 from tunnelmark.plan.catalogue import Catalogue

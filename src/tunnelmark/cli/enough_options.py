@@ -38,6 +38,10 @@ class Asked:
         return asking(study, precision=self.precision, budget=self.budget, most=self.most, blocks_stated=blocks_stated)
 
 
+NOTHING_ASKED = Asked()
+"""The options are not given."""
+
+
 def options(command: _Command) -> _Command:
     """Adds the options to a command, which is given them as `enough`."""
 

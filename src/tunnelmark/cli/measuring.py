@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,18 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.text import Text
 
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
+from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
+from tunnelmark.cli.progress_events import EndEvent
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.cli.report import analysis, show, show_beside
-from tunnelmark.errors import MissingPart, UsageError
+from tunnelmark.cli.run_options import RunOptions
+from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
@@ -45,35 +48,19 @@ from tunnelmark.workloads.base import Workload
 _TUN = Path("/dev/net/tun")
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a study is carried out, by the options of the command.
+def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = True) -> int:
+    """Carry a study out, or print its plan; results go to `out`, or a new folder in `results/`. The exit code.
 
-    `guests`: kernels of virtual machines to run it in, none: here. `wait`: wait for other work to end, within bounds.
-    `measure_first`: measure the machine before the study, unless fresh results are known. `other_boot`: a resumed study may
-    have begun before the machine was restarted. `answers`: shows what a folder says in place of the report alone; its exit code counts.
+    If all else is quiet, the results are `named` at the end.
     """
-
-    dry_run: bool
-    json: bool
-    guests: tuple[str, ...]
-    wait: bool
-    resuming: bool = False
-    measure_first: bool = True
-    other_boot: bool = False
-    answers: Callable[[Path, Console], int] | None = None
-
-
-def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
-    """Carry a study out, or print its plan; results go to `out`, or a new folder in `results/`. The exit code."""
     if ways.json and ways.dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
     plan = order(study)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    console = output.console(stderr=ways.json)
     if ways.dry_run:
-        progress.dry_run(console, plan, context)
+        progress.dry_run(output.console(), plan, context)
         return 0
+    console = ways.console()
     if not ways.guests:  # a guest says itself what it lacks
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
@@ -83,37 +70,57 @@ def study_of(study: Study, out: Path | None, ways: RunOptions) -> int:
         with alone(console, f"a look at this machine for the study {study.name}"):
             study, measured = link_capacities.before(study, context, console, look=ways.measure_first)
         plan = order(study)
-    named = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    code, places = 0, vm.places(named, ways.guests) if ways.guests else {named: ""}
+    whole = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    code, places = 0, vm.places(whole, ways.guests) if ways.guests else {whole: ""}
     for folder, release in places.items():
-        progress.opening(console, plan, context, folder)
-        interrupts.goes_on(partial(_how_to_go_on, folder))
-        with alone(console, f"the study {study.name}", folder, progress.estimate(plan, context)) as held:
-            if ways.guests:
-                vm.study(study, folder, release, console, resuming=ways.resuming)
-            else:
-                left = held.left if held is not None else None
-                asyncio.run(
-                    measure(
-                        plan,
-                        context,
-                        folder,
-                        ways.resuming,
-                        console,
-                        measured=measured,
-                        left=left,
-                        wait=ways.wait,
-                        other_boot=ways.other_boot,
-                        sticks=ways.measure_first,
+        view = ways.view(console)
+        with _ended(view, folder) as codes:
+            progress.opening(console, plan, context, folder)
+            interrupts.goes_on(partial(_how_to_go_on, folder))
+            with alone(console, f"the study {study.name}", folder, progress.estimate(plan, context)) as held, view:
+                view.tells(held.left if held is not None else None)
+                if ways.guests:
+                    vm.study(study, folder, release, console, view, resuming=ways.resuming)
+                else:
+                    asyncio.run(
+                        measure(
+                            plan,
+                            context,
+                            folder,
+                            ways.resuming,
+                            console,
+                            view,
+                            measured=measured,
+                            wait=ways.wait,
+                            other_boot=ways.other_boot,
+                            sticks=ways.measure_first,
+                        )
                     )
-                )
-        interrupts.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
-        code = max(code, (ways.answers or show)(folder, console))
+            interrupts.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
+            failures = output.console(stderr=True) if ways.quiet else None
+            codes.append(ways.answers(folder, console) if ways.answers else show(folder, console, failures=failures))
+            code = max(code, *codes)
+        if ways.quiet and named:
+            click.echo(folder, err=ways.json or ways.progress == "json")
     if len(places) > 1:
         show_beside({f"Linux {release}": folder for folder, release in places.items()}, console)
     if ways.json and ways.answers is None:
         click.echo(analysis(*places))
     return code
+
+
+@contextmanager
+def _ended(view: ProgressView, folder: Path) -> Iterator[list[int]]:
+    """Tell a view how a run has ended: with the exit code that is put into the list, or by an error."""
+    codes: list[int] = []
+    try:
+        yield codes
+    except BaseException as error:
+        code = error.exit_code if isinstance(error, TunnelmarkError) else interrupts.CODE
+        said = error.message if isinstance(error, TunnelmarkError) else str(error) or type(error).__name__
+        view.take(EndEvent(str(folder), code, said))
+        raise
+    view.take(EndEvent(str(folder), max(codes)))
 
 
 def _how_to_go_on(folder: Path) -> str:
@@ -133,11 +140,11 @@ async def measure(
     folder: Path,
     resuming: bool,
     console: Console,
+    view: ProgressView,
     *,
     guest: Mapping[str, Any] | None = None,
     scratch: Path | None = None,
     measured: Mapping[str, Any] | None = None,
-    left: Callable[[float], object] | None = None,
     wait: bool = True,
     other_boot: bool = False,
     sticks: bool = True,
@@ -145,7 +152,7 @@ async def measure(
     """Carry a plan out with this kernel and record it in the folder.
 
     `measured`: what was measured of the machine before. `guest`: facts about the virtual machine that we run in, None on the host;
-    with `scratch` raw output is written there first. `left` is called with the seconds that remain.
+    with `scratch` raw output is written there first. The `view` shows what happens.
     `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `store.require_same`.
     `sticks`: the machine's yardsticks are taken before and after, some seconds each; not in a virtual machine of ours.
     """
@@ -170,40 +177,53 @@ async def measure(
             resumed.extend(folder, described)
         else:
             store.create(folder, described, plan, now)
+        effects = EffectsSoFar(described)
+        listener = progress.RunProgress(view, plan, context, results=str(folder), effects=effects)
         with Journal(folder / JOURNAL) as journal:
 
             def keep(attempt: Attempt, workload: Workload[Any]) -> None:
                 if scratch is not None:
                     store.adopt(scratch / folder_of(attempt.trial.id, attempt.number), folder)
-                describe.keep(journal, attempt, workload, watching(workload))
+                effects.add(describe.keep(journal, attempt, workload, watching(workload)))
 
             journal.append({"begun": started, "boot": now[KEY]["boot"]})
-            tries = reopened(store.load(folder), store.discard_unfinished(folder))
-            calm = Quiescence(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True), wanted=wait)
-            looks = link_checks.LOOKS if plan.study.attempts > 1 else 1
-            looked = link_checks.LinkChecks(plan, labs, folder, journal, console, calm, scratch=scratch, looks=looks)
+            earlier = store.load(folder)
+            for row in earlier.trials:
+                effects.add(row)
+            tries = reopened(earlier, store.discard_unfinished(folder))
+            calm = Quiescence(partial(listener.wait, "calm"), wanted=wait)
+            looked = link_checks.LinkChecks(
+                plan,
+                labs,
+                folder,
+                journal,
+                console,
+                calm,
+                scratch=scratch,
+                looks=link_checks.LOOKS if plan.study.attempts > 1 else 1,
+                told=partial(listener.wait, "links"),
+            )
             if sticks and guest is None:  # with the lab server there: cores are awake as in the trials
+                listener.wait("machine", "measuring the machine before the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.prove("before")
-            done = RetryLedger(plan, tries).settled(plan.trials)
-            with progress.RunProgress(console, plan, context, done, left) as listener:
-                await carry_out(
-                    plan,
-                    context,
-                    labs,
-                    scratch or folder / RAW,
-                    tries=tries,
-                    ready=lambda: store.require_space(folder),
-                    keep=keep,
-                    listener=listener,
-                    links=looked,
-                    calm=calm,
-                    more=Growth(folder, journal, console, describing)
-                    if plan.study.enough is not None
-                    else lambda _: None,
-                )
+            listener.begun(RetryLedger(plan, tries).settled(plan.trials))
+            await carry_out(
+                plan,
+                context,
+                labs,
+                scratch or folder / RAW,
+                tries=tries,
+                ready=lambda: store.require_space(folder),
+                keep=keep,
+                listener=listener,
+                links=looked,
+                calm=calm,
+                more=Growth(folder, journal, console, describing) if plan.study.enough is not None else lambda _: None,
+            )
             await looked.prove("after")
             if sticks and guest is None:
+                listener.wait("machine", "measuring the machine after the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "after", yardsticks.measure)
             journal.append({"wall": time.monotonic() - begun})
 

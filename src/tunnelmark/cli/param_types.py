@@ -120,7 +120,14 @@ def _recipes() -> Iterable[str]:
     return recipes()
 
 
+def _parts() -> Iterable[str]:
+    from tunnelmark.report.on_request import ALL, PARTS
+
+    return (*PARTS, ALL)
+
+
 VPN = Name("vpn", _vpns)
+PART = Name("part", _parts, joined=",")
 RECIPE = Name("recipe", _recipes)
 BUILD = Name("build", _recipes, path=True)
 WORKLOAD = Name("workload", _workloads)

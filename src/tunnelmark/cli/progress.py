@@ -1,29 +1,28 @@
-"""What a run shows while it goes: the plan before, a bar with the time left, a line for what failed."""
+"""What a run says: its plan before, and while it goes each trial, block and wait, as events for a view."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
-from types import TracebackType
+from typing import Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.text import Text
 
 from tunnelmark.analyse.intervals import MIN_BLOCKS
+from tunnelmark.analyse.model import Interval
+from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli.enough_blocks import until
-from tunnelmark.errors import MissingPart
+from tunnelmark.cli.progress_events import BlockEvent, PlanEvent, RatioEvent, TrialEvent, WaitEvent
+from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.lab.backends import describe
-from tunnelmark.model.attempt import Attempt, Failure, stem
+from tunnelmark.model.attempt import Attempt, stem
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.run.runner import BETWEEN, RunContext
 from tunnelmark.units import clock
-
-_MISSING = MissingPart("").kind
-_SHORT = 80  # characters of a reason that may be said again
-_REFRESH = 1  # times a second; each costs about 2 ms of a core that trials also use
 
 
 def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
@@ -75,140 +74,162 @@ def price(plan: Plan, context: RunContext) -> str:
 
 
 class RunProgress:
-    """Follows a run on the terminal: a bar, or one line per trial without a terminal.
+    """Follows a run and tells a view of it, as events.
 
-    `left` is called with the seconds that the run will still take, whenever they are known better.
+    `effects` are the effects so far, which the view may want after each block.
     """
 
     def __init__(
         self,
-        console: Console,
+        view: ProgressView,
         plan: Plan,
         context: RunContext,
-        done: Collection[str],
-        left: Callable[[float], object] | None = None,
+        *,
+        results: str = "",
+        effects: EffectsSoFar | None = None,
     ) -> None:
-        self._tell = left
-        self._console = console
-        self._context = context
-        self._left = sum(context.seconds(trial) for trial in plan.trials if trial.id not in done)
-        self._between = BETWEEN
-        self._count = len(done)
-        self._all = len(plan.trials)
-        self._ran = 0
-        self._begun = 0.0
-        self._outside = 0.0  # seconds besides traffic, of all trials that ran
-        self._told: set[str] = set()  # reasons, without their figures
-        self._warned = False
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-            refresh_per_second=_REFRESH,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=self._all, completed=self._count, left="")
+        self._view, self._context, self._effects, self._results = view, context, effects, results
+        self._study = plan.study
+        self._trials = list(plan.trials)
+        self._done: set[str] = set()
+        self._running: TrialEvent | None = None
+        self._blocks = plan.study.blocks
 
-    def __enter__(self) -> RunProgress:
-        self._bar.start()
-        return self
+    def begun(self, done: Collection[str]) -> None:
+        """Say what will be done; trials with these ids need no other attempt."""
+        self._done = set(done)
+        self._view.take(self._plan())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+    def wait(self, why: Literal["calm", "links", "machine"], text: str) -> None:
+        """Say that no trial runs, and why."""
+        self._view.take(WaitEvent(why, text))
 
     def begin(self, trial: Trial) -> None:
-        """Show which trial runs now, and the time left."""
-        self._begun = time.monotonic()
-        self._bar.update(
-            self._task, description=f"block {trial.block}  {trial.arm.name} · {trial.use.name}", left=self._time_left()
-        )
+        """Say which trial runs now, and which follows."""
+        self._running = replace(self._event(trial, "begin"), following=self._following(trial))
+        self._view.take(self._running)
+
+    def phase(self, trial: Trial, name: str) -> None:
+        """Say in which phase the running trial is, or between two trials the one that is prepared."""
+        running = self._running or self._event(trial, "begin")
+        if running.trial == trial.id:
+            self._view.take(replace(running, state="phase", phase=name))
 
     def end(self, attempt: Attempt) -> None:
-        """Count the trial; say so at once when it failed."""
-        took, traffic = time.monotonic() - self._begun, self._context.seconds(attempt.trial)
-        if attempt.number == 1:  # of a trial that is tried again only the first attempt is counted
-            self._count += 1
-            self._left -= traffic
-        self._ran += 1
-        if attempt.outcome == "ok":
-            convergence_time = attempt.phases.get("settle", 0.0)  # mostly once, at the beginning
-            self._outside += max(took - traffic - convergence_time, 0.0)
-            self._between = self._outside / self._ran
-        self._bar.update(self._task, completed=self._count, left=self._time_left())
-        if self._tell is not None:
-            self._tell(self._seconds_left())
-        if attempt.failure is not None:
-            self._failed(attempt, attempt.failure)
-        elif not self._console.is_terminal:
-            self._console.print(
-                f"[{self._count}/{self._all}] {_name(attempt.trial)}{_which(attempt)}: {_worth(attempt)}, {took:.1f} s; "
-                f"{self._time_left()}",
-                markup=False,
-                soft_wrap=True,
+        """Count the trial, once however many attempts it has, and say what came of it."""
+        counted = attempt.trial.id not in self._done
+        self._done.add(attempt.trial.id)
+        failure, graded = attempt.failure, attempt.graded
+        self._running = None
+        self._view.take(
+            replace(
+                self._event(attempt.trial, "end"),
+                attempt=attempt.number,
+                counted=counted,
+                outcome=attempt.outcome,
+                grade="" if graded is None else graded.grade,
+                took=sum(attempt.phases.values()),
+                settle=attempt.phases.get("settle", 0.0),
+                reason="" if failure is None else failure.kind,
+                message="" if failure is None else failure.message,
+                hint="" if failure is None else failure.hint,
             )
+        )
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """Say how many trials of a block the laboratory has spoilt, if it has, and at the first such block what can be done."""
-        void = [attempt for attempt in attempts if attempt.outcome == "void"]
-        if not void:
+        """Say how many trials of a block are void or failed, with the ratios so far if they are shown: no trial is measured now."""
+        if not attempts:
             return
-        block = void[0].trial.block
-        many = 2 * len(void) > len(attempts)
-        line = f"block {block}: {len(void)} of {len(attempts)} trials are void, which is the laboratory's fault and not a VPN's"
-        if many and not self._warned:
-            self._warned = True
-            causes = Counter(stem(attempt.failure.message) for attempt in void if attempt.failure is not None)
-            hint = next(attempt.failure.hint for attempt in void if attempt.failure is not None)
-            line += (
-                f"; most often: {causes.most_common(1)[0][0]}. What can be done: {hint}; a lower rate; or --backend vm"
+        void = [attempt for attempt in attempts if attempt.outcome == "void"]
+        failures = [attempt.failure for attempt in void if attempt.failure is not None]
+        causes = Counter(stem(failure.message) for failure in failures)
+        begun = time.process_time()
+        ratios = self._ratios()
+        self._view.take(
+            BlockEvent(
+                attempts[0].trial.block,
+                len(attempts),
+                len(void),
+                sum(attempt.outcome == "failed" for attempt in attempts),
+                cause=causes.most_common(1)[0][0] if causes else "",
+                hint=failures[0].hint if failures else "",
+                ratios=ratios,
+                cpu=round(time.process_time() - begun, 4),
             )
-        self._console.print(Text(line, style="bold red" if many else "yellow"), soft_wrap=True)
+        )
 
     def more(self, trials: Sequence[Trial]) -> None:
-        """Say that a block is added."""
-        self._all += len(trials)
-        self._left += sum(self._context.seconds(trial) for trial in trials)
-        self._bar.update(self._task, total=self._all)
-        said = f"block {trials[0].block} is added for trials that stayed void: {len(trials)} trials"
-        self._console.print(Text(said, style="yellow"), soft_wrap=True)
+        """Say that a block is added in place of one with void trials."""
+        self._trials += trials
+        self._view.take(replace(self._plan(), added="void", block=trials[0].block, count=len(trials)))
 
     def longer(self, trials: Sequence[Trial]) -> None:
         """Count the trials of blocks that the run adds by itself; why it does was said when it was decided."""
-        self._all += len(trials)
-        self._left += sum(self._context.seconds(trial) for trial in trials)
-        self._bar.update(self._task, total=self._all)
+        self._trials += trials
+        self._blocks = max(self._blocks, *(trial.block for trial in trials))
+        self._view.take(replace(self._plan(), added="more", block=trials[0].block, count=len(trials)))
 
-    def _failed(self, attempt: Attempt, failure: Failure) -> None:
-        """Say why a trial has no result; a reason that many share is shown in full once, and then by its beginning."""
-        line = f"{attempt.outcome}: {_name(attempt.trial)}{_which(attempt)}: "
-        if (known := stem(failure.message)) in self._told:
-            if failure.kind == _MISSING:
-                return
-            line += failure.message if len(known) <= _SHORT else f"{failure.message[:_SHORT]}… (as before)"
-        else:
-            self._told.add(known)
-            line += failure.message
-            line += "; shown once: all trials that need it fail" if failure.kind == _MISSING else ""
-        self._console.print(Text(line, style="yellow" if attempt.outcome == "void" else "red"), soft_wrap=True)
+    def _plan(self) -> PlanEvent:
+        left = [trial for trial in self._trials if trial.id not in self._done]
+        return PlanEvent(
+            self._study.name,
+            self._study.title,
+            self._results,
+            self._blocks,
+            len(self._trials),
+            len(self._trials) - len(left),
+            sum(self._context.seconds(trial) for trial in left),
+            tuple(arm.name for arm in self._study.arms),
+        )
 
-    def _seconds_left(self) -> float:
-        return max(self._left + (self._all - self._count) * self._between, 0.0)
+    def _event(self, trial: Trial, state: Literal["begin", "end"]) -> TrialEvent:
+        return TrialEvent(
+            state,
+            trial.id,
+            trial.block,
+            trial.arm.name,
+            trial.profile.name,
+            trial.topology.name,
+            trial.use.name,
+            len(self._done),
+            len(self._trials),
+            self._context.seconds(trial),
+        )
 
-    def _time_left(self) -> str:
-        return f"{clock(self._seconds_left())} left"
+    def _following(self, trial: Trial) -> str:
+        """The next trial in the order of the plan that has no attempt in this session; what is tried again comes at the end of a block."""
+        waiting = (one for one in self._trials if one.id not in self._done and one.id != trial.id)
+        following = next(waiting, None)
+        return "" if following is None else short_name(following)
+
+    def _ratios(self) -> tuple[RatioEvent, ...]:
+        if self._effects is None or not self._view.wants_ratios:
+            return ()
+        from tunnelmark.report import formatting
+
+        return tuple(
+            RatioEvent(
+                one.setting.profile,
+                one.setting.topology,
+                one.setting.workload,
+                one.metric,
+                metric.title,
+                one.arm,
+                one.against,
+                one.estimate,
+                *_ends(one.interval),
+                len(one.blocks),
+                formatting.effect(metric, one),
+            )
+            for metric, one in self._effects.effects()
+            if one.estimate is not None and isfinite(one.estimate)
+        )
 
 
-def _which(attempt: Attempt) -> str:
-    return f" (attempt {attempt.number})" if attempt.number > 1 else ""
-
-
-def _worth(attempt: Attempt) -> str:
-    return "disturbed" if attempt.graded is not None and attempt.graded.grade == "disturbed" else "ok"
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    """Both ends of an interval; None for one that there is not."""
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return low if low is None or isfinite(low) else None, high if high is None or isfinite(high) else None
 
 
 def estimate(plan: Plan, context: RunContext) -> float:
@@ -229,4 +250,9 @@ def _claims(plan: Plan) -> str:
 
 
 def _name(trial: Trial) -> str:
-    return f"block {trial.block}  {trial.arm.name} · {trial.profile.name} · {trial.topology.name} · {trial.use.name}"
+    return f"block {trial.block}  {short_name(trial)}"
+
+
+def short_name(trial: Trial) -> str:
+    """A trial by its arm and scenario."""
+    return f"{trial.arm.name} · {trial.profile.name} · {trial.topology.name} · {trial.use.name}"

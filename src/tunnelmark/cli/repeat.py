@@ -12,19 +12,10 @@ import click
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli import (
-    binary_overrides,
-    core_options,
-    interrupts,
-    link_capacities,
-    output,
-    param_types,
-    retry_options,
-)
-from tunnelmark.cli import collector_options as collectors
-from tunnelmark.cli.measuring import RunOptions, study_of
+from tunnelmark.cli import interrupts, output, param_types, run_options
+from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show_merged
-from tunnelmark.cli.run import asked
+from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
@@ -39,36 +30,14 @@ from tunnelmark.units import Duration
 @click.argument("study", type=param_types.STUDY)
 @click.option("--sessions", type=click.IntRange(min=2), required=True, help="Total number of runs.")
 @click.option("--pause", metavar="TIME", help="Pause between two runs, such as '30 min' [none].")
-@click.option("--blocks", type=int, help="Number of blocks per run, instead of the study's own.")
-@click.option(
-    "--seed", type=int, help="Seed of the first run, instead of the study's own; each later run gets the next one."
-)
-@click.option(
-    "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
-)
-@click.option(
-    "--full", is_flag=True, help="Use the study's long length, that of the published study that it repeats: hours."
+@run_options.length(
+    blocks="Number of blocks per run, instead of the study's own.",
+    seed="Seed of the first run, instead of the study's own; each later run gets the next one.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
-@collectors.option
-@core_options.option
-@retry_options.options
-@binary_overrides.option
-@link_capacities.option
+@run_options.options(several=True)
 def repeat(
-    study: str,
-    sessions: int,
-    pause: str | None,
-    blocks: int | None,
-    seed: int | None,
-    smoke: bool,
-    full: bool,
-    out: Path | None,
-    watch: tuple[str, ...],
-    profile_stacks: bool,
-    no_repeat: bool,
-    no_wait: bool,
-    measure_first: bool,
+    study: str, sessions: int, pause: str | None, length: StudyLength, out: Path | None, options: RunOptions
 ) -> int:
     """Run STUDY several times, each a session with an order and links of its own, and report all of them as one.
 
@@ -76,19 +45,9 @@ def repeat(
     --sessions after a restart or on another day: it adds the missing sessions. `tunnelmark merge` joins machines.
     """
     wait = _pause(pause)
-    loaded = asked(
-        study,
-        blocks=blocks,
-        seed=seed,
-        smoke=smoke,
-        full=full,
-        watch=watch,
-        profile_stacks=profile_stacks,
-        no_repeat=no_repeat,
-    )
+    loaded = asked(study, length, options)
     folder = out or Path("results") / f"{loaded.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    ways = RunOptions(dry_run=False, json=False, guests=(), wait=not no_wait, measure_first=measure_first)
-    console = output.console()
+    console = options.console()
     begun = folder.exists() and any(folder.iterdir())
     if begun and not several_runs.is_merged(folder):
         raise StoreError(f"{folder} is not empty, and holds no sessions", hint="choose another folder with --out")
@@ -104,7 +63,7 @@ def repeat(
         several_runs.note(folder, list(known.values()))  # before the session begins, so that the folder says what it is
         interrupts.goes_on("nothing of this session was measured yet")
         console.print(f"session {number} of {sessions}", style="bold")
-        code = max(code, study_of(this, place, ways))
+        code = max(code, study_of(this, place, options, named=False))
         known[place.name] = Member(place.name)
         several_runs.note(folder, list(known.values()))
         again = f"tunnelmark repeat {shlex.quote(study)} --sessions {sessions} --out {shlex.quote(str(folder))}"
@@ -113,7 +72,10 @@ def repeat(
         place = several_runs.place(folder, number)
         known.setdefault(place.name, Member(place.name))
     several_runs.note(folder, [known[name] for name in sorted(known)])
-    return max(code, show_merged(folder, console))
+    code = max(code, show_merged(folder, console))
+    if options.quiet:
+        click.echo(folder, err=options.progress == "json")
+    return code
 
 
 @click.command()

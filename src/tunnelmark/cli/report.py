@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -33,14 +34,37 @@ from tunnelmark.errors import UsageError
     help="Serve the reports of RESULTS, a run or a folder of runs, to a browser on this machine; of a run that goes on, too.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve  [one that is free]")
-def report(results: Path, as_json: bool, form: str | None, to: Path | None, serve: bool, port: int | None) -> int:
+@click.option(
+    "--show",
+    "asked",
+    multiple=True,
+    type=param_types.PART,
+    metavar="NAMES",
+    help="Also show these parts: machines, costs, links, failures, power, times, yardsticks, or all; joined by commas, or repeated.",
+)
+def report(
+    results: Path,
+    as_json: bool,
+    form: str | None,
+    to: Path | None,
+    serve: bool,
+    port: int | None,
+    asked: tuple[str, ...],
+) -> int:
     """Show RESULTS (a folder that a run has written), and rewrite report.html, report.md and the Parquet tables.
 
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
     written are shown as one.
     """
     from tunnelmark.record.several_runs import is_merged
+    from tunnelmark.report import on_request
 
+    parts = on_request.chosen(asked)
+    if parts and (as_json or form is not None or is_merged(results)):
+        raise UsageError(
+            "--show is for the tables of one run",
+            hint="leave --json and --export out, and name one of the runs of a merged folder",
+        )
     if to is not None and form is None:
         raise UsageError("--to has no format", hint=f"add --export {', '.join(export_results.FORMATS)}")
     if port is not None and not serve:
@@ -60,7 +84,7 @@ def report(results: Path, as_json: bool, form: str | None, to: Path | None, serv
     if as_json:
         click.echo(analysis(results))
         return 0
-    return show(results, output.console())
+    return show(results, output.console(), parts)
 
 
 def analysis(*folders: Path) -> str:
@@ -82,15 +106,18 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
     console.print(side_by_side.render({name: analyse.judge(store.load(folder)) for name, folder in folders.items()}))
 
 
-def show(folder: Path, console: Console) -> int:
-    """Analyse a results folder, print its table, write its reports; exit code 1 if a gate failed."""
+def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
+    """Analyse a results folder, print its tables, also those of `parts`, write its reports; exit code 1 if a gate failed.
+
+    Gates that failed are told once more at the end, or to `failures`.
+    """
     from rich.text import Text
 
     from tunnelmark import analyse
     from tunnelmark.analyse import build_change
     from tunnelmark.cli import draw_flames
     from tunnelmark.record import store
-    from tunnelmark.report import build_answer, html, markdown, terminal
+    from tunnelmark.report import build_answer, html, markdown, on_request, terminal
 
     found = store.load(folder)
     analysis = analyse.judge(found)
@@ -101,10 +128,13 @@ def show(folder: Path, console: Console) -> int:
     if found.plan.enough is not None and found.plan.enough.change is not None:
         verdict = build_change.builds(analysis, found.plan.enough)
         console.print(Text(f"\n{build_answer.terminal(analysis, verdict)}\n"), soft_wrap=True)
-    console.print(terminal.render(analysis))
+    console.print(terminal.render(analysis, parts))
     failed = [gate for gate in analyse.gates(analysis) if gate.passed is False]
     for gate in failed:
-        console.print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
+        (failures or console).print(f"[red]failed:[/] {gate.name}: {gate.explanation}", soft_wrap=True)
+    if more := on_request.further(analysis, parts):
+        place = shlex.quote(str(folder))
+        console.print(f"more: tunnelmark report {place} --show {','.join(more)} (or all)", soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
     return 1 if failed else 0
 

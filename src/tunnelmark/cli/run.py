@@ -9,18 +9,9 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import (
-    binary_overrides,
-    core_options,
-    enough_options,
-    link_capacities,
-    param_types,
-    retry_options,
-    vm,
-)
-from tunnelmark.cli import collector_options as collectors
-from tunnelmark.cli.enough_options import Asked
-from tunnelmark.cli.measuring import RunOptions, study_of
+from tunnelmark.cli import core_options, param_types, run_options, vm
+from tunnelmark.cli.measuring import study_of
+from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
@@ -33,23 +24,12 @@ PROFILE = "gigabit"
 """What `compare` takes if no profile is named."""
 
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
-_blocks = click.option("--blocks", type=int, help="Number of blocks, instead of the study's own.")
-_seed = click.option("--seed", type=int, help="Seed of the trial order, instead of the study's own.")
-json_option = click.option(
-    "--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr."
-)
-dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
 
 
 @click.command()
 @click.argument("study", required=False, type=param_types.STUDY)
-@_blocks
-@_seed
-@click.option(
-    "--smoke", is_flag=True, help="Use the study's short length: shows whether everything works, measures little."
-)
-@click.option(
-    "--full", is_flag=True, help="Use the study's long length, that of the published study that it repeats: hours."
+@run_options.length(
+    blocks="Number of blocks, instead of the study's own.", seed="Seed of the trial order, instead of the study's own."
 )
 @_out
 @click.option(
@@ -64,35 +44,8 @@ dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in o
     is_flag=True,
     help="With --resume: allow that this machine was restarted since the run began.",
 )
-@collectors.option
-@core_options.option
-@retry_options.options
-@enough_options.options
-@binary_overrides.option
-@vm.options
-@link_capacities.option
-@json_option
-@dry_option
-def run(
-    study: str | None,
-    blocks: int | None,
-    seed: int | None,
-    smoke: bool,
-    full: bool,
-    out: Path | None,
-    resume: Path | None,
-    other_boot: bool,
-    watch: tuple[str, ...],
-    profile_stacks: bool,
-    json_: bool,
-    no_repeat: bool,
-    no_wait: bool,
-    enough: Asked,
-    dry_run: bool,
-    backend: str | None,
-    kernels: tuple[str, ...],
-    measure_first: bool,
-) -> int:
+@run_options.options()
+def run(study: str | None, length: StudyLength, out: Path | None, resume: Path | None, options: RunOptions) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
     Every attempt is written to disk as soon as it has ended. A run that was stopped in any way goes on with
@@ -101,69 +54,20 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
-        flags = (kernels, smoke, full, watch, profile_stacks, enough)
-        if any(given is not None for given in (seed, out, backend)) or any(flags):
+        flags = (options.kernels, length.smoke, length.full, options.watch, options.profile_stacks, options.enough)
+        if any(given is not None for given in (length.seed, out, options.backend)) or any(flags):
             raise UsageError(
                 "a resumed run keeps its seed, length, folder and backend",
                 hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --kernel, --precision, --time-budget and "
                 "--max-blocks out",
             )
-        loaded = _begun(resume, blocks)
-        loaded = loaded.unrepeated if no_repeat else loaded
-        guests = vm.of_results(resume)
-        ways = RunOptions(
-            dry_run,
-            json_,
-            guests,
-            wait=not no_wait,
-            resuming=True,
-            other_boot=other_boot,
-            measure_first=measure_first,
-        )
-        return study_of(loaded, resume, ways)
-    if other_boot:
+        loaded = options.of(_begun(resume, length.blocks))
+        return study_of(loaded, resume, replace(options, guests=vm.of_results(resume), resuming=True))
+    if options.other_boot:
         raise UsageError("a new run has only one boot", hint="--other-boot goes with --resume")
     assert study is not None
-    loaded = asked(
-        study,
-        blocks=blocks,
-        seed=seed,
-        smoke=smoke,
-        full=full,
-        watch=watch,
-        profile_stacks=profile_stacks,
-        no_repeat=no_repeat,
-    )
-    loaded = enough.of(loaded, blocks_stated=blocks is not None)
-    guests = vm.chosen(backend, kernels)
-    return study_of(loaded, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
-
-
-def asked(
-    study: str,
-    *,
-    blocks: int | None,
-    seed: int | None,
-    smoke: bool,
-    full: bool,
-    watch: tuple[str, ...],
-    profile_stacks: bool,
-    no_repeat: bool,
-) -> Study:
-    """The study of that name or path, with what the options of `run` and `repeat` change."""
-    catalogue = registry.catalogue()
-    loaded = load_study(
-        study,
-        Files.standard(),
-        catalogue,
-        blocks=blocks,
-        seed=seed,
-        smoke=smoke,
-        full=full,
-        watch=collectors.chosen(watch, catalogue),
-    )
-    loaded = collectors.with_stacks(loaded, profile_stacks)
-    return loaded.unrepeated if no_repeat else loaded
+    loaded = options.enough.of(asked(study, length, options), blocks_stated=length.blocks is not None)
+    return study_of(loaded, out, options.placed())
 
 
 def _begun(folder: Path, blocks: int | None) -> Study:
@@ -221,16 +125,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     "--no-anchor", is_flag=True, help="Leave out the anchor, our own minimal tunnel that serves as a reference."
 )
 @_out
-@collectors.option
-@core_options.option
-@core_options.nodes
-@retry_options.options
-@enough_options.options
-@binary_overrides.option
-@vm.options
-@link_capacities.option
-@json_option
-@dry_option
+@run_options.options(core_options.nodes)
 def compare(
     vpns: tuple[str, ...],
     profiles: tuple[str, ...],
@@ -242,23 +137,14 @@ def compare(
     cascade: Cascade | None,
     no_anchor: bool,
     out: Path | None,
-    watch: tuple[str, ...],
-    profile_stacks: bool,
     node_cores: int,
-    json_: bool,
-    no_repeat: bool,
-    no_wait: bool,
-    enough: Asked,
-    dry_run: bool,
-    backend: str | None,
-    kernels: tuple[str, ...],
-    measure_first: bool,
+    options: RunOptions,
 ) -> int:
     """Compare VPNS, as shipped, with the bare link and with one another."""
     files, catalogue = Files.standard(), registry.catalogue()
-    chosen, guests = workloads or ("ping", "tcp", "udp"), vm.chosen(backend, kernels)
+    options = options.placed()
     links_of = []
-    for profile in profiles or (vm.PROFILE if guests else PROFILE,):
+    for profile in profiles or (vm.PROFILE if options.guests else PROFILE,):
         files, name = files.with_paths("profile", profile)
         links_of.append(name)
     files, topology = files.with_paths("topology", topology)
@@ -268,7 +154,7 @@ def compare(
         catalogue,
         profiles=links_of,
         topology=topology,
-        workloads=chosen,
+        workloads=workloads or ("ping", "tcp", "udp"),
         blocks=blocks,
         seed=seed,
         normalised=normalised,
@@ -276,7 +162,5 @@ def compare(
         anchor=not no_anchor,
         cascade=cascade,
     )
-    study = parse_study(text, "compare", files, catalogue, watch=collectors.chosen(watch, catalogue))
-    study = collectors.with_stacks(study, profile_stacks)
-    study = enough.of(study.unrepeated if no_repeat else study, blocks_stated=True)
-    return study_of(study, out, RunOptions(dry_run, json_, guests, wait=not no_wait, measure_first=measure_first))
+    study = options.of(parse_study(text, "compare", files, catalogue, watch=options.watched()))
+    return study_of(options.enough.of(study, blocks_stated=True), out, options)

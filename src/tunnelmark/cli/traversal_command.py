@@ -8,8 +8,8 @@ import click
 
 from tunnelmark import registry
 from tunnelmark.cli import binary_overrides, param_types, retry_options
-from tunnelmark.cli.measuring import RunOptions, study_of
-from tunnelmark.cli.run import dry_option, json_option
+from tunnelmark.cli.measuring import study_of
+from tunnelmark.cli.run_options import RunOptions, dry_option, json_option
 from tunnelmark.plan import compose
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import parse_study
@@ -71,6 +71,5 @@ def traversal(
         seed=seed,
         duration=seconds,
     )
-    study = parse_study(text, compose.TRAVERSAL, files, catalogue)
-    study = study.unrepeated if no_repeat else study
-    return study_of(study, out, RunOptions(dry_run, json_, (), wait=not no_wait, measure_first=False))
+    options = RunOptions(dry_run, json_, wait=not no_wait, repeat=not no_repeat, measure_first=False)
+    return study_of(options.of(parse_study(text, compose.TRAVERSAL, files, catalogue)), out, options)

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from tunnelmark import errors
+from tunnelmark.cli.progress_views import GuestLines, ProgressView
 from tunnelmark.errors import LabError, TunnelmarkError, UsageError
 from tunnelmark.host import utilisation as host
 from tunnelmark.host.programs import version
@@ -86,8 +87,11 @@ def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
-def study(study: Study, folder: Path, release: str, console: Console, *, resuming: bool) -> None:
-    """Carry a study out in a guest with that kernel; the results are in the folder when it returns."""
+def study(study: Study, folder: Path, release: str, console: Console, view: ProgressView, *, resuming: bool) -> None:
+    """Carry a study out in a guest with that kernel; the results are in the folder when it returns.
+
+    The view gets the guest's events when they happen, so that its time left is that of this machine's clock.
+    """
     if not resuming:
         store.require_empty(folder)
     request = {
@@ -102,12 +106,13 @@ def study(study: Study, folder: Path, release: str, console: Console, *, resumin
         "replacements": study.replacements,
         "enough": None if study.enough is None else asdict(study.enough),
         "resuming": resuming,
+        "ratios": view.wants_ratios,
     }
 
     def files(place: Path) -> None:
         save_inputs(study, place / "inputs")
 
-    asyncio.run(_ask(request, folder, release, console, files))
+    asyncio.run(_ask(request, folder, release, console, files, view))
 
 
 def proof(
@@ -128,6 +133,7 @@ async def _ask(
     release: str,
     console: Console,
     files: Callable[[Path], None] | None = None,
+    view: ProgressView | None = None,
 ) -> dict[str, Any]:
     """Boot, have the request carried out, end; what the guest answers. The guest's own error is raised here."""
     folder = folder.resolve()
@@ -148,6 +154,7 @@ async def _ask(
         logs=logs,
         boot_timeout=_BOOT,
     )
+    lines = GuestLines(view or ProgressView(), lambda text: console.out(text, end="", highlight=False))
     try:
         if files is not None:
             files(place)
@@ -162,7 +169,7 @@ async def _ask(
                 None,
                 env=_environment(),
                 cwd=Path.cwd(),
-                follow=lambda text: console.out(text, end="", highlight=False),
+                follow=lines.take,
             )
         if (told := place / "error.json").exists():
             raise _error(json.loads(told.read_text()))

@@ -60,6 +60,7 @@ def main(place: Path) -> int:
 def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli import link_capacities
     from tunnelmark.cli.measuring import measure, prepare, require
+    from tunnelmark.cli.progress_views import GuestView
 
     files = Files((place / "inputs",))
     lengths = {key: asked[key] for key in ("blocks", "seed", "smoke", "full", "watch")}
@@ -72,7 +73,8 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     prepare(plan, context, console)
     study, measured = link_capacities.before(study, context, console, look=False)
     plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
-    asyncio.run(measure(plan, context, folder, asked["resuming"], console, scratch=_SCRATCH, wait=False, **more))
+    view = GuestView(sys.stdout, ratios=asked["ratios"])
+    asyncio.run(measure(plan, context, folder, asked["resuming"], console, view, scratch=_SCRATCH, wait=False, **more))
     return {}
 
 

@@ -1,9 +1,9 @@
-"""The report on a terminal: one row per arm, one column per primary metric, then what is needed to believe it."""
+"""The report on a terminal: the answer in words, a row for each arm, and what is needed to believe it; the rest on request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -11,19 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from tunnelmark.analyse.arms import in_settings
-from tunnelmark.analyse.bottleneck import apart_from_direct
+from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
     across_terminal,
+    answers,
     claim_tables,
-    costs,
-    detectable_differences,
     formatting,
     graded,
     machine_facts,
+    on_request,
     paths_found,
     placed,
     queries,
@@ -31,7 +31,6 @@ from tunnelmark.report import (
     trial_lengths,
 )
 from tunnelmark.report.findings import cautions, time_spent
-from tunnelmark.units import clock
 
 _COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
 _WIDEST = 160  # characters that one table may have: a pipe has no width, but people read its output too
@@ -46,34 +45,69 @@ _STYLES = {
     "void": "yellow",
     "reference": "bold",
 }
+_MEDIAN = "†"
+_MEDIANS = {"mostly zero", "far off"}
 _PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red"}
 
 
-def render(analysis: Analysis) -> RenderableType:
-    """The whole report; it reads well from 80 columns on."""
+def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
+    """The report with the parts of `on_request` that are `shown`; it reads well from 80 columns on.
+
+    The answer stands first, then the results, then what is needed to believe them: gates, cautions, grades.
+    """
     plan = analysis.results.plan
-    parts: list[RenderableType] = [Text(plan.title, style="bold"), Text(machine_facts.scope(analysis), style="dim")]
-    parts += [Text(f"! {text}", style="yellow") for text in cautions(analysis)]
-    parts += _travels(analysis)
-    parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
+    parts: list[RenderableType] = [Text(plan.title, style="bold")]
+    parts += _answers(analysis)
     parts += _grids(analysis)
-    for heading, settings in queries.groups(analysis):
-        if heading:
-            parts.append(Text(f"\n{heading}", style="bold"))
+    groups = queries.groups(analysis)
+    for heading, settings in groups:
+        parts += [on_request.heading(heading)] if heading else [Text("")]
         parts.append(OutcomeRow(analysis, settings))
+    parts += [_legend(analysis)] if groups else []
+    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
+    parts += across_terminal.parts(analysis)
     if (found := of_run(analysis)) is not None:
         held = f"{claim_tables.summary(found.judged)} (tunnelmark study verdict {analysis.results.path})"
-        parts.append(Padding(Text(held, style="bold"), (1, 0, 0, 0)))
-    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
-    parts.append(Padding(_legend(analysis) if queries.groups(analysis) else "", (0, 0, 1, 0)))
-    parts += across_terminal.parts(analysis)
-    parts += _costs(analysis)
-    parts += _capacities(analysis)
-    parts += _grades(analysis)
+        parts.append(on_request.heading(held))
+    parts.append(on_request.heading("Can it be believed?"))
     parts.append(_gates(analysis))
-    parts += _power_lines(analysis)
-    parts.append(Padding(_time(analysis), (1, 0, 0, 0)))
+    parts += [Text(f"! {text}", style="yellow") for text in _told_below(analysis)]
+    parts += _grades(analysis)
+    parts += [Text(said, style="dim")] if (said := formatting.capacities(analysis.capacities)) else []
+    parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
+    parts.append(Text(machine_facts.scope(analysis), style="dim"))
+    parts.append(Text(f"Time: {time_spent(analysis)}", style="dim"))
+    for name in on_request.chosen(shown):
+        parts += on_request.PARTS[name](analysis)
     return Group(*parts)
+
+
+def _answers(analysis: Analysis) -> list[RenderableType]:
+    """For each condition and metric which arm is best, or that arms tie; and that cautions stand below, where there are any."""
+    parts: list[RenderableType] = []
+    parts += [Text(text, style="yellow") for text in _told_first(analysis)]
+    for condition in answers.answers(analysis):
+        parts += [Text(condition.title, style="italic")] if condition.title else []
+        for one in condition.answers:
+            parts.append(Padding(Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text), (0, 0, 0, 2)))
+    failed, more = sum(gate.passed is False for gate in gates(analysis)), len(_told_below(analysis))
+    below = [f"{failed} {'gate' if failed == 1 else 'gates'} not passed"] if failed else []
+    below += [f"{more} {'caution' if more == 1 else 'cautions'}"] if more else []
+    if below:
+        parts.append(Text(f"! Below the tables: {formatting.listed(below)}.", style="yellow"))
+    return parts
+
+
+def _told_first(analysis: Analysis) -> list[str]:
+    """The caution that there is no answer."""
+    why = answers.unranked(analysis)
+    return [text for text in cautions(analysis) if why and why in text]
+
+
+def _told_below(analysis: Analysis) -> list[str]:
+    """All other cautions."""
+    first = _told_first(analysis)
+    return [text for text in cautions(analysis) if text not in first]
 
 
 @dataclass(frozen=True)
@@ -155,10 +189,17 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -
         + _marks(cell)
         + (f" {trial_lengths.SIGN}" if trial_lengths.mark(analysis, cell) else "")
     )
-    if cell.against_direct is not None and cell.against_direct.estimate is not None:
-        lines += f"\n{formatting.judged(cell)}{travels.mark(apart_from_direct(analysis, cell))}"
-        if said := formatting.doubts(cell.against_direct, analysis.reference):
+    pair = cell.against_direct
+    if pair is not None and pair.estimate is not None:
+        apart = apart_from_direct(analysis, cell)
+        marks = (_MEDIAN if pair.doubt in _MEDIANS else "") + travels.mark(apart).strip()
+        lines += f"\n{formatting.judged(cell)} {marks}".rstrip()
+        if said := formatting.doubts(replace(pair, doubt=None), analysis.reference):
             lines += f"\n{said}"
+        if apart and (bound := bound_of(analysis, arm, setting, metric)) is not None:
+            lines += f"\nby {bound.text}"
+    elif arm == analysis.reference and (bound := bound_of(analysis, arm, setting, metric)) is not None:
+        lines += f"\nby {bound.text}"
     if cell.unreliable:
         lines += f"\nunreliable ({formatting.share(cell.success)})"
     return Text(lines, style=_STYLES.get(cell.verdict, "default"))
@@ -176,6 +217,13 @@ def _legend(analysis: Analysis) -> Text:
         said.append(formatting.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("? also marks cells with too few blocks to judge.")
+    doubts = {cell.against_direct.doubt for cell in cells if cell.against_direct is not None}
+    if doubts & _MEDIANS:
+        said.append(f"{_MEDIAN} the median, because one block lies far off or many show no difference.")
+    if any(bound_of(analysis, cell.arm, cell.setting, cell.metric) for cell in cells):
+        said.append(
+            f"By: what bound it, as far as it is another thing than with {reference} ({travels.APART}: so the ratio measures the machine)."
+        )
     if any(cell.unreliable for cell in cells):
         said.append(f"Unreliable: fewer than {formatting.percent(RELIABLE)} of the trials succeeded.")
     if any(cell.ceiling for cell in cells):
@@ -183,43 +231,6 @@ def _legend(analysis: Analysis) -> Text:
     if any(trial_lengths.mark(analysis, cell) for cell in cells):
         said.append(f"{trial_lengths.SIGN} not stationary: the halves of the window differ by more than 10 %.")
     return Text(" ".join(said), style="dim")
-
-
-def _travels(analysis: Analysis) -> list[RenderableType]:
-    """What is said first: what each cell means on another machine, and what bound it."""
-    parts: list[RenderableType] = []
-    for found in travels.tables(analysis):
-        parts.append(Text(travels.titled(analysis, found), style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-        for place, title in enumerate(travels.HEAD):
-            table.add_column(title, overflow="fold", no_wrap=place == 0)
-        for row in found.rows:
-            table.add_row(*(Text(text) for text in row))
-        parts += [table, *(Text(said, style="yellow") for said in found.said)]
-    return [*parts, Padding(Text(travels.explained(analysis), style="dim"), (0, 0, 1, 0))] if parts else []
-
-
-def _costs(analysis: Analysis) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for cost in costs.costs(analysis):
-        if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
-            continue  # too little passed for a cost per gigabyte; the other reports have the rest
-        where = queries.where(analysis, cost.setting)
-        parts.append(Text(f"What it cost: {cost.setting.workload}{where}", style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-        table.add_column("arm", no_wrap=True)
-        for _, title in cost.columns:
-            table.add_column(title, overflow="fold")
-        for arm in analysis.arms:
-            cells = [analysis.cell(arm.arm, cost.setting, metric.name) for metric, _ in cost.columns]
-            table.add_row(arm.arm, *(costs.value(analysis, cell) for cell in cells))
-        parts.append(table)
-    return [*parts, Padding(Text(costs.explained(analysis), style="dim"), (0, 0, 1, 0))] if parts else []
-
-
-def _capacities(analysis: Analysis) -> list[RenderableType]:
-    said = formatting.capacities(analysis.capacities)
-    return [Padding(Text(said, style="dim"), (0, 0, 1, 0))] if said else []
 
 
 def _grades(analysis: Analysis) -> list[RenderableType]:
@@ -238,15 +249,3 @@ def _gates(analysis: Analysis) -> Table:
         mark = Text(*_MARKS[gate.passed])
         table.add_row(mark, Text(gate.name, style="bold"), Text(gate.explanation))
     return table
-
-
-def _power_lines(analysis: Analysis) -> list[RenderableType]:
-    return [Text(said, style="dim") for said in detectable_differences.sentences(analysis)]
-
-
-def _time(analysis: Analysis) -> Text:
-    wall = analysis.wall
-    parts = [f"{name} {clock(seconds)}" for name, seconds in wall.phases.items() if seconds >= 0.5]
-    if wall.outside >= 0.5:
-        parts.append(f"outside of trials {clock(wall.outside)}")
-    return Text(f"Time: {time_spent(analysis)}" + (f" By phase: {', '.join(parts)}." if parts else ""))

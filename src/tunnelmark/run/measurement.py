@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,11 +41,14 @@ class Clock:
     """Wall seconds of a trial by phase (`model.attempt.PHASES`)."""
 
     phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    told: Callable[[str], object] = lambda _: None
+    """Is called with each phase that begins."""
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Book the seconds of the block on a phase, also when it ends in an error."""
+    def phase(self, name: str, shown: str = "") -> Iterator[None]:
+        """Book the seconds of the block on a phase, also when it ends in an error; it is told as `shown`, if that is another."""
         begun = time.monotonic()
+        self.told(shown or name)
         try:
             yield
         finally:
@@ -78,6 +81,9 @@ class TrialSpec:
 
     link_seed: int = 0
     """What emulated links do to packets is the same for all arms of a block."""
+
+    told: Callable[[str], object] = lambda _: None
+    """Is called with each phase that begins."""
 
 
 @dataclass(slots=True)
@@ -160,7 +166,7 @@ async def _drive(
             await lab.zero()
             before = interference.glance(lab.cpu_seconds())
         begun = time.monotonic()
-        with clock.phase("collect"):
+        with clock.phase("collect", shown="measure"):  # warm-up and window are known, and booked, when it was read
             await context.tunnel.unless_dead(runner.drive())
     finally:
         seconds = time.monotonic() - begun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,9 @@ class ProgressListener(Protocol):
 
     def begin(self, trial: Trial) -> None:
         """A trial begins."""
+
+    def phase(self, trial: Trial, name: str) -> None:
+        """A trial, the one that has begun or one that is prepared for later, is in another phase (`model.attempt.PHASES`)."""
 
     def end(self, attempt: Attempt) -> None:
         """It has ended, and its attempt is safe on the disk."""
@@ -261,7 +265,8 @@ class _Run:
     async def _prepare(self, trial: Trial) -> PreparedTrial:
         number = self.ledger.number(trial)
         raw = self._raw / folder_of(trial.id, number)
-        return await prepare(self._labs, trial, self._context.parts(self._plan, trial), raw, number)
+        parts = replace(self._context.parts(self._plan, trial), told=partial(self._listener.phase, trial))
+        return await prepare(self._labs, trial, parts, raw, number)
 
     def _absent_part(self, trial: Trial) -> TunnelmarkError | None:
         return self._absent.get(trial.arm.name) or self._lacking.get(trial.use.name)

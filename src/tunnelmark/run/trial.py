@@ -33,7 +33,7 @@ class PreparedTrial:
         self._trial = trial
         self._spec = spec
         self._raw = raw
-        self._clock = Clock()
+        self._clock = Clock(told=spec.told)
         self._evidence = Evidence()
         self._error: TrialError | LabError | None = None
         self._lab: Lab | None = None

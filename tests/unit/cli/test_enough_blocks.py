@@ -35,32 +35,9 @@ from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, Results
 from tunnelmark.run import runner
 from tunnelmark.run.runner import RunContext, carry_out
+from unit.study_text import study_text
 
-TEXT = """
-[study]
-name = "mine"
-title = "Mine"
-seed = 5
-precision = "4 %"
-max_blocks = 24
-watch = []
-profiles = ["gigabit"]
-topologies = ["pair"]
-
-[[arm]]
-name = "direct"
-
-[[arm]]
-name = "direct-again"
-same_as = "direct"
-
-[[arm]]
-name = "tinc"
-
-[[workload]]
-workload = "tcp"
-options = { duration = "2 s", warmup = "1 s" }
-"""
+TEXT = study_text("tinc", settings='seed = 5\nprecision = "4 %"\nmax_blocks = 24\nwatch = []')
 
 
 class Killed(Exception):
@@ -81,6 +58,7 @@ class Quiet:
     """A listener, and links that are as they say."""
 
     def begin(self, trial: Trial) -> None: ...
+    def phase(self, trial: Trial, name: str) -> None: ...
     def end(self, attempt: Attempt) -> None: ...
     def block(self, attempts: Sequence[Attempt]) -> None: ...
     def more(self, trials: Sequence[Trial]) -> None: ...

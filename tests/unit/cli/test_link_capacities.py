@@ -15,27 +15,13 @@ from tunnelmark.plan.load import load_profile, parse_study
 from tunnelmark.plan.model import Study
 from tunnelmark.run.link_capacity import Fitness
 from tunnelmark.units import Rate
+from unit.study_text import study_text
 
 FILES = Files.standard()
-TEXT = """
-[study]
-name = "mine"
-title = "Mine"
-blocks = 1
-profiles = [{}]
-topologies = ["pair"]
-[[arm]]
-name = "direct"
-[[arm]]
-name = "again"
-same_as = "direct"
-[[workload]]
-workload = "tcp"
-"""
 
 
 def study(*profiles: str) -> Study:
-    text = TEXT.format(", ".join(f'"{name}"' for name in profiles))
+    text = study_text(profiles=profiles, settings="blocks = 1")
     return parse_study(text, "mine.toml", FILES, registry.catalogue())
 
 

@@ -12,32 +12,9 @@ from tunnelmark.cli.command import main
 from tunnelmark.record.results import Results
 from unit import stored
 from unit.builders import TCP, Study
+from unit.study_text import study_text
 
-TEXT = """
-[study]
-name = "mine"
-title = "Mine"
-blocks = 8
-profiles = ["gigabit"]
-topologies = ["pair"]
-
-[[arm]]
-name = "direct"
-
-[[arm]]
-name = "direct-again"
-same_as = "direct"
-
-[[arm]]
-name = "tinc"
-
-[[arm]]
-name = "nebula"
-
-[[workload]]
-workload = "tcp"
-options = { duration = "4 s", warmup = "1 s" }
-"""
+TEXT = study_text("tinc", "nebula", seconds=4.0)
 
 
 def results(**more: Any) -> Results:

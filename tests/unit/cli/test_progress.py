@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli.progress import RunProgress, estimate, price
+from tunnelmark.cli.progress_views import LineView
 from tunnelmark.model.attempt import Attempt, Failure
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
@@ -19,13 +20,15 @@ from tunnelmark.run.runner import RunContext
 from tunnelmark.units import clock
 
 PLAN = order(load_study("quick", Files.standard(), registry.catalogue(), blocks=2))
+CONTEXT = RunContext(registry.vpns(), registry.workloads(), 212992)
 REASON = "the link wifi was not what it says (before the trials): delay, 99th percentile a>b: {:.3f} ms, not 9.542 ms to 10.542 ms"
 
 
 def live() -> tuple[RunProgress, io.StringIO]:
     said = io.StringIO()
-    context = RunContext(registry.vpns(), registry.workloads(), 212992)
-    return RunProgress(Console(file=said, width=300), PLAN, context, ()), said
+    listener = RunProgress(LineView(Console(file=said, width=300)), PLAN, CONTEXT)
+    listener.begun(())
+    return listener, said
 
 
 def ended(place: int, outcome: Any = "void", number: int = 1) -> Attempt:

@@ -44,9 +44,9 @@ def analysis(**study: object) -> Analysis:
     return judge(replace(results, trials=tuple(trials)))
 
 
-def on_a_terminal(found: Analysis) -> str:
+def on_a_terminal(found: Analysis, *shown: str) -> str:
     stream = StringIO()
-    Console(file=stream, width=120).print(terminal.render(found))
+    Console(file=stream, width=120).print(terminal.render(found, shown))
     return stream.getvalue()
 
 
@@ -70,8 +70,10 @@ def test_markdown_has_the_section_and_main_tables_have_nothing_of_it():
     assert "no daemon runs on the node" in cost
 
 
-def test_the_terminal_has_it_where_something_passed():
-    text = on_a_terminal(analysis())
+def test_the_terminal_has_it_on_request_where_something_passed():
+    found = analysis()
+    assert "What it cost" not in on_a_terminal(found)
+    text = on_a_terminal(found, "costs")
     assert "What it cost: tcp" in text
     assert "What it cost: ping" not in text
     assert "12.5" in text
@@ -97,7 +99,7 @@ def test_less_outside_than_inside_is_explained_where_it_is_shown():
     assert tinc.spread is not None
     less = replace(tinc, spread=replace(tinc.spread, median=0.891))
     shown = replace(found, cells=tuple(less if cell is tinc else cell for cell in found.cells))
-    for text in (markdown.render(shown), html.render(shown), " ".join(on_a_terminal(shown).split())):
+    for text in (markdown.render(shown), html.render(shown), " ".join(on_a_terminal(shown, "costs").split())):
         assert "Less outside than inside (tinc): the VPN took bytes" in text
 
 
@@ -109,7 +111,7 @@ def test_programs_get_who_saw_what():
 def test_without_collectors_there_is_no_section():
     bare = judge(Study().results())
     assert costs.costs(bare) == ()
-    assert "What it cost" not in markdown.render(bare) + html.render(bare) + on_a_terminal(bare)
+    assert "What it cost" not in markdown.render(bare) + html.render(bare) + on_a_terminal(bare, "costs")
 
 
 def test_nothing_of_it_is_judged_or_ranked():

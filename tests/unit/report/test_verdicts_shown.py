@@ -44,7 +44,7 @@ def analysis() -> Analysis:
 def on_terminal(analysis: Analysis) -> str:
     console = Console(width=160, color_system=None)
     with console.capture() as captured:
-        console.print(terminal.render(analysis))
+        console.print(terminal.render(analysis, ["power"]))
     return captured.get()
 
 

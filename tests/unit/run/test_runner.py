@@ -73,6 +73,9 @@ class Silent:
     def begin(self, trial: Trial) -> None:
         pass
 
+    def phase(self, trial: Trial, name: str) -> None:
+        pass
+
     def end(self, attempt: Attempt) -> None:
         self.ended.append(attempt)
 

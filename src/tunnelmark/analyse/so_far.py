@@ -1,0 +1,55 @@
+"""Effects against direct while a study still runs: by the blocks so far, without a verdict. Pure.
+
+Whoever looks at results before the end, and decides by them, finds too much: so there is an effect and its interval, and no sign that says
+better or worse. Of each attempt only the values of primary metrics are kept, so that an answer takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tunnelmark.analyse.analysis import DIRECT
+from tunnelmark.analyse.attempts import chosen, usable
+from tunnelmark.analyse.intervals import level_of
+from tunnelmark.analyse.model import Comparison, Scenario
+from tunnelmark.analyse.pairing import compare, values_by_block
+from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
+
+
+class EffectsSoFar:
+    """The attempts of a run so far, those of earlier sessions included, and what they say of each arm against direct."""
+
+    def __init__(self, plan: PlanInfo, rows: Iterable[TrialRow] = ()) -> None:
+        self._plan = plan
+        self._primary = {(use.name, m.name): m for use in plan.workloads for m in use.metrics if m.primary}
+        self._rows: list[TrialRow] = []
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: TrialRow) -> None:
+        """One more attempt has ended."""
+        kept = tuple(s for s in row.samples if s.time is None and (row.workload, s.metric) in self._primary)
+        self._rows.append(replace(row, samples=kept, raw=(), phases={}, counted=(), limits={}))
+
+    def effects(self) -> tuple[tuple[MetricInfo, Comparison], ...]:
+        """Each primary metric and arm in each setting, against direct, where there is a block with both; in the order of the plan."""
+        plan = self._plan
+        reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+        if reference is None:
+            return ()
+        values = values_by_block(chosen(self._rows), lambda row, name: usable(row, self._primary[row.workload, name]))
+        found = [
+            (metric, compare(arm.name, reference, setting, metric, values, 0.0, plan.seed, level_of(plan.enough)))
+            for setting in (
+                Scenario(profile.name, topology.name, use.name)
+                for profile in plan.profiles
+                for topology in plan.topologies
+                for use in plan.workloads
+            )
+            for (workload, _), metric in self._primary.items()
+            if workload == setting.workload
+            for arm in plan.arms
+            if arm.name != reference
+        ]
+        return tuple((metric, one) for metric, one in found if one.estimate is not None)

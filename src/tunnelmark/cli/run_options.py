@@ -1,0 +1,171 @@
+"""The options that `run`, `compare` and `repeat` share, as one object: what they change of a study, and how it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli import (
+    binary_overrides,
+    collector_options,
+    core_options,
+    enough_options,
+    link_capacities,
+    progress_options,
+    retry_options,
+    vm,
+)
+from tunnelmark.cli.enough_options import NOTHING_ASKED, Asked
+from tunnelmark.cli.progress_views import ProgressView
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.model import Study
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", "json_", is_flag=True, help="Print the analysis as JSON, and everything else on stderr."
+)
+dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in order and their duration; run nothing.")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the options of a command say: how a study is carried out, and what they change of it.
+
+    `guests`: kernels of virtual machines to run it in, none: here; `placed` chooses them by `backend` and `kernels`.
+    `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless fresh
+    results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
+    restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
+    `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: shows what a folder says in place
+    of the report alone; its exit code counts.
+    """
+
+    dry_run: bool = False
+    json: bool = False
+    guests: tuple[str, ...] = ()
+    wait: bool = True
+    resuming: bool = False
+    measure_first: bool = True
+    other_boot: bool = False
+    watch: tuple[str, ...] = ()
+    profile_stacks: bool = False
+    repeat: bool = True
+    enough: Asked = NOTHING_ASKED
+    backend: str | None = None
+    kernels: tuple[str, ...] = ()
+    quiet: bool = False
+    progress: progress_options.Shown = "auto"
+    answers: Callable[[Path, Console], int] | None = None
+
+    def console(self) -> Console:
+        """Where text for people goes. UsageError if two kinds of output want one place."""
+        return progress_options.console(quiet=self.quiet, progress=self.progress, json=self.json)
+
+    def view(self, console: Console) -> ProgressView:
+        """What shows the events of one run."""
+        return progress_options.view(console, quiet=self.quiet, progress=self.progress)
+
+    def of(self, study: Study) -> Study:
+        """A study, which was read with the collectors of `watched`, with stacks and without repetition where that is asked."""
+        study = collector_options.with_stacks(study, self.profile_stacks)
+        return study if self.repeat else study.unrepeated
+
+    def watched(self) -> tuple[str, ...] | None:
+        """The collectors that were asked for; None if nothing was said."""
+        return collector_options.chosen(self.watch, registry.catalogue())
+
+    def placed(self) -> RunOptions:
+        """The same with the guests that `--backend` and `--kernel` ask for. UsageError if they do not fit."""
+        return replace(self, guests=vm.chosen(self.backend, self.kernels))
+
+
+def options(*beside: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
+    """Adds the options to a command, which is given them as `options`.
+
+    `beside` are options of that command alone, which its help shows behind those on cores. A command that runs a study
+    `several` times has none of those that belong to one run.
+    """
+    every = (collector_options.option, core_options.option, *beside, retry_options.options)
+    one = (enough_options.options, binary_overrides.option, vm.options, link_capacities.option, json_option, dry_option)
+    rest = (binary_overrides.option, link_capacities.option) if several else one
+    shown = (*every, *rest, progress_options.options)
+
+    def add(command: _Command) -> _Command:
+        @wraps(command)
+        def with_options(*, no_repeat: bool, no_wait: bool, json_: bool = False, **given: Any) -> Any:
+            known = {field.name for field in fields(RunOptions)} & given.keys()
+            stated = {name: given.pop(name) for name in known}
+            return command(**given, options=RunOptions(json=json_, wait=not no_wait, repeat=not no_repeat, **stated))
+
+        made: _Command = _with(with_options, shown)
+        return made
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLength:
+    """Of what length and in which order a study is run; None: as the study itself says."""
+
+    blocks: int | None = None
+    seed: int | None = None
+    smoke: bool = False
+    full: bool = False
+
+
+def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
+    """Adds `--blocks` and `--seed`, with these texts of help, `--smoke` and `--full` to a command, which is given them as `length`."""
+    shown = (
+        click.option("--blocks", type=int, help=blocks),
+        click.option("--seed", type=int, help=seed),
+        click.option(
+            "--smoke",
+            is_flag=True,
+            help="Use the study's short length: shows whether everything works, measures little.",
+        ),
+        click.option(
+            "--full",
+            is_flag=True,
+            help="Use the study's long length, that of the published study that it repeats: hours.",
+        ),
+    )
+
+    def add(command: _Command) -> _Command:
+        @wraps(command)
+        def with_length(*, blocks: int | None, seed: int | None, smoke: bool, full: bool, **others: Any) -> Any:
+            return command(**others, length=StudyLength(blocks, seed, smoke, full))
+
+        made: _Command = _with(with_length, shown)
+        return made
+
+    return add
+
+
+def asked(study: str, length: StudyLength, options: RunOptions) -> Study:
+    """The study of that name or path, with what the options change."""
+    loaded = load_study(
+        study,
+        Files.standard(),
+        registry.catalogue(),
+        blocks=length.blocks,
+        seed=length.seed,
+        smoke=length.smoke,
+        full=length.full,
+        watch=options.watched(),
+    )
+    return options.of(loaded)
+
+
+def _with(command: Any, shown: tuple[Callable[[Any], Any], ...]) -> Any:
+    """The command with these options, which help shows in that order."""
+    for option in reversed(shown):
+        command = option(command)
+    return command

@@ -1,0 +1,166 @@
+"""The answer of a study in words: for each condition and primary metric which arm is best or which ones tie, by how much, and what bound it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
+from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
+from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import formatting, queries, travels
+
+NAMED = 3
+"""Of more arms that tie, the effects are not given one by one, but where all of their intervals lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAnswer:
+    """What one primary metric says in a condition: `first` are the arms that none is shown to beat, `text` goes on with the sentence."""
+
+    title: str
+    first: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionAnswers:
+    """A condition with its answers; its title is empty where the study has only one."""
+
+    title: str
+    answers: tuple[MetricAnswer, ...]
+
+
+def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
+    """The answers by condition, in the order of the plan; none where nothing may be ranked (`unranked` says why) or only paths were asked for."""
+    if analysis.paths_only or unranked(analysis):
+        return ()
+    multiples = {(one.arm, one.setting, one.metric.name): one for one in headlines(analysis) if one.first == "anchor"}
+    rankings = {(one.setting, one.metric): one for one in analysis.rankings}
+    found = []
+    for heading, settings in queries.groups(analysis):
+        said = tuple(
+            _answer(analysis, setting, metric, rankings.get((setting, metric.name)), multiples)
+            for setting in settings
+            for metric in queries.primary_metrics(analysis, setting)
+        )
+        if any(said):
+            found.append(ConditionAnswers(heading, tuple(one for one in said if one is not None)))
+    return tuple(found)
+
+
+def unranked(analysis: Analysis) -> str:
+    """Why nothing may be ranked; empty where arms may be."""
+    return "" if analysis.same.standing == "agrees" or analysis.paths_only else analysis.same.explanation
+
+
+def _answer(
+    analysis: Analysis,
+    setting: Scenario,
+    metric: MetricInfo,
+    ranking: Ranking | None,
+    multiples: dict[tuple[str, Scenario, str], Headline],
+) -> MetricAnswer | None:
+    """None where nothing but direct and the anchor was measured."""
+    left_out = _left_out(analysis, setting, metric)
+    if ranking is None:
+        return MetricAnswer(metric.title, "", f"{left_out}.") if left_out else None
+    front = [place.arm for place in ranking.places if place.first == 1]
+    cells = [analysis.cell(arm, setting, metric.name) for arm in front]
+    said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
+    doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
+    rest = "".join(f" {one[0].upper()}{one[1:]}." for one in (*doubtful, *([left_out] if left_out else [])))
+    every = len(front) == len(ranking.places) > 1
+    return MetricAnswer(metric.title, "" if every else formatting.listed(front), f"{said}.{rest}")
+
+
+def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+    """How the arms in front stand among themselves and to the others, up to the colon before their effects."""
+    after = [place.arm for place in ranking.places if place.arm not in front]
+    if len(ranking.places) == 1:
+        return ": "
+    if len(front) == 1:
+        ahead = len(ranking.places) - ranking.places[0].last
+        whom = f"all {ahead} others" if ahead == len(after) else f"{ahead} of {len(after)} others"
+        return f" is best, ahead of {after[0] if len(after) == 1 else whom}: "
+    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
+    among = [one for one in pairs if one.arm in front and one.against in front]
+    cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
+    equal = ""
+    if any(cell.verdict != "equal" for cell in cells) and all(one.equal for one in among):
+        equal = f" within {formatting.margin(cells[0].metric)}"
+    if not after:
+        return f"{'both' if len(front) == 2 else f'all {len(front)}'} tie{equal}: "
+    beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
+    return f" tie{equal}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
+
+
+def _effects(
+    analysis: Analysis, cells: Sequence[MetricCell], multiples: dict[tuple[str, Scenario, str], Headline]
+) -> str:
+    """The effects of the arms in front against direct, with their intervals, and whether they differ from it."""
+    metric, direct = cells[0].metric, analysis.reference or "direct"
+    of = (
+        f"against {direct}"
+        if metric.compare != "ratio"
+        else f"of {direct}"
+        if metric.better == "higher"
+        else f"{direct}'s"
+    )
+    equal = [cell.arm for cell in cells if cell.verdict == "equal"]
+    within = f"equal to {direct} within {formatting.margin(metric)}"
+    if len(equal) == len(cells) > 1:
+        return f"{within} ({_hull(cells)} {of})"
+    if len(cells) > NAMED:
+        but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
+        most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
+        return f"{_hull(cells)} {of}{most}"
+    words = {"equal": within, "undecided": f"not shown to differ from {direct}", "better": f"better than {direct}"}
+    each = []
+    for cell in cells:
+        assert cell.against_direct is not None
+        said = formatting.effect(metric, cell.against_direct) or "without an estimate"
+        said += travels.mark(apart_from_direct(analysis, cell)) + (f" {of}" if cell is cells[-1] else "")
+        said += f", {words[cell.verdict]}" if cell.verdict in words else ""
+        if (one := multiples.get((cell.arm, cell.setting, metric.name))) and one.multiple and one.multiple.estimate:
+            said += f", {travels.times(one.multiple.estimate, one.multiple.interval)} {one.multiple.against}"
+        each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
+    return "; ".join(each)
+
+
+def _hull(cells: Sequence[MetricCell]) -> str:
+    """Between which values all intervals of these cells lie."""
+    found = [cell.against_direct for cell in cells if cell.against_direct is not None]
+    intervals = [one.interval for one in found if one.interval is not None]
+    if not intervals:
+        return "without an interval"
+    whole = Interval(min(one.low for one in intervals), max(one.high for one in intervals), intervals[0].method)
+    return formatting.ends(cells[0].metric, replace(found[0], interval=whole))
+
+
+def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
+    """What bound the arms in front, and direct where that is something else; empty where nothing was watched."""
+    by: dict[str, list[str]] = {}
+    for cell in cells:
+        bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
+        what = apart_from_direct(analysis, cell)
+        if not what and bound is not None:
+            what = f"bound by {bound.text}" if bound.what != "unknown" else "what bound it was not seen"
+        what = what or (formatting.CEILINGS[cell.ceiling] if cell.ceiling else "")
+        if what:
+            by.setdefault(what, []).append(cell.arm)
+    said = [what if len(arms) == len(cells) else f"{formatting.listed(arms)} {what}" for what, arms in by.items()]
+    return "".join(f"; {one}" for one in said)
+
+
+def _left_out(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    """The arms that have no place, and why."""
+    anchor = anchor_of(analysis.results.plan.arms)
+    why: dict[str, list[str]] = {}
+    for cell in queries.cells(analysis, setting, metric):
+        own = cell.arm not in (analysis.reference, anchor) and queries.twin_of(analysis, cell.arm) is None
+        if own and cell.verdict not in JUDGED:
+            why.setdefault(formatting.VERDICTS[cell.verdict], []).append(cell.arm)
+    said = [f"{formatting.listed(arms)} ({verdict})" for verdict, arms in why.items()]
+    return f"not ranked: {', '.join(said)}" if said else ""

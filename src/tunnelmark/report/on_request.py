@@ -1,0 +1,155 @@
+"""The long parts of the report on a terminal, which are shown when they are asked for: `tunnelmark report RESULTS --show NAMES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tunnelmark.analyse.failures import grouped
+from tunnelmark.analyse.link import text as link_text
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.errors import UnknownName
+from tunnelmark.report import costs, detectable_differences, graded, machine_facts, queries, travels
+from tunnelmark.units import clock
+
+ALL = "all"
+"""Stands for every part."""
+
+_LINK_HEAD = ("", "way", "stated", "from", "to", "achieved", "", "")
+_OK = {True: ("inside", "green"), False: ("outside", "red"), None: ("", "dim")}
+_PARTS = {"shown": ("shown", "green"), "not tested": ("not tested", "yellow"), "outside": ("outside", "red")}
+
+
+def chosen(names: Iterable[str]) -> tuple[str, ...]:
+    """The parts of these names, in the order in which they are shown; a name may be several, joined by commas. UnknownName holds the nearest."""
+    asked = [name.strip() for joined in names for name in joined.split(",") if name.strip()]
+    for name in asked:
+        if name not in (*PARTS, ALL):
+            raise UnknownName("part of the report", name, (*PARTS, ALL))
+    return tuple(PARTS) if ALL in asked else tuple(name for name in PARTS if name in asked)
+
+
+def further(analysis: Analysis, shown: Sequence[str]) -> tuple[str, ...]:
+    """The parts that have something to say of these results and are not shown."""
+    return tuple(name for name in PARTS if name not in shown and PARTS[name](analysis))
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]], *, whole: int = 1) -> Table:
+    """A table without lines, of which the first columns, so many, are never broken."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+    for place, column in enumerate(columns):
+        made.add_column(column, overflow="fold", no_wrap=place < whole)
+    for row in rows:
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return made
+
+
+def heading(text: str) -> RenderableType:
+    """The title of a part."""
+    return Padding(Text(text, style="bold"), (1, 0, 0, 0))
+
+
+def _machines(analysis: Analysis) -> list[RenderableType]:
+    """What each cell means on another machine, and what bound it."""
+    parts: list[RenderableType] = []
+    for found in travels.tables(analysis):
+        parts.append(heading(f"{travels.titled(analysis, found)}: on another machine, and what bound it"))
+        parts.append(table(travels.HEAD, found.rows))
+        parts += [Text(said, style="yellow") for said in found.said]
+    return [*parts, Text(travels.explained(analysis), style="dim")] if parts else []
+
+
+def _costs(analysis: Analysis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for cost in costs.costs(analysis):
+        if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
+            continue  # too little passed for a cost per gigabyte; the other reports have the rest
+        parts.append(heading(f"What it cost: {cost.setting.workload}{queries.where(analysis, cost.setting)}"))
+        rows = []
+        for arm in analysis.arms:
+            cells = [analysis.cell(arm.arm, cost.setting, metric.name) for metric, _ in cost.columns]
+            rows.append([arm.arm, *(costs.value(analysis, cell) for cell in cells)])
+        parts.append(table(("arm", *(title for _, title in cost.columns)), rows))
+    return [*parts, Text(costs.explained(analysis), style="dim")] if parts else []
+
+
+def _links(analysis: Analysis) -> list[RenderableType]:
+    """Every look at a link, line by line, and what it has shown of each part of the profile."""
+    parts: list[RenderableType] = []
+    for look in analysis.results.proofs:
+        parts.append(heading(f"Look at {look.profile}, {look.topology}, {_WHEN[look.when]}"))
+        parts += [Text(f"outside: {look.reason}", style="red")] if look.verdict == "outside" else []
+        rows: list[tuple[str | Text, ...]] = [
+            (
+                link_text.TITLES[line.name],
+                line.way,
+                line.stated,
+                *(link_text.value(line, number) for number in (line.low, line.high, line.achieved)),
+                Text(*_OK[line.ok]),
+                line.note,
+            )
+            for line in look.lines
+        ]
+        parts.append(table(_LINK_HEAD, rows, whole=0))
+        told: list[tuple[str | Text, ...]] = [
+            (part.name, part.way, Text(*_PARTS[part.verdict]), part.why) for part in look.parts
+        ]
+        parts += [table(("part", "way", "", ""), told, whole=0)] if told else []
+    return parts
+
+
+def _power(analysis: Analysis) -> list[RenderableType]:
+    said = detectable_differences.sentences(analysis)
+    return [heading(said[0]), *(Text(one) for one in said[1:])] if said else []
+
+
+def _times(analysis: Analysis) -> list[RenderableType]:
+    wall = analysis.wall
+    rows = [(name, clock(seconds)) for name, seconds in wall.phases.items() if seconds >= 0.5]
+    rows += [("outside of trials", clock(wall.outside))] if wall.outside >= 0.5 else []
+    return [heading("Time by phase"), table(("phase", "time"), rows)] if wall.wall > 0 and rows else []
+
+
+def _failures(analysis: Analysis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for group in grouped(analysis.failures):
+        row = group.first
+        style = "yellow" if row.outcome == "void" else "red"
+        parts.append(Text.assemble((f"{row.outcome}: ", style), f"{group.title}: {row.message or row.reason or ''}"))
+        parts += [Text(f"  hint: {row.hint}", style="dim")] if row.hint else []
+    causes = [Text(f"disturbed: {cause}") for cause in graded.causes(analysis)]
+    return [heading("What failed, is void or disturbed"), *parts, *causes] if parts or causes else []
+
+
+def _yardsticks(analysis: Analysis) -> list[RenderableType]:
+    rows = machine_facts.yardsticks(analysis.results)
+    return [heading("Yardsticks of this machine"), table(machine_facts.YARDSTICKS, rows)] if rows else []
+
+
+_WHEN = {"before": "before the trials", "during": "halfway", "after": "after the trials"}
+
+PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
+    "machines": _machines,
+    "costs": _costs,
+    "links": _links,
+    "failures": _failures,
+    "power": _power,
+    "times": _times,
+    "yardsticks": _yardsticks,
+}
+"""By name what shows it; nothing where these results say nothing of it."""
+
+TITLES = {
+    "machines": "multiples of the anchor, what they are on another machine, what bound each arm",
+    "costs": "CPU, memory and bytes on the link of each arm",
+    "links": "every look at the links",
+    "failures": "what failed, is void or disturbed, and why",
+    "power": "which differences this study could find",
+    "times": "where the time went",
+    "yardsticks": "what this machine takes for a system call, a copy and the like, before and after",
+}
+"""What each part has, in a few words."""

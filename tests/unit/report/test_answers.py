@@ -1,0 +1,84 @@
+"""The answer in words: who is best or ties, ahead of whom, by how much with which interval, and what bound it; no answer where nothing is ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.analyse import judge
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.report.answers import answers, unranked
+from unit.analyse.test_anchor_multiples import BUSY, analysed, study
+from unit.builders import PING, PROFILE, TCP, Study
+
+TIED = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3, "yggdrasil": 0.4}, loss={"openvpn": 12.0}, noise=0.01)
+FULL = {"wire_source": 1e9}
+
+
+def said(analysis: Analysis, metric: str) -> str:
+    (condition,) = answers(analysis)
+    found = next(one for one in condition.answers if one.title == metric)
+    return (found.first + found.text).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
+    fast = judge(replace(TIED, arms=("direct", "direct-again", "nebula", "tinc", "openvpn")).results())
+    text = said(fast, "TCP goodput")
+    assert text.startswith("nebula is best, ahead of all 2 others: 60")
+    assert "[" in text and "% " in text and text.endswith("of direct.")
+
+
+def test_arms_that_no_test_tells_apart_tie_and_those_that_are_beaten_are_named():
+    found = judge(replace(TIED, tcp={"nebula": 0.6}).results())
+    text = said(found, "TCP goodput")
+    assert "tie" in text and "nebula is beaten" in text
+    assert "nebula" not in text.partition(" tie")[0]
+
+
+def test_what_equals_direct_is_said_to_within_the_margin():
+    text = said(judge(TIED.results()), "round-trip time, median")
+    assert text.startswith("all 5 tie: equal to direct within 5 % (")
+    assert text.endswith("× direct's).")
+
+
+def test_a_single_vpn_is_not_best_of_anything():
+    alone = judge(replace(TIED, arms=("direct", "direct-again", "tinc")).results())
+    text = said(alone, "TCP goodput")
+    assert text.startswith("tinc: ") and "best" not in text and "tie" not in text
+
+
+def test_what_bound_it_is_said_and_what_bound_direct_and_the_multiple_of_the_anchor():
+    found = analysed(study(noise=0.0), direct=FULL, direct_again=FULL, nebula=BUSY, anchor_chacha20=BUSY)
+    text = said(found, "TCP goodput")
+    assert (
+        text
+        == "nebula is best, ahead of tinc: 30.0 % ≠ of direct, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, and direct by the link."
+    )
+
+
+def test_an_arm_that_failed_has_no_place_and_says_so():
+    broken = judge(replace(TIED, fails=tuple(("tinc", "tcp", block) for block in range(1, 6))).results())
+    assert said(broken, "TCP goodput").endswith("Not ranked: tinc (failed).")
+
+
+def test_each_condition_has_its_own_answer():
+    two = replace(TIED, profiles=(PROFILE, replace(PROFILE, name="slow", title="a slow link")), workloads=(TCP, PING))
+    found = answers(judge(two.results()))
+    assert [one.title for one in found] == [PROFILE.title, "a slow link"]
+    assert all(len(one.answers) == 2 for one in found)
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        replace(TIED, tcp={"direct-again": 0.8}),
+        replace(TIED, blocks=1),
+        replace(TIED, arms=TIED.arms[2:], same_as={}),
+        replace(TIED, stop_after=0),
+    ],
+)
+def test_where_nothing_may_be_ranked_there_is_no_answer_but_why(study: Study):
+    analysis = judge(study.results())
+    assert answers(analysis) == ()
+    assert unranked(analysis) == analysis.same.explanation != ""
