@@ -211,7 +211,7 @@ def beneath(world: Builds, studies: int, random: np.random.Generator) -> Iterato
 
 
 def simulated(seed: int, *, quick: bool) -> Iterator[Bar | str]:
-    """Every bar, and what is to be said beside them, in order."""
+    """Every bar, and what is to be said next to them, in order."""
     studies = STUDIES // 5 if quick else STUDIES
     for number, world in enumerate(WORLDS):
         yield from equal(world, studies, np.random.default_rng((seed, number)))

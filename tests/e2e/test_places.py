@@ -56,7 +56,7 @@ def demonstrate(clone: Path, env: dict[str, str], *, measured: bool = False) -> 
         env=env,
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a gate may fail on a busy machine
-    assert (clone / "results" / "report.html").is_file()
+    assert (clone / "results" / "report.html").is_file(), done.stdout + done.stderr
     trials = journal(clone / "results")
     assert {(trial["arm"], trial["workload"]) for trial in trials} == {
         (arm, workload) for arm in ("direct", "direct-again", "tinc") for workload in ("ping", "tcp", "udp")

@@ -35,7 +35,7 @@ SEEN = 1.2815515655446004
 """The normal distribution's quantile of 90 %: a change counts as visible with blocks that would show it nine times in ten."""
 
 COSTS = ("cpu_per_gb", "cpu_per_packet", "syscalls_per_packet")
-"""Metrics of collectors, each of both ends, that stand beside those that decide."""
+"""Metrics of collectors, each of both ends, that are given next to those that decide."""
 
 FARTHEST = 2000
 """Blocks beyond which it is no use to say how many would be needed."""
@@ -74,13 +74,13 @@ class BuildChange:
 class BuildVerdict:
     """What is to be said of the two builds: each metric, the old build against itself, and the outcome with its reason.
 
-    `change`: the stated one, as a share. `beside`: what it cost, by metrics that decide nothing. `apart`: the old build came out different from itself, so that nothing is decided.
+    `change`: the stated one, as a share. `costs`: what it takes of the processor, by metrics that decide nothing. `apart`: the old build came out different from itself, so that nothing is decided.
     """
 
     change: float
     lines: tuple[BuildChange, ...]
     twins: tuple[BuildChange, ...]
-    beside: tuple[BuildChange, ...]
+    costs: tuple[BuildChange, ...]
     outcome: Outcome
     apart: bool
     final: bool
@@ -127,7 +127,7 @@ def builds(analysis: Analysis, enough: Enough) -> BuildVerdict:
         raise ValueError("this run was not asked about a change between two builds")
     asked = _asked(analysis, enough)
     level = intervals.LEVEL / max(len(asked), 1)  # Bonferroni: every interval holds in 95 % of runs
-    lines, twins, beside = [], [], []
+    lines, twins, costs = [], [], []
     for setting, metric in asked:
         old, new, again = (analysis.cell(arm, setting, metric.name) for arm in (OLD, NEW, OLD_AGAIN))
         lines.append(_line(old, new, enough, level, _bound(old, new)))
@@ -135,10 +135,10 @@ def builds(analysis: Analysis, enough: Enough) -> BuildVerdict:
     for setting, metric in _costs(analysis, asked):
         old, new = (analysis.cell(arm, setting, metric.name) for arm in (OLD, NEW))
         if old.values and new.values:
-            beside.append(_line(old, new, enough, intervals.LEVEL))
+            costs.append(_line(old, new, enough, intervals.LEVEL))
     apart = any(twin.state in ("slower", "faster") for twin in twins)
     outcome, final = _outcome(lines, apart=apart)
-    return BuildVerdict(enough.change, tuple(lines), tuple(twins), tuple(beside), outcome, apart, final)
+    return BuildVerdict(enough.change, tuple(lines), tuple(twins), tuple(costs), outcome, apart, final)
 
 
 def _asked(analysis: Analysis, enough: Enough) -> list[tuple[Scenario, MetricInfo]]:

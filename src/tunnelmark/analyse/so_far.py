@@ -1,6 +1,6 @@
 """Effects against direct while a study still runs: by the blocks so far, without a verdict. Pure.
 
-Whoever looks at results before the end, and decides by them, finds too much: so there is an effect and its interval, and no sign that says
+One who looks at results before the end, and decides by them, finds too much: so there is an effect and its interval, and no sign that says
 better or worse. Of each attempt only the values of primary metrics are kept, so that an answer takes some milliseconds.
 """
 

@@ -20,7 +20,7 @@ COUNTED_MOST = 16
 """Blocks at most by counted time where nothing states them: an emulated second takes several."""
 
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
-"""What decides by counted time beside the primary metrics: instructions for each byte."""
+"""What decides by counted time next to the primary metrics: instructions for each byte."""
 
 
 @dataclass(frozen=True, slots=True)

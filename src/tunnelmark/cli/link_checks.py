@@ -104,12 +104,12 @@ class LinkChecks:
         *,
         scratch: Path | None = None,
         looks: int = LOOKS,
-        told: Callable[[str], object] = lambda _: None,
+        watching: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """With `scratch` the raw output is written there first, and moved when it is complete. `told` is called before looks."""
+        """With `scratch` the raw output is written there first, and moved when it is complete. `watching` is called before looks."""
         self._plan, self._labs, self._folder, self._journal = plan, labs, folder, journal
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
-        self._told = told
+        self._watching = watching
         self._outside: dict[tuple[str, str], str] = {}
         self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
         self._later: dict[tuple[str, str], int] = {}
@@ -125,7 +125,7 @@ class LinkChecks:
         if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
             self._later[key] = self._later.get(key, 0) + 1
             await self._calm()
-            self._told(f"looking again at the link {trial.profile.name}, {topology.name}")
+            self._watching(f"looking again at the link {trial.profile.name}, {topology.name}")
             await self._look(trial.profile, topology, "before")
 
     async def halfway(self) -> None:
@@ -136,7 +136,7 @@ class LinkChecks:
         """Look at each profile on each topology, again where a look is outside; what stays outside is reported at once."""
         topologies = [each for each in self._plan.study.topologies if self._shown_by(each) == each]
         for profile, topology in product(self._plan.study.profiles, topologies):
-            self._told(f"looking at the link {profile.name}, {topology.name}")
+            self._watching(f"looking at the link {profile.name}, {topology.name}")
             for number in range(1, self._looks + 1):
                 if (found := await self._look(profile, topology, when)) is None:
                     break

@@ -1,7 +1,7 @@
 """The live view of a run on a terminal: what runs, what follows, how far it is, and the ratios so far, below the lines of the log.
 
 It is drawn only when something has changed, and at most once a second: nothing is drawn while a window is measured, since no figure of it
-counts the seconds. What is said once (failures, voids, waits) stands above it, and stays when the run is over.
+counts the seconds. What is said once (failures, voids, waits) is above it, and stays when the run is over.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class LiveView(LineView):
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        """Print what is said once, and have the region drawn anew."""
+        """Print what is said once, and have the region drawn again."""
         self._state.take(event)
         super().show(event)
         self._changed.set()

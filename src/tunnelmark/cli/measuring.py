@@ -201,7 +201,7 @@ async def measure(
                 calm,
                 scratch=scratch,
                 looks=link_checks.LOOKS if plan.study.attempts > 1 else 1,
-                told=partial(listener.wait, "links"),
+                watching=partial(listener.wait, "links"),
             )
             if sticks and guest is None:  # with the lab server there: cores are awake as in the trials
                 listener.wait("machine", "measuring the machine before the trials")

@@ -134,7 +134,7 @@ KINDS: Mapping[str, type[Any]] = {
 
 
 def line(event: Event, **more: float) -> str:
-    """An event as one line of JSON, without what ends the line; `more` stands in front."""
+    """An event as one line of JSON, without what ends the line; `more` comes first."""
     kind = next(name for name, each in KINDS.items() if isinstance(event, each))
     return json.dumps({"event": kind, **more, **asdict(event)}, ensure_ascii=False)
 

@@ -134,7 +134,7 @@ class LineView(ProgressView):
                 self._say(event.text, "yellow")
 
     def _ended(self, event: TrialEvent) -> None:
-        """A trial that has no result is told with its reason; one that many share in full once, and then by its beginning."""
+        """A trial that has no result is reported with its reason; one that many share in full once, and then by its beginning."""
         if event.outcome == "ok":
             if self.every_trial:
                 worth = "disturbed" if event.grade == "disturbed" else "ok"

@@ -109,7 +109,7 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
     """Analyse a results folder, print its tables, also those of `parts`, write its reports; exit code 1 if a gate failed.
 
-    Gates that failed are told once more at the end, or to `failures`.
+    Gates that failed are said once more at the end, or to `failures`.
     """
     from rich.text import Text
 

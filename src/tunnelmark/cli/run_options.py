@@ -87,13 +87,13 @@ class RunOptions:
         return replace(self, guests=vm.chosen(self.backend, self.kernels))
 
 
-def options(*beside: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
+def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
     """Adds the options to a command, which is given them as `options`.
 
-    `beside` are options of that command alone, which its help shows behind those on cores. A command that runs a study
+    `own` are options of that command alone, which its help shows behind those on cores. A command that runs a study
     `several` times has none of those that belong to one run.
     """
-    every = (collector_options.option, core_options.option, *beside, retry_options.options)
+    every = (collector_options.option, core_options.option, *own, retry_options.options)
     one = (enough_options.options, binary_overrides.option, vm.options, link_capacities.option, json_option, dry_option)
     rest = (binary_overrides.option, link_capacities.option) if several else one
     shown = (*every, *rest, progress_options.options)

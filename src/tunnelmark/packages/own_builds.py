@@ -141,7 +141,7 @@ def _of_recipe(recipe: Recipe, part: Requirement, *, make: bool) -> OwnPrograms:
     label = f"{recipe.name} ({standing.version})" if standing.version else recipe.name
     if not make:
         return OwnPrograms(label, {})
-    inside = programs.recipe_folder(recipe.name)  # its programs stay where they are: they may need what is beside them
+    inside = programs.recipe_folder(recipe.name)  # its programs stay where they are: they may need what is next to them
     kept = {name: found[name] if recipe.built else keep(found[name], name) for name in shared}
     if recipe.built and (strange := [path for path in kept.values() if not path.is_relative_to(inside)]):
         raise MissingPart(

@@ -76,7 +76,7 @@ def _answer(
 
 
 def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """How the arms in front stand among themselves and to the others, up to the colon before their effects."""
+    """How the first arms compare among themselves and to the others, up to the colon before their effects."""
     after = [place.arm for place in ranking.places if place.arm not in front]
     if len(ranking.places) == 1:
         return ": "

@@ -98,7 +98,7 @@ def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
             "programs": programs(analysis.results),
             "metrics": [_plain(line) for line in verdict.lines],
             "old_against_itself": [_plain(line) for line in verdict.twins],
-            "costs": [_plain(line) for line in verdict.beside],
+            "costs": [_plain(line) for line in verdict.costs],
             "rests_on": rests(analysis, verdict),
             "not_seen": blind(analysis, verdict),
         },
@@ -108,7 +108,7 @@ def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -> list[str]:
-    """A decision in words: each metric as it stands, and how many more blocks an open one needs."""
+    """A decision in words: each metric as it is, and how many more blocks an open one needs."""
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     lines += [f"  {_name(line)}: {_verdict(line)}" for line in verdict.lines]
     more = more_needed(verdict, made.blocks)
@@ -127,8 +127,8 @@ def builds(results: Results) -> dict[str, str]:
         version = str(_recorded(results, name).get("version", "unknown"))
         known = [] if version == "unknown" or version in arms[name].title else [f"version {version}"]
         known += [f"{program} sha256 {found[:12]}" for program, found in hashes.get(name, {}).items()]
-        beside = ", ".join(known)
-        said[name] = f"{arms[name].title} ({beside})" if known else arms[name].title
+        details = ", ".join(known)
+        said[name] = f"{arms[name].title} ({details})" if known else arms[name].title
     return said
 
 
@@ -175,7 +175,7 @@ def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
 
 def _table(results: Results, verdict: BuildVerdict) -> list[Sequence[str]]:
     found: list[Sequence[str]] = [_HEAD]
-    for line in (*verdict.lines, *verdict.beside):
+    for line in (*verdict.lines, *verdict.costs):
         before, after = _values(line, results)
         word = _verdict(line) if line in verdict.lines else "not judged"
         found.append((_name(line), before, after, _ratio(line), word))

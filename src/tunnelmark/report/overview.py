@@ -26,19 +26,19 @@ class ShortAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionAnswers:
+class ShortAnswers:
     """A condition with its answers; its title is empty where the study has only one."""
 
     title: str
     answers: tuple[ShortAnswer, ...]
 
 
-def overview(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
+def overview(analysis: Analysis) -> tuple[ShortAnswers, ...]:
     """The answers by condition, in the order of the plan; none where nothing but paths was asked for."""
     if analysis.paths_only:
         return ()
     found = (
-        ConditionAnswers(
+        ShortAnswers(
             heading,
             tuple(
                 answer

@@ -53,7 +53,7 @@ _PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red
 def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
     """The report with the parts of `on_request` that are `shown`; it reads well from 80 columns on.
 
-    The answer stands first, then the results, then what is needed to believe them: gates, cautions, grades.
+    The answer comes first, then the results, then what is needed to believe them: gates, cautions, grades.
     """
     plan = analysis.results.plan
     parts: list[RenderableType] = [Text(plan.title, style="bold")]
@@ -83,7 +83,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
 
 
 def _answers(analysis: Analysis) -> list[RenderableType]:
-    """For each condition and metric which arm is best, or that arms tie; and that cautions stand below, where there are any."""
+    """For each condition and metric which arm is best, or that arms tie; and that cautions are below, where there are any."""
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in _told_first(analysis)]
     for condition in answers.answers(analysis):

@@ -46,7 +46,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Book the seconds of the block on a phase, also when it ends in an error; it is told as `shown`, if that is another."""
+        """Book the seconds of the block on a phase, also when it ends in an error; it is reported as `shown`, if that is another."""
         begun = time.monotonic()
         self.told(shown or name)
         try:

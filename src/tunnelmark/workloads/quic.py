@@ -29,7 +29,9 @@ _BUFFER = 4 * 1024 * 1024
 """Bytes of receive buffer to ask for: a receiver that waits for its core must not lose what arrives meanwhile."""
 
 _STEP_S = 0.1  # from one look of the programs to the next
-_PATIENCE_S = 10.0  # for the connections, and
+_PATIENCE_S = (
+    40.0  # for the connections, because one may need the sixth probe of RFC 9002 (6.2), 31 s after the first, and
+)
 _PATIENCE_EACH_S = 2.0  # more for each: a second of QUIC's first timeout, and two round trips over a satellite
 _AFTERWARDS_S = 5.0  # that the client waits for what is under way after the download
 _GRACE_S = 5.0

@@ -98,8 +98,8 @@ def test_counted_time_says_what_it_does_not_see_and_counts_instructions():
     analysis, verdict = answered(guest=GUEST)
     assert build_answer.COUNTED_BLIND in build_answer.terminal(analysis, verdict)
     metric = replace(verdict.lines[0].metric, name="cpu_per_packet_source", unit="us", better="lower")
-    beside = replace(verdict.lines[0], metric=metric, medians=(12.0, 15.0))
-    text = build_answer.terminal(analysis, replace(verdict, beside=(beside,)))
+    costs = replace(verdict.lines[0], metric=metric, medians=(12.0, 15.0))
+    text = build_answer.terminal(analysis, replace(verdict, costs=(costs,)))
     assert "12,000\N{NO-BREAK SPACE}instructions" in text and "not judged" in text
 
 

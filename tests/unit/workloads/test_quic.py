@@ -41,7 +41,7 @@ class TestWhatItStarts:
         assert traffic.client.node == "b"
         assert traffic.client.argv == (
             *("tunnelmark-quic", "client", "--connect", "10.0.0.1:4433", "--duration", "2"),
-            *("--handshakes", "5", "--connections", "1", "--patience", "22"),
+            *("--handshakes", "5", "--connections", "1", "--patience", "52"),
             *("--receive-buffer", "4194304", "--gso", "true"),
         )
 
@@ -63,7 +63,7 @@ class TestWhatItStarts:
     def test_has_an_end(self):
         traffic = WORKLOAD.traffic(ends(), options(duration="3 s", warmup="1 s"))
         assert (traffic.window, traffic.warmup) == (2, 1)
-        assert 3 + 22 + 5 < traffic.timeout < 45  # download, patience, what is under way: the client knows its own end
+        assert 3 + 52 + 5 < traffic.timeout < 75  # download, patience, what is under way: the client knows its own end
 
 
 class TestWhatItReads:

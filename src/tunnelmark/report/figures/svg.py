@@ -94,6 +94,8 @@ def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_b
         return Axis(low / 1.15, high * 1.15, start, end, logarithmic=True)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
+        if low == high:  # all are zero: an axis without a length has no places
+            return Axis(0.0, 1.0, start, end)
     span = (high - low) or abs(high) or 1.0
     air = 0.04 * span
     return Axis(low if zero and low == 0 else low - air, high if zero and high == 0 else high + air, start, end)
