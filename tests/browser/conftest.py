@@ -83,7 +83,8 @@ def browser() -> Iterator[Any]:
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("needs a Chromium: apt-get install chromium-headless-shell")
-    if "PYTEST_XDIST_WORKER" in os.environ:  # its event loop runs until the end of the process, and no other test could have one
+    # Playwright's event loop runs until the end of the process, and no other test there could have one.
+    if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("needs a process of its own: pytest tests/browser, as `make test` runs it")
     with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, args=OPTIONS, env=dict(os.environ))
