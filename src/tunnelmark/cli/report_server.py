@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from tunnelmark.errors import TunnelmarkError, UsageError
 from tunnelmark.record import run_folders, store
-from tunnelmark.record.results import JOURNAL
+from tunnelmark.record.results import JOURNAL, Results
 
 ADDRESS = "127.0.0.1"
 AGAIN = 30
@@ -36,17 +36,18 @@ _PAGES = ("", "report.html")
 
 @dataclass
 class Served:
-    """One run: its folder, and the page that was made last, with how many blocks it has."""
+    """One run: its folder, what was `read` of it with the mark of its journal, and the page that was made last, with how many blocks it has."""
 
     folder: Path
     page: str = ""
     made_of: tuple[int, int] = (-1, -1)
+    read: tuple[tuple[int, int], Results] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def render(self) -> tuple[str, bool]:
         """The page, made again where a block has ended since; and whether the run goes on."""
         with self.lock:
-            found = store.load(self.folder)
+            found = self._load()
             done = max((row.block for row in found.trials), default=0)
             now = (done, len(found.trials) if found.finished else -1)
             if now != self.made_of:
@@ -58,7 +59,7 @@ class Served:
 
     def state(self) -> Mapping[str, object]:
         """What the list of runs says of it."""
-        found = store.load(self.folder)
+        found = self._load()
         done = len({row.trial for row in found.trials} & set(found.plan.trials))
         state = "finished" if found.finished else "goes on" if self._changed() < _GOES_ON else "stopped"
         return {
@@ -80,6 +81,17 @@ class Served:
             "began": began,
             "state": f"{found['state']}: {found['done']} of {found['planned']} trials",
         }
+
+    def _load(self) -> Results:
+        """The results, read again where the journal has changed since."""
+        try:
+            journal = (self.folder / JOURNAL).stat()
+        except OSError:
+            return store.load(self.folder)  # which says what is wrong with the folder
+        mark = (journal.st_mtime_ns, journal.st_size)
+        if self.read is None or self.read[0] != mark:
+            self.read = (mark, store.load(self.folder))
+        return self.read[1]
 
     def _changed(self) -> float:
         """Seconds since the journal was written to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
+from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
@@ -70,7 +70,7 @@ def _answer(
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
     said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
-    rest = "".join(f" {one[0].upper()}{one[1:]}." for one in (*doubtful, *([left_out] if left_out else [])))
+    rest = "".join(f" {formatting.capital(one)}." for one in (*doubtful, *([left_out] if left_out else [])))
     every = len(front) == len(ranking.places) > 1
     return MetricAnswer(metric.title, "" if every else formatting.listed(front), f"{said}.{rest}")
 
@@ -156,11 +156,9 @@ def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
 
 def _left_out(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
     """The arms that have no place, and why."""
-    anchor = anchor_of(analysis.results.plan.arms)
     why: dict[str, list[str]] = {}
-    for cell in queries.cells(analysis, setting, metric):
-        own = cell.arm not in (analysis.reference, anchor) and queries.twin_of(analysis, cell.arm) is None
-        if own and cell.verdict not in JUDGED:
+    for cell in queries.own_cells(analysis, setting, metric):
+        if cell.verdict not in JUDGED:
             why.setdefault(formatting.VERDICTS[cell.verdict], []).append(cell.arm)
     said = [f"{formatting.listed(arms)} ({verdict})" for verdict, arms in why.items()]
     return f"not ranked: {', '.join(said)}" if said else ""

@@ -52,19 +52,19 @@ class Environment:
 
 def environment(record: Mapping[str, Any]) -> Environment:
     """Reads `environment.json`, any part of which may be missing or null."""
-    machine = dict(_map(record.get("machine")))
+    machine = dict(mapping(record.get("machine")))
     memory = machine.get("memory_bytes")
     if isinstance(memory, (int, float)):
         machine["memory_bytes"] = f"{memory / 2**30:.1f} GiB"
     known = [(title, machine.pop(key, None)) for key, title in _MACHINE.items()]
     facts = [("tunnelmark", record.get("tunnelmark")), *known, *machine.items()]
     apart = ("tunnelmark", "command", "machine", "vpns", "tools", "matrix")  # the matrix has a table of its own
-    record = {**record, "fingerprint": _without_flags(_map(record.get("fingerprint")))}
+    record = {**record, "fingerprint": _without_flags(mapping(record.get("fingerprint")))}
     return Environment(
         command=_command(record.get("command")),
         machine=tuple((name, str(value)) for name, value in facts if value not in (None, "", [], {})),
         settings=tuple(_flat({key: value for key, value in record.items() if key not in apart})),
-        programs=(*_vpns(_map(record.get("vpns"))), *_tools(_map(record.get("tools")))),
+        programs=(*_vpns(mapping(record.get("vpns"))), *_tools(mapping(record.get("tools")))),
     )
 
 
@@ -76,14 +76,14 @@ def _command(command: object) -> str:
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
     return [
-        _fact(name, _map(vpn).get("version"), program, _map(details))
+        _fact(name, mapping(vpn).get("version"), program, mapping(details))
         for name, vpn in vpns.items()
-        for program, details in (_map(_map(vpn).get("programs")) or {"": {}}).items()
+        for program, details in (mapping(mapping(vpn).get("programs")) or {"": {}}).items()
     ]
 
 
 def _tools(tools: Mapping[str, Any]) -> list[ProgramFact]:
-    return [_fact("", _map(details).get("version"), name, _map(details)) for name, details in tools.items()]
+    return [_fact("", mapping(details).get("version"), name, mapping(details)) for name, details in tools.items()]
 
 
 def _fact(owner: str, version: object, program: str, details: Mapping[str, Any]) -> ProgramFact:
@@ -94,7 +94,7 @@ def _fact(owner: str, version: object, program: str, details: Mapping[str, Any])
 
 def _without_flags(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """A hundred names of what a processor can do are for programs; their hash is shown."""
-    cpu = {key: value for key, value in _map(fingerprint.get("cpu")).items() if key != "flags"}
+    cpu = {key: value for key, value in mapping(fingerprint.get("cpu")).items() if key != "flags"}
     return {**fingerprint, "cpu": cpu} if fingerprint else {}
 
 
@@ -110,5 +110,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     return rows
 
 
-def _map(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """A part of a record, which may be missing or null."""
     return value if isinstance(value, Mapping) else {}

@@ -229,6 +229,11 @@ def first_packet(arm: ArmSummary) -> str:
     return scale("s", [first.median]).value(first.median) if first else ""
 
 
+def capital(text: str) -> str:
+    """Text with a capital at its beginning, and all else as it is."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence lists them: a, b and c."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

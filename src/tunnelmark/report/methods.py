@@ -12,6 +12,7 @@ from tunnelmark.analyse.intervals import EXACT_BLOCKS, MIN_BLOCKS, MIN_BOOTSTRAP
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInfo
 from tunnelmark.report import formatting, machine_facts
+from tunnelmark.report.environment_tables import mapping
 
 _CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
 
@@ -40,7 +41,7 @@ def methods(analysis: Analysis) -> tuple[Paragraph, ...]:
 
 def _machine(results: Results) -> str:
     record = results.environment
-    machine, lab = _map(record.get("machine")), _map(record.get("lab"))
+    machine, lab = mapping(record.get("machine")), mapping(record.get("lab"))
     cores = machine.get("cores")
     facts = [
         str(machine["cpu"]) if machine.get("cpu") else "",
@@ -56,7 +57,7 @@ def _machine(results: Results) -> str:
         if known
         else "All hosts were network namespaces on one machine."
     ]
-    if guest := _map(record.get("guest")):
+    if guest := mapping(record.get("guest")):
         clock = (
             f", whose clock counts instructions ({guest['clock']})"
             if guest.get("emulated") and guest.get("clock")
@@ -96,7 +97,7 @@ def _profile(profile: ProfileInfo) -> str:
 
 
 def _arms(results: Results) -> str:
-    vpns = _map(results.environment.get("vpns"))
+    vpns = mapping(results.environment.get("vpns"))
     tested = [_arm(arm, vpns) for arm in results.plan.arms if arm.same_as is None]
     twins = [f"{arm.same_as} again as {arm.name}" for arm in results.plan.arms if arm.same_as is not None]
     said = [f"{len(tested)} arms were compared: {', '.join(tested)}."]
@@ -108,7 +109,7 @@ def _arms(results: Results) -> str:
 
 
 def _arm(arm: ArmInfo, vpns: Mapping[str, Any]) -> str:
-    version = _map(vpns.get(arm.vpn)).get("version")
+    version = mapping(vpns.get(arm.vpn)).get("version")
     options = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in arm.options.items())
     title = "" if arm.title == arm.name else arm.title
     details = [
@@ -194,8 +195,4 @@ def _attempts(analysis: Analysis) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}".rstrip(".") if text else ""
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return formatting.capital(text).rstrip(".")

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tunnelmark.analyse.anchor_multiples import anchor_of
 from tunnelmark.analyse.bottleneck import bound_of
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.analyse.pairing import favours
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, graded, machine_facts, queries
+from tunnelmark.report.answers import ConditionAnswers, MetricAnswer
 from tunnelmark.units import clock
 
 NAMED = 4
 """Of more arms than that, a sentence names the first ones and counts the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShortAnswer:
-    """What one primary metric says in a condition: `first` are the arms that no other is shown to beat, `text` the rest of the sentence."""
-
-    title: str
-    first: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShortAnswers:
-    """A condition with its answers; its title is empty where the study has only one."""
-
-    title: str
-    answers: tuple[ShortAnswer, ...]
-
-
-def overview(analysis: Analysis) -> tuple[ShortAnswers, ...]:
+def overview(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
     """The answers by condition, in the order of the plan; none where nothing but paths was asked for."""
     if analysis.paths_only:
         return ()
     found = (
-        ShortAnswers(
+        ConditionAnswers(
             heading,
             tuple(
                 answer
@@ -68,46 +49,41 @@ def rests_on(analysis: Analysis) -> tuple[str, ...]:
     """In sentences: how many blocks and attempts, what the A/A pair says, and of what the intervals are."""
     plan = analysis.results.plan
     blocks = "one block" if plan.blocks == 1 else f"{plan.blocks} blocks, each with every arm in a new order"
-    said = [f"{blocks[0].upper()}{blocks[1:]}."]
+    said = [f"{formatting.capital(blocks)}."]
     if worth := graded.summary(analysis):
         said.append(worth.rstrip(".") + ".")
     explanation = analysis.same.explanation
     if explanation:
-        said.append(f"{explanation[0].upper()}{explanation[1:]}.")
+        said.append(f"{formatting.capital(explanation)}.")
     said.append(
         f"Brackets are 95 % intervals of the effect against {analysis.reference or 'direct'}; they cover {machine_facts.covers(analysis.results)}."
     )
     return tuple(said)
 
 
-def _answer(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> ShortAnswer | None:
+def _answer(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
     """None where no arm but direct was measured."""
-    anchor = anchor_of(analysis.results.plan.arms)
-    cells = [
-        cell
-        for cell in queries.cells(analysis, setting, metric)
-        if cell.arm not in (analysis.reference, anchor) and queries.twin_of(analysis, cell.arm) is None
-    ]
+    cells = queries.own_cells(analysis, setting, metric)
     if not cells:
         return None
     use = queries.workload(analysis, setting)
     title = f"{metric.title} ({use.name})"
     if analysis.reference is None:
-        return ShortAnswer(title, "", "the study has no direct to compare with; the tables below have the values.")
+        return MetricAnswer(title, "", "the study has no direct to compare with; the tables below have the values.")
     known = [cell for cell in cells if _order(cell) is not None]
     if not known:
         words = dict.fromkeys(formatting.VERDICTS[cell.verdict] for cell in cells)
-        return ShortAnswer(title, "", f"no arm can be compared ({', '.join(words)}).")
+        return MetricAnswer(title, "", f"no arm can be compared ({', '.join(words)}).")
     known.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
     if analysis.same.standing != "agrees":
         shown = [f"{cell.arm} {_effect(cell)}" for cell in known[:NAMED]]
-        return ShortAnswer(
+        return MetricAnswer(
             title, "", f"not ranked; estimates, the most favourable first: {', '.join(shown)}{_more(known)}."
         )
     beaten = _beaten(analysis, setting, metric, {cell.arm for cell in known})
     first = [cell for cell in known if cell.arm not in beaten]
     text = _said(analysis, known, first) + _bound(analysis, first)
-    return ShortAnswer(title, _arms(first) if len(first) < len(known) or len(known) == 1 else "", text)
+    return MetricAnswer(title, _arms(first) if len(first) < len(known) or len(known) == 1 else "", text)
 
 
 def _order(cell: MetricCell) -> float | None:
@@ -163,7 +139,7 @@ def _bound(analysis: Analysis, cells: list[MetricCell]) -> str:
         if what:
             by.setdefault(what, []).append(cell.arm)
     said = [
-        f"{what[0].upper()}{what[1:]}" + ("" if len(arms) == len(cells) else f": {formatting.listed(arms)}")
+        formatting.capital(what) + ("" if len(arms) == len(cells) else f": {formatting.listed(arms)}")
         for what, arms in by.items()
     ]
     return f" {'. '.join(said)}." if said else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tunnelmark.analyse.anchor_multiples import anchor_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.plan.profiles import JOIN
@@ -68,6 +69,16 @@ def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
 def cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
     """The cells of one metric, in the order of the plan's arms."""
     return analysis.cells_of(setting, metric.name)
+
+
+def own_cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
+    """The cells of what is compared: without those of direct, of the anchor, and of second names."""
+    besides = {analysis.reference, anchor_of(analysis.results.plan.arms)}
+    return tuple(
+        cell
+        for cell in cells(analysis, setting, metric)
+        if cell.arm not in besides and twin_of(analysis, cell.arm) is None
+    )
 
 
 def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -> RankRange | None:

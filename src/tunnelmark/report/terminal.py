@@ -57,7 +57,8 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
     """
     plan = analysis.results.plan
     parts: list[RenderableType] = [Text(plan.title, style="bold")]
-    parts += _answers(analysis)
+    first, below = _cautions(analysis)
+    parts += _answers(analysis, first, below)
     parts += _grids(analysis)
     groups = queries.groups(analysis)
     for heading, settings in groups:
@@ -71,7 +72,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
         parts.append(on_request.heading(held))
     parts.append(on_request.heading("Can it be believed?"))
     parts.append(_gates(analysis))
-    parts += [Text(f"! {text}", style="yellow") for text in _told_below(analysis)]
+    parts += [Text(f"! {text}", style="yellow") for text in below]
     parts += _grades(analysis)
     parts += [Text(said, style="dim")] if (said := formatting.capacities(analysis.capacities)) else []
     parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
@@ -82,32 +83,27 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
     return Group(*parts)
 
 
-def _answers(analysis: Analysis) -> list[RenderableType]:
+def _answers(analysis: Analysis, first: Collection[str], below: Collection[str]) -> list[RenderableType]:
     """For each condition and metric which arm is best, or that arms tie; and that cautions are below, where there are any."""
     parts: list[RenderableType] = []
-    parts += [Text(text, style="yellow") for text in _told_first(analysis)]
+    parts += [Text(text, style="yellow") for text in first]
     for condition in answers.answers(analysis):
         parts += [Text(condition.title, style="italic")] if condition.title else []
         for one in condition.answers:
             parts.append(Padding(Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text), (0, 0, 0, 2)))
-    failed, more = sum(gate.passed is False for gate in gates(analysis)), len(_told_below(analysis))
-    below = [f"{failed} {'gate' if failed == 1 else 'gates'} not passed"] if failed else []
-    below += [f"{more} {'caution' if more == 1 else 'cautions'}"] if more else []
-    if below:
-        parts.append(Text(f"! Below the tables: {formatting.listed(below)}.", style="yellow"))
+    failed, more = sum(gate.passed is False for gate in gates(analysis)), len(below)
+    said = [f"{failed} {'gate' if failed == 1 else 'gates'} not passed"] if failed else []
+    said += [f"{more} {'caution' if more == 1 else 'cautions'}"] if more else []
+    if said:
+        parts.append(Text(f"! Below the tables: {formatting.listed(said)}.", style="yellow"))
     return parts
 
 
-def _told_first(analysis: Analysis) -> list[str]:
-    """The caution that there is no answer."""
-    why = answers.unranked(analysis)
-    return [text for text in cautions(analysis) if why and why in text]
-
-
-def _told_below(analysis: Analysis) -> list[str]:
-    """All other cautions."""
-    first = _told_first(analysis)
-    return [text for text in cautions(analysis) if text not in first]
+def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
+    """The caution that there is no answer, and all others."""
+    why, all_of_them = answers.unranked(analysis), cautions(analysis)
+    first = [text for text in all_of_them if why and why in text]
+    return first, [text for text in all_of_them if text not in first]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.report import html, overview
+from tunnelmark.report.answers import MetricAnswer
 from unit.builders import TCP, UDP, Study
 from unit.conditions import STUDY, analysed
 
@@ -21,7 +22,7 @@ CLEAR = Study(
 )
 
 
-def only(analysis: Analysis) -> overview.ShortAnswer:
+def only(analysis: Analysis) -> MetricAnswer:
     (condition,) = overview.overview(analysis)
     return condition.answers[0]
 

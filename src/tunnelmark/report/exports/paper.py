@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import tunnelmark
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.report import formatting
 from tunnelmark.report.exports import latex_tables
 from tunnelmark.report.exports.latex_tables import escape
 from tunnelmark.report.exports.paper_figures import FORMS, PaperFigure
@@ -67,7 +68,7 @@ def _main(analysis: Analysis) -> str:
     plan = analysis.results.plan
     said = [f"\\textbf{{{escape(text)}}}\n" for text in cautions(analysis)]
     said += [
-        f"\\paragraph{{{escape(_capital(found.metric.title) + where(analysis, found.setting))}.}} {escape(found.text)}\n"
+        f"\\paragraph{{{escape(formatting.capital(found.metric.title) + where(analysis, found.setting))}.}} {escape(found.text)}\n"
         for found in findings(analysis)
     ]
     return _MAIN.format(
@@ -91,7 +92,3 @@ def _figures(drawn: Sequence[PaperFigure]) -> str:
             f"\\caption{{{escape(figure.caption)}}}\n\\label{{fig:{figure.name}}}\n\\end{{figure{star}}}\n"
         )
     return "\n".join(parts)
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

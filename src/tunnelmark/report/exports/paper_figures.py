@@ -227,7 +227,7 @@ def _estimate(cell: MetricCell) -> float | None:
 
 
 def _what(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    title = f"{metric.title[0].upper()}{metric.title[1:]}"
+    title = formatting.capital(metric.title)
     return f"{title} ({queries.workload(analysis, setting).title}; {setting.profile}, {setting.topology})"
 
 
