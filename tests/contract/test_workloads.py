@@ -198,7 +198,7 @@ def first_valid(carry: Callable[[int], Seen], report: Callable[[str], None], nam
 async def counters(lab: Lab, tunnel: RunningDeployment) -> Mapping[str, Mapping[str, int]]:
     """What every node's overlay interface has counted up to now.
 
-    And as `unread` the datagrams that found no room in the socket of a program which has ended: not in a daemon's, for before a
+    And as `unread` how often UDP found no room in the socket of a program which has ended: not in a daemon's, for before a
     workload begins and after it ends only daemons have sockets.
     """
 

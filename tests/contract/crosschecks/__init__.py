@@ -21,7 +21,8 @@ AGREE = 0.01
 Counters = Mapping[str, Mapping[str, int]]
 """What each node's overlay interface counted during the traffic, by node: `rx_bytes`, `tx_packets`, ... (sysfs names).
 
-`unread` are UDP datagrams that crossed it and found no room in the socket of the workload's program, which a busy machine kept waiting.
+`unread` are the times that what crossed it by UDP found no room in the socket of the workload's program, which a busy machine
+kept waiting: a datagram each, or several where the socket takes them in one piece (UDP_GRO).
 """
 
 
