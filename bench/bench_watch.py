@@ -66,7 +66,7 @@ async def _trial(
 def told(arm: str, found: list[tuple[float, float, float]]) -> tuple[str, float]:
     """The ratio with its interval in words, and the upper end of the interval."""
     effects = [log(watched / alone) for watched, alone, _ in found]
-    between = interval(effects, (1,))
+    between = interval(effects)
     cpu = fmean(spent for _, _, spent in found)
     said = f"{arm}: goodput with the light collectors {100 * exp(fmean(effects)):.1f} % of that without"
     if between is not None:

@@ -49,7 +49,7 @@ def by_block(trials: Iterable[TrialRow], profile: str) -> Mapping[int, float]:
 
 def estimate(values: Mapping[int, float], scale: float, form: str) -> str:
     """The geometric mean over blocks with its 95 % interval."""
-    found = interval([values[block] for block in sorted(values)], (1,))
+    found = interval([values[block] for block in sorted(values)])
     said = form.format(exp(fmean(values.values())) / scale)
     if found is None:
         return f"{said} (too few blocks for an interval)"

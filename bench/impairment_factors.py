@@ -102,7 +102,7 @@ def said(effects: Mapping[int, float]) -> str:
     """A ratio with its 95 % interval."""
     if not effects:
         return "no block has all cells"
-    found = interval([effects[block] for block in sorted(effects)], (1,))
+    found = interval([effects[block] for block in sorted(effects)])
     middle = f"{exp(fmean(effects.values())):.2f}"
     return middle if found is None else f"{middle} ({exp(found.low):.2f} to {exp(found.high):.2f})"
 

@@ -143,7 +143,7 @@ def compared(metric: MetricInfo, mine: Array, theirs: Array) -> Comparison:
         )
         for name, column in (("mine", mine), ("theirs", theirs))
     }
-    return compare("mine", "theirs", SETTING, metric, values, 1.0, 1)
+    return compare("mine", "theirs", SETTING, metric, values, 1.0)
 
 
 def coverage(random: np.random.Generator, studies: int) -> Iterator[Bar]:

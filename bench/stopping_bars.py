@@ -107,7 +107,7 @@ def compared(effects: Array, level: float, ratio: int = 0) -> Comparison:
         (mine, SETTING, METRIC.name): tuple(BlockValue(block, exp(value)) for block, value in held),
         ("direct", SETTING, METRIC.name): tuple(BlockValue(block, 1.0) for block, _ in held),
     }
-    return compare(mine, "direct", SETTING, METRIC, values, 1.01, 1, level)
+    return compare(mine, "direct", SETTING, METRIC, values, 1.01, level)
 
 
 def stops(world: Grown, effects: Array) -> tuple[Counts, NDArray[np.bool_]]:

@@ -30,7 +30,7 @@ def judge_twins(
     """
     level = level_of(plan.enough)
     family = [
-        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), plan.seed, level)
+        compare(arm.name, arm.same_as, setting, metric, values, negligible(metric), level)
         for arm in plan.arms
         if arm.same_as is not None
         for setting in settings

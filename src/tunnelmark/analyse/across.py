@@ -158,9 +158,8 @@ def _beside(
     threshold: float,
 ) -> Comparison:
     mine, theirs = (shares[name, question] for name in (arm, against))
-    plan = analysis.results.plan
-    level = level_of(plan.enough)
-    return compare_values(arm, against, question.setting, question.metric, mine, theirs, threshold, plan.seed, level)
+    level = level_of(analysis.results.plan.enough)
+    return compare_values(arm, against, question.setting, question.metric, mine, theirs, threshold, level)
 
 
 def _kept(
@@ -182,7 +181,6 @@ def _kept(
         here,
         full,
         negligible(metric),
-        analysis.results.plan.seed,
         level_of(analysis.results.plan.enough),
     )
     tried = [outcomes.get((arm, setting), {}) for setting in (question.setting, base)]

@@ -125,7 +125,7 @@ def _pairs(
     families: dict[str, list[Comparison]] = {"": []}
     for key, metric in metrics.items():
         families.setdefault("" if metric.primary else key, []).extend(
-            compare(arm, against, setting, metric, values, noise(same, setting, metric), plan.seed, level)
+            compare(arm, against, setting, metric, values, noise(same, setting, metric), level)
             for setting in settings
             if key == f"{setting.workload}/{metric.name}"
             for arm, against in asked(plan, reference, primary=metric.primary)

@@ -143,8 +143,7 @@ def against(
     if zeros or not both:
         return Multiple(cell.arm, other.arm, (), None, None, None, zeros, said)
     logs = [log(mine[block] / theirs[block]) for block in both]
-    # No draws: the interval of few blocks is exact, and of many the seed decides the last digit.
-    found = intervals.interval(logs, (len(logs),), level)
+    found = intervals.interval(logs, level)
     return Multiple(
         cell.arm,
         other.arm,
@@ -180,7 +179,7 @@ def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL)
     added = [factor * (value.value - theirs[value.block]) for value in cell.values if value.block in theirs]
     if not added:
         return None
-    return Added(tuple(added), fmean(added), intervals.interval(added, (len(added),), level))
+    return Added(tuple(added), fmean(added), intervals.interval(added, level))
 
 
 def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import sqrt
-from statistics import stdev
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
     n = len(additive)
     if n < MIN_BLOCKS:
         return None
-    return smallest(stdev(additive), n, level, threshold)
+    return smallest(float(np.std(additive, ddof=1)), n, level, threshold)
 
 
 def smallest(sd: float, n: int, level: float, threshold: float) -> float:

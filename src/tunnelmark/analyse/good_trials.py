@@ -32,7 +32,7 @@ def _with(plan: PlanInfo, cell: MetricCell, values: Values, reference: str | Non
     if len(found) == len(cell.values) and both >= set(pair.blocks):
         return cell
     level = level_of(plan.enough)
-    alone = compare(cell.arm, pair.against, cell.setting, cell.metric, values, pair.threshold, plan.seed, level)
+    alone = compare(cell.arm, pair.against, cell.setting, cell.metric, values, pair.threshold, level)
     spread_alone = spread([value.value for value in found])
     return replace(
         cell, good=GoodAlone(len(alone.blocks), spread_alone, alone, differs=_differ(cell.metric, pair, alone))

@@ -64,18 +64,18 @@ def level_of(enough: Enough | None) -> float:
     return LEVEL if enough is None or enough.precision is None else LEVEL_UNTIL_PRECISE
 
 
-def interval(effects: Sequence[float], seed: Sequence[int], level: float = LEVEL) -> Interval | None:
+def interval(effects: Sequence[float], level: float = LEVEL) -> Interval | None:
     """A 95 % interval of the mean of additive effects (log ratios or differences), one per block.
 
     Blocks are the clusters: whatever is correlated inside a block stays together when blocks are drawn again.
-    None with fewer than `MIN_BLOCKS` blocks. `seed` makes the draws repeatable where they are not enumerated. `level`: see `level_of`.
+    None with fewer than `MIN_BLOCKS` blocks. The same effects always give the same interval. `level`: see `level_of`.
     """
     n = len(effects)
     if n < MIN_BLOCKS:
         return None
     if n < MIN_BOOTSTRAP and (found := student(effects, level)) is not None:
         return Interval(*found, "student")
-    return Interval(*percentiles(np.asarray(effects, dtype=float), expanded_tail(n, level), seed), "bootstrap")
+    return Interval(*percentiles(np.asarray(effects, dtype=float), expanded_tail(n, level)), "bootstrap")
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
@@ -89,19 +89,19 @@ def expanded_tail(n: int, level: float = LEVEL) -> float:
     return float(ndtr(-sqrt(n / (n - 1)) * t_quantile(n - 1, level)))
 
 
-def percentiles(values: NDArray[np.float64], tail: float, seed: Sequence[int]) -> tuple[float, float]:
+def percentiles(values: NDArray[np.float64], tail: float) -> tuple[float, float]:
     """The lower and upper `tail` quantile of the bootstrap distribution of the mean.
 
     With few blocks the distribution has few steps; of the two steps around a quantile the outer one is taken, as
     these intervals are rather too narrow than too wide.
     """
     n = len(values)
-    if n <= EXACT_BLOCKS:
-        weights, chances = _resamples(n)
-        means = weights @ values
-    else:
-        means = np.random.default_rng(list(seed)).choice(values, (RESAMPLES, n)).mean(axis=1)
-        chances = np.full(RESAMPLES, 1 / RESAMPLES)
+    if n > EXACT_BLOCKS:
+        outer = max(0, int(tail * RESAMPLES) - 1)
+        low, high = np.partition(_drawn(n) @ values, (outer, -1 - outer))[[outer, -1 - outer]]
+        return float(low), float(high)
+    weights, chances = _resamples(n)
+    means = weights @ values
     order = np.argsort(means)
     below, above = np.cumsum(chances[order]), np.cumsum(chances[order[::-1]])
     low, high = (max(0, int(np.searchsorted(sums, tail, side="right")) - 1) for sums in (below, above))
@@ -114,6 +114,16 @@ def _resamples(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     draws = [np.bincount(draw, minlength=n) for draw in combinations_with_replacement(range(n), n)]
     chances = [factorial(n) / prod(factorial(int(k)) for k in draw) / n**n for draw in draws]
     return np.array(draws) / n, np.array(chances)
+
+
+@lru_cache(maxsize=32)
+def _drawn(n: int) -> NDArray[np.float64]:
+    """`RESAMPLES` resamples of n values as weights, drawn by chance, and the same for every question.
+
+    A draw of its own for each question would be as good, and takes most of the time of a large study's analysis.
+    """
+    draws = np.random.default_rng(n).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    return draws / n
 
 
 def paired_t(effects: Sequence[float]) -> float | None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, isfinite, log
 from statistics import fmean, median
-from zlib import crc32
 
 from tunnelmark.analyse import detectable, intervals, robust
 from tunnelmark.analyse.margins import equal_within
@@ -51,7 +50,6 @@ def compare(
     metric: MetricInfo,
     values: Values,
     threshold: float,
-    seed: int,
     level: float = intervals.LEVEL,
 ) -> Comparison:
     """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`.
@@ -59,7 +57,7 @@ def compare(
     `level`: the nominal chance of error of its intervals (`intervals.level_of`); its p value is scaled so that 5 % means that.
     """
     mine, theirs = (by_block(values.get((name, setting, metric.name), ())) for name in (arm, against))
-    return compare_values(arm, against, setting, metric, mine, theirs, threshold, seed, level)
+    return compare_values(arm, against, setting, metric, mine, theirs, threshold, level)
 
 
 def by_block(values: Iterable[BlockValue]) -> dict[int, float]:
@@ -74,7 +72,6 @@ def compare_values(
     mine: Mapping[int, float],
     theirs: Mapping[int, float],
     threshold: float,
-    seed: int,
     level: float = intervals.LEVEL,
 ) -> Comparison:
     """`compare` of values by block that are given; `against` may be any name for the others."""
@@ -90,9 +87,7 @@ def compare_values(
     # Where zeros leave no logarithm, means are tested as they are: a dead arm differs from a living one beyond doubt.
     tested = [a - b for a, b in zip(x, y, strict=True)] if doubt == "zeros" else effects
     order = None if not blocks else _log_ratio(fmean(x), fmean(y)) if doubt == "zeros" else fmean(effects)
-    # Each comparison draws from its own stream, so that adding an arm or a metric changes no other interval.
-    stream = crc32(repr((arm, against, setting, metric.name)).encode())
-    found = intervals.interval(effects, (seed, stream), level) if doubt is None else _by_signs(effects, level)
+    found = intervals.interval(effects, level) if doubt is None else _by_signs(effects, level)
     middle = fmean if doubt is None else median
     return Comparison(
         arm=arm,

@@ -40,7 +40,7 @@ class EffectsSoFar:
             return ()
         values = values_by_block(chosen(self._rows), lambda row, name: usable(row, self._primary[row.workload, name]))
         found = [
-            (metric, compare(arm.name, reference, setting, metric, values, 0.0, plan.seed, level_of(plan.enough)))
+            (metric, compare(arm.name, reference, setting, metric, values, 0.0, level_of(plan.enough)))
             for setting in (
                 Scenario(profile.name, topology.name, use.name)
                 for profile in plan.profiles

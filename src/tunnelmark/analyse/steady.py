@@ -26,12 +26,12 @@ def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
         return None
     drifts = (each for each in analysis.cells_of(cell.setting, DRIFT) if each.arm == cell.arm)
     values = [each.value for drift in drifts for each in drift.values]
-    return moved(values, analysis.results.plan.seed)
+    return moved(values)
 
 
-def moved(drifts: Sequence[float], seed: int) -> float | None:
+def moved(drifts: Sequence[float]) -> float | None:
     """The mean of what each block drifted, in per cent, if it is beyond `UNSTEADY` and beyond chance; else None."""
-    around = interval(drifts, (seed,))
+    around = interval(drifts)
     if around is None or around.low <= 0 <= around.high or abs(fmean(drifts)) <= UNSTEADY:
         return None
     return fmean(drifts)

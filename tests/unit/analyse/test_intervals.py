@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tunnelmark.analyse import intervals
 from tunnelmark.analyse.intervals import (
     MIN_BLOCKS,
+    RESAMPLES,
     corrected,
     expanded_tail,
     interval,
@@ -23,7 +25,7 @@ def coverage(n: int, tail: float, studies: int = 40_000) -> float:
     random = np.random.default_rng(2015)
     hits = 0
     for effects in random.normal(0.0, 0.1, (studies, n)):
-        low, high = percentiles(effects, tail, (0,))
+        low, high = percentiles(effects, tail)
         hits += low <= 0.0 <= high
     return hits / studies
 
@@ -46,31 +48,38 @@ def test_the_expanded_tail_is_hesterbergs():
 @pytest.mark.parametrize("n", [3, 4])
 def test_under_five_blocks_students_interval_is_given_as_no_bootstrap_can_reach_far_enough(n):
     random = np.random.default_rng(1)
-    found = [interval(list(effects), (0,)) for effects in random.normal(0, 1, (4_000, n))]
+    found = [interval(list(effects)) for effects in random.normal(0, 1, (4_000, n))]
     assert {each.method for each in found if each} == {"student"}
     assert np.mean([each.low <= 0 <= each.high for each in found if each]) == pytest.approx(0.95, abs=0.012)
 
 
 def test_fewer_blocks_than_three_say_nothing():
-    assert interval([0.1] * (MIN_BLOCKS - 1), (0,)) is None
+    assert interval([0.1] * (MIN_BLOCKS - 1)) is None
     assert paired_t([0.1] * (MIN_BLOCKS - 1)) is None
 
 
 @pytest.mark.parametrize("n", [5, 8, 9, 20])
-def test_the_same_blocks_and_seed_give_the_same_interval(n):
+def test_the_same_blocks_give_the_same_interval(n):
     effects = list(np.random.default_rng(n).normal(0, 1, n))
-    assert interval(effects, (7, 1)) == interval(effects, (7, 1))
+    before = interval(effects)
+    intervals._drawn.cache_clear()
+    assert interval(effects) == before
 
 
-def test_up_to_eight_blocks_the_seed_does_not_matter_as_all_resamples_are_there():
-    effects = list(np.random.default_rng(0).normal(0, 1, 8))
-    assert interval(effects, (1,)) == interval(effects, (2,))
-    more = [*effects, 0.3]
-    assert interval(more, (1,)) != interval(more, (2,))
+def test_drawn_resamples_are_as_good_as_all_of_them():
+    """Of eight blocks all resamples are known, and so how many of them are beyond the ends that drawn ones give."""
+    effects = np.random.default_rng(0).normal(0, 1, 8)
+    weights, chances = intervals._resamples(8)
+    tail = expanded_tail(8)
+    means, drawn = weights @ effects, np.sort(intervals._drawn(8) @ effects)
+    low, high = drawn[int(tail * RESAMPLES) - 1], drawn[-int(tail * RESAMPLES)]
+    allowed = 4 * (tail / RESAMPLES) ** 0.5  # four standard errors of a share
+    assert chances[means < low].sum() == pytest.approx(tail, abs=allowed)
+    assert chances[means > high].sum() == pytest.approx(tail, abs=allowed)
 
 
 def test_blocks_that_are_all_alike_have_an_interval_without_width():
-    found = interval([0.5] * 5, (0,))
+    found = interval([0.5] * 5)
     assert found is not None
     assert found.low == pytest.approx(0.5)
     assert found.high == pytest.approx(0.5)

@@ -55,7 +55,7 @@ def test_a_transfer_that_still_grows_is_marked_and_the_others_are_not():
 
 def test_noise_is_called_a_drift_as_seldom_as_an_interval_errs():
     random = np.random.default_rng(1)
-    marked = sum(steady.moved(random.normal(0, 60, 8).tolist(), 1) is not None for _ in range(400))
+    marked = sum(steady.moved(random.normal(0, 60, 8).tolist()) is not None for _ in range(400))
     assert marked <= 0.08 * 400
 
 
