@@ -70,7 +70,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, float]:
 
 def test_builds_in_time_and_is_small_enough(page: tuple[Path, float, float]) -> None:
     file, took, cpu = page
-    print(f"\n10,080 trials: analysed and built in {took:.1f} s ({cpu:.1f} s of CPU), {file.stat().st_size / 1e6:.1f} MB")
+    print(
+        f"\n10,080 trials: analysed and built in {took:.1f} s ({cpu:.1f} s of CPU), {file.stat().st_size / 1e6:.1f} MB"
+    )
     assert file.stat().st_size <= BYTES
     assert cpu <= BUILDS
 

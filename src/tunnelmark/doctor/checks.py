@@ -8,12 +8,12 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tunnelmark.errors import MissingPart
-from tunnelmark.host import kernel_features
+from tunnelmark.host import kernel_features, privileges
 from tunnelmark.host import utilisation as machine
 from tunnelmark.host.programs import TOOLS, Requirement, part_version
 from tunnelmark.lab import emulator
@@ -25,6 +25,17 @@ _GIB = 2**30
 
 PERF = Requirement("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"perf version (\S+)")
 """Shows where the time of a program goes; no lab needs it."""
+
+_OF_USERS = {
+    "user": "user namespaces",
+    "namespaces": "namespaces",
+    "tun": "/dev/net/tun",
+    "veth": "veth",
+    "tbf": "tbf",
+    "real-time": "real-time priority",
+    "cgroup": "control groups",
+}
+"""Probes of what a lab needs, by the words for it; CUBIC may come in two ways."""
 
 State = Literal["ok", "warn", "missing", "absent"]
 Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measured"]
@@ -66,6 +77,7 @@ class Findings:
     parts: Sequence[tuple[Requirement, str | MissingPart]]
     tools: frozenset[str]  # names of the parts that are tools
     emulator: str = ""  # why the link emulator cannot be used, empty: it can
+    as_user: Mapping[str, str] = field(default_factory=dict)  # the probes by a user in a user namespace
 
 
 def examine(vpns: Sequence[Requirement] = (), results: Path | None = None) -> tuple[Check, ...]:
@@ -98,6 +110,7 @@ def look(vpns: Sequence[Requirement], results: Path) -> Findings:
         parts=[(part, _version(part)) for part in (*TOOLS, PERF, *vpns)],
         tools=frozenset(tool.name for tool in (*TOOLS, PERF)),
         emulator=_emulator(),
+        as_user=kernel_features.run(as_user=True),
     )
 
 
@@ -114,7 +127,8 @@ def _machine(found: Findings) -> list[Check]:
     cores = f"{found.cores}, {max(found.cores - load.busy, 0.0):.1f} of them free now"
     return [
         _check("machine", "system", linux, f"{found.system}, {found.kernel}", "a lab needs Linux: use a machine or VM"),
-        _check("machine", "root", root, "yes" if root else "no", "run the command as root, or with sudo"),
+        _check("machine", "root", root, "yes" if root else "no", f"run it as root or with sudo; {privileges.sudo_rule()}"),
+        _without_root(found),
         _advice("machine", "cores", found.cores >= 2, cores, "use two cores or more: daemons share one here"),
         _advice("machine", "memory", available >= _GIB, f"{available / _GIB:.1f} of {memory / _GIB:.1f} GiB available",
                 "a lab and its analysis need about 1 GiB"),
@@ -124,6 +138,15 @@ def _machine(found: Findings) -> list[Check]:
         _advice("machine", "steal", load.steal < 0.02 * found.cores, f"{load.steal:.2f} cores",
                 "the host of this VM takes CPU away: expect wide intervals, or use another machine"),
     ]  # fmt: skip
+
+
+def _without_root(found: Findings) -> Check:
+    """Whether this kernel gives a user, in a user namespace, what the nodes of a lab are made of."""
+    refused = {label: found.as_user.get(name, "") for name, label in _OF_USERS.items()}
+    refused["CUBIC"] = min((found.as_user.get(name, "") for name in ("cubic-sysctl", "cubic-bpf")), key=len)
+    said = ", ".join(f"{label} ({why})" for label, why in refused.items() if why)
+    value = f"refused to users: {said}" if said else "the kernel would allow it; the lab itself still needs root"
+    return _wish("machine", "without root", not said, value, privileges.sudo_rule())
 
 
 def _kernel(found: Findings) -> list[Check]:

@@ -1,6 +1,6 @@
 """Tries what a lab needs from the kernel, in a process of its own that leaves every namespace first.
 
-Started as `python -m tunnelmark.host.kernel_features`; prints a JSON object with the outcome of each probe: the
+Started as `python -m tunnelmark.host.kernel_features`, with `AS_USER` as a user who is not root, in a user namespace; prints a JSON object with the outcome of each probe: the
 empty text when it works, otherwise why it does not. The host's network is never touched, for the
 process has left it before the first probe, and what the probes make goes with the process.
 """
@@ -35,20 +35,24 @@ _TIMEOUT = 20  # seconds; the probes take about 0.3
 QDISCS = ("tbf", "htb", "netem")
 NAMES = (
     *("namespaces", "user", "tun", "tun-tso", "tun-uso", "veth", "mirred", *QDISCS, "wireguard"),
-    *("perf", "perf-cycles", "cubic-sysctl", "cubic-bpf", "cgroup"),
+    *("perf", "perf-cycles", "real-time", "cubic-sysctl", "cubic-bpf", "cgroup"),
 )
 """Every probe, in the order in which they are reported."""
 
+AS_USER = "--as-user"
+_NOBODY = 65534
 
-def run() -> dict[str, str]:
+
+def run(*, as_user: bool = False) -> dict[str, str]:
     """Run all probes in a child process: name -> why it does not work, empty when it does.
 
-    Raises LabError when the child itself breaks.
+    `as_user`: as a user who has no rights on this machine (this one; uid 65534 for root), who is root in a user namespace
+    of the child. Raises LabError when the child itself breaks.
     """
     root = str(Path(__file__).parents[2])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tunnelmark.host.kernel_features"],
+            [sys.executable, "-m", "tunnelmark.host.kernel_features", *([AS_USER] if as_user else [])],
             env={**os.environ, "PYTHONPATH": root},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -88,6 +92,8 @@ def main() -> None:
     outcome = dict.fromkeys(NAMES, "not tried: no namespaces")
     reading, writing = os.pipe()
     try:
+        if AS_USER in sys.argv[1:]:
+            _become_user()
         syscalls.unshare(syscalls.NEWNET | syscalls.NEWNS | syscalls.NEWUTS | syscalls.NEWIPC | syscalls.NEWPID)
     except OSError as error:
         outcome["namespaces"] = str(error)
@@ -105,12 +111,30 @@ def main() -> None:
     sys.stdout.write(json.dumps(outcome))
 
 
+def _become_user() -> None:
+    """Give up all rights on this machine, and be root in a user namespace of one's own; OSError where that is refused."""
+    import pyroute2  # noqa: F401  # its files may be closed to that user
+
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        syscalls.own_files_again()
+    user, group = os.geteuid(), os.getegid()
+    syscalls.unshare(_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")  # user_namespaces(7): before gid_map
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+
+
 def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
     outcome = {"namespaces": _try(_private_mounts), "user": _try(_user_namespace), "tun": _try(_tun)}
     outcome["tun-tso"] = _try(lambda: _tun(_CSUM | _TSO4 | _TSO6))
     outcome["tun-uso"] = _try(lambda: _tun(_CSUM | _TSO4 | _TSO6 | _USO4 | _USO6))
     outcome["perf"] = _try(lambda: _counter(_SOFTWARE, _CPU_CLOCK))
     outcome["perf-cycles"] = _try(lambda: _counter(_HARDWARE, _CYCLES))
+    outcome["real-time"] = _try(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
     outcome["mirred"] = _try(_mirred)
     for kind in QDISCS:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from pathlib import Path
 
 from tunnelmark.errors import MissingPart
 
@@ -20,4 +22,13 @@ def how() -> str:
         return "run it again with sudo"
     return (
         "there is no sudo here: become root (`su -`; in a container, start it as root), and run the same command again"
+    )
+
+
+def sudo_rule() -> str:
+    """The one rule that lets this user run the command, and nothing else, by sudo without a password; what it gives is said."""
+    program = Path(sys.argv[0]).resolve()
+    return (
+        f'one rule is enough: echo "$USER ALL=(root) NOPASSWD: {program}" | sudo tee /etc/sudoers.d/tunnelmark; '
+        "it gives all that root may do, because studies name programs to run"
     )

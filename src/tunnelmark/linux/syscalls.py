@@ -25,7 +25,7 @@ MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
 
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4  # <linux/prctl.h>
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # <fcntl.h>, <linux/fs.h>
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -75,6 +75,11 @@ def own_mounts() -> None:
 def die_with_parent(signal: int) -> None:
     """Have the kernel send `signal` to this process when the thread that made it ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
+
+
+def own_files_again() -> None:
+    """Let a process that became another user open its own files in /proc again (proc(5): they are root's until it says so)."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
 def _check(result: int, what: str) -> None:

@@ -104,6 +104,8 @@ def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, An
         ({"probes": failing("wireguard")}, "kernel WireGuard", "--backend vm"),
         ({"probes": failing("wireguard"), "parts": [(WIREGUARD, NO_MODULE)]}, "wireguard", "--backend vm"),
         ({"probes": failing("user")}, "user namespaces", "max_user_namespaces"),
+        ({"as_user": failing("user")}, "without root", "sudoers.d"),
+        ({"as_user": failing("cubic-sysctl", "cubic-bpf")}, "without root", "NOPASSWD"),
         ({"probes": failing("tun-uso")}, "TUN offloads", "6.2"),
         ({"probes": failing("perf", "perf-cycles")}, "perf events", "perf_event_paranoid"),
         ({"probes": failing("perf-cycles")}, "perf events", "sampled"),
@@ -148,6 +150,16 @@ def test_cubic_may_come_by_sysctl_or_by_bpf() -> None:
     assert "may choose" in with_()["CUBIC"].value
     by_bpf = with_(probes=failing("cubic-sysctl"), congestion_default="bbr")["CUBIC"]
     assert (by_bpf.state, by_bpf.value) == ("ok", "default bbr; set on each socket by BPF")
+
+
+def test_what_users_are_refused_is_named_and_cubic_only_if_both_ways_are() -> None:
+    assert "needs root" in with_(as_user=failing("cubic-sysctl", "netem"))["without root"].value
+    said = with_(as_user=failing("tun", "cgroup", "cubic-sysctl", "cubic-bpf"))["without root"].value
+    assert [part.split(" (")[0] for part in said.removeprefix("refused to users: ").split(", ")] == [
+        "/dev/net/tun",
+        "control groups",
+        "CUBIC",
+    ]
 
 
 def test_tools_and_vpns_stand_apart() -> None:

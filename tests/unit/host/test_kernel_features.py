@@ -35,6 +35,16 @@ def test_the_probes_leave_the_host_as_it_was() -> None:
 
 
 @pytest.mark.root
+def test_a_user_makes_namespaces_and_links_of_his_own_and_no_control_group_of_the_machine() -> None:
+    outcome = kernel_features.run(as_user=True)
+    assert tuple(outcome) == kernel_features.NAMES
+    if outcome["user"]:
+        pytest.skip(f"this kernel refuses users a namespace: {outcome['user']}")
+    assert (outcome["namespaces"], outcome["veth"]) == ("", "")
+    assert outcome["cgroup"]
+
+
+@pytest.mark.root
 def test_a_device_that_no_kernel_has_is_refused_in_words() -> None:
     assert kernel_features._try(lambda: kernel_features._link("no-such-kind"))
 
