@@ -14,6 +14,9 @@ from tunnelmark.report import formatting, queries, travels
 NAMED = 3
 """Of more arms that tie, the effects are not given one by one, but where all of their intervals lie."""
 
+_ESTIMATES = 4
+"""Of more arms that may not be ranked, the first ones are named and the others counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
@@ -33,21 +36,53 @@ class ConditionAnswers:
 
 
 def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
-    """The answers by condition, in the order of the plan; none where nothing may be ranked (`unranked` says why) or only paths were asked for."""
-    if analysis.paths_only or unranked(analysis):
+    """The answers by condition, in the order of the plan; estimates alone where nothing may be ranked (`unranked` says why).
+
+    None where only paths were asked for, and none for a metric that no arm but direct and the anchor has.
+    """
+    if analysis.paths_only:
         return ()
     multiples = {(one.arm, one.setting, one.metric.name): one for one in headlines(analysis) if one.first == "anchor"}
     rankings = {(one.setting, one.metric): one for one in analysis.rankings}
     found = []
     for heading, settings in queries.groups(analysis):
         said = tuple(
-            _answer(analysis, setting, metric, rankings.get((setting, metric.name)), multiples)
+            _estimates(analysis, setting, metric)
+            if unranked(analysis)
+            else _answer(analysis, setting, metric, rankings.get((setting, metric.name)), multiples)
             for setting in settings
             for metric in queries.primary_metrics(analysis, setting)
         )
         if any(said):
             found.append(ConditionAnswers(heading, tuple(one for one in said if one is not None)))
     return tuple(found)
+
+
+def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
+    """The arms in the order of their estimates, which is no ranking; None without an estimate."""
+    cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]
+    cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
+    shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
+    more = f" and {len(cells) - _ESTIMATES} more" if len(cells) > _ESTIMATES else ""
+    text = f"not ranked; estimates against {analysis.reference}, the most favourable first: {shown}{more}."
+    return MetricAnswer(_title(analysis, setting, metric), "", text) if cells else None
+
+
+def _order(cell: MetricCell) -> float | None:
+    """By what arms are set in order: their effect on the scale on which effects add up."""
+    return cell.against_direct.order if cell.against_direct and cell.spread else None
+
+
+def _effect(cell: MetricCell) -> str:
+    assert cell.against_direct is not None
+    return formatting.effect(cell.metric, cell.against_direct) or "without an estimate"
+
+
+def _title(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    """The metric's title, with its workload where another workload of the study has a metric of that title."""
+    uses = analysis.results.plan.workloads
+    alike = sum(any(one.primary and one.title == metric.title for one in use.metrics) for use in uses)
+    return f"{metric.title} ({setting.workload})" if alike > 1 else metric.title
 
 
 def unranked(analysis: Analysis) -> str:
@@ -63,16 +98,17 @@ def _answer(
     multiples: dict[tuple[str, Scenario, str], Headline],
 ) -> MetricAnswer | None:
     """None where nothing but direct and the anchor was measured."""
-    left_out = _left_out(analysis, setting, metric)
+    left_out, title = _left_out(analysis, setting, metric), _title(analysis, setting, metric)
     if ranking is None:
-        return MetricAnswer(metric.title, "", f"{left_out}.") if left_out else None
+        return MetricAnswer(title, "", f"{left_out}.") if left_out else None
     front = [place.arm for place in ranking.places if place.first == 1]
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
     said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
-    rest = "".join(f" {formatting.capital(one)}." for one in (*doubtful, *([left_out] if left_out else [])))
+    further = (*doubtful, _next(analysis, ranking, front), left_out)
+    rest = "".join(f" {formatting.capital(one)}." for one in further if one)
     every = len(front) == len(ranking.places) > 1
-    return MetricAnswer(metric.title, "" if every else formatting.listed(front), f"{said}.{rest}")
+    return MetricAnswer(title, "" if every else formatting.listed(front), f"{said}.{rest}")
 
 
 def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
@@ -94,6 +130,18 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
         return f"{'both' if len(front) == 2 else f'all {len(front)}'} tie{equal}: "
     beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
     return f" tie{equal}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
+
+
+def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+    """The arm that comes after a best one, with its effect; empty where several are in front, or one is alone."""
+    after = [place for place in ranking.places if place.arm not in front]
+    if len(front) != 1 or not after:
+        return ""
+    second = [place.arm for place in after if place.first == after[0].first]
+    cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in second]
+    pick = max if cells[0].metric.better == "higher" else min
+    cell = pick(cells, key=lambda cell: _order(cell) or 0.0)
+    return f"next: {cell.arm} {_effect(cell)}"
 
 
 def _effects(
@@ -119,8 +167,7 @@ def _effects(
     words = {"equal": within, "undecided": f"not shown to differ from {direct}", "better": f"better than {direct}"}
     each = []
     for cell in cells:
-        assert cell.against_direct is not None
-        said = formatting.effect(metric, cell.against_direct) or "without an estimate"
+        said = _effect(cell)
         said += travels.mark(apart_from_direct(analysis, cell)) + (f" {of}" if cell is cells[-1] else "")
         said += f", {words[cell.verdict]}" if cell.verdict in words else ""
         if (one := multiples.get((cell.arm, cell.setting, metric.name))) and one.multiple and one.multiple.estimate:

@@ -23,6 +23,7 @@ from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import LinkProof, MetricInfo, TrialRow
 from tunnelmark.report import (
     across_html,
+    answers,
     claim_tables,
     costs,
     detectable_differences,
@@ -171,7 +172,7 @@ def render(analysis: Analysis) -> str:
         travels=travels,
         bound=travels.tables(analysis),
         grade_of=grade_of,
-        overview=overview.overview(analysis),
+        answers=answers.answers(analysis),
         rests_on=overview.rests_on(analysis),
         not_shown=overview.not_shown(analysis),
         policy=web_page.policy(),

@@ -10,7 +10,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.report.answers import answers, unranked
 from unit.analyse.test_anchor_multiples import BUSY, analysed, study
-from unit.builders import PING, PROFILE, TCP, Study
+from unit.builders import PING, PROFILE, TCP, UDP, Study
 
 TIED = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3, "yggdrasil": 0.4}, loss={"openvpn": 12.0}, noise=0.01)
 FULL = {"wire_source": 1e9}
@@ -26,7 +26,9 @@ def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
     fast = judge(replace(TIED, arms=("direct", "direct-again", "nebula", "tinc", "openvpn")).results())
     text = said(fast, "TCP goodput")
     assert text.startswith("nebula is best, ahead of all 2 others: 60")
-    assert "[" in text and "% " in text and text.endswith("of direct.")
+    best, _, second = text.partition(" of direct. Next: ")
+    assert "[" in best and "% " in best
+    assert second.startswith(("tinc 30", "openvpn 30", "tinc 29", "openvpn 29"))
 
 
 def test_arms_that_no_test_tells_apart_tie_and_those_that_are_beaten_are_named():
@@ -53,8 +55,10 @@ def test_what_bound_it_is_said_and_what_bound_direct_and_the_multiple_of_the_anc
     text = said(found, "TCP goodput")
     assert (
         text
-        == "nebula is best, ahead of tinc: 30.0 % ≠ of direct, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, and direct by the link."
+        == "nebula is best, ahead of tinc: 30.0 % ≠ of direct, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, and direct by the link. "
+        + text.rpartition(". ")[2]
     )
+    assert text.rpartition(". ")[2].startswith("Next: tinc ")
 
 
 def test_an_arm_that_failed_has_no_place_and_says_so():
@@ -78,7 +82,33 @@ def test_each_condition_has_its_own_answer():
         replace(TIED, stop_after=0),
     ],
 )
-def test_where_nothing_may_be_ranked_there_is_no_answer_but_why(study: Study):
+def test_where_nothing_may_be_ranked_no_arm_is_named_first_and_it_is_said_why(study: Study):
     analysis = judge(study.results())
-    assert answers(analysis) == ()
     assert unranked(analysis) == analysis.same.explanation != ""
+    found = [one for condition in answers(analysis) for one in condition.answers]
+    assert all(not one.first and one.text.startswith("not ranked; estimates against direct") for one in found)
+    assert bool(found) == any(cell.against_direct and cell.spread for cell in analysis.cells)
+
+
+def test_estimates_that_may_not_be_ranked_are_in_order_and_many_are_counted():
+    unlike = judge(replace(TIED, tcp={**TIED.tcp, "direct-again": 0.8}).results())
+    text = said(unlike, "TCP goodput")
+    assert text.index("nebula 6") < text.index("yggdrasil 4") < text.index("3")
+    assert text.endswith(" and 1 more.")
+
+
+def test_an_arm_in_front_that_often_fails_says_so():
+    fails = tuple(("nebula", "tcp", block) for block in (1, 2))
+    few = replace(TIED, arms=("direct", "direct-again", "nebula", "tinc"), blocks=8, fails=fails)
+    assert " Nebula is unreliable" in said(judge(few.results()), "TCP goodput")
+
+
+def test_the_offered_load_that_held_arms_back_is_said():
+    held = judge(replace(TIED, workloads=(UDP,)).results())
+    assert "limited by the offered load" in said(held, UDP.metrics[0].title)
+
+
+def test_two_workloads_with_one_metric_say_which_is_meant():
+    again = replace(TCP, name="tcp-again")
+    (condition,) = answers(judge(replace(TIED, workloads=(TCP, again)).results()))
+    assert [one.title for one in condition.answers] == ["TCP goodput (tcp)", "TCP goodput (tcp-again)"]
