@@ -59,7 +59,7 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
 
 
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
-    """The arms in the order of their estimates, which is no ranking; None without an estimate."""
+    """The arms in the order of their estimates, which does not rank them; None without an estimate."""
     cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]
     cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
