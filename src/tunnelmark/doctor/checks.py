@@ -120,14 +120,13 @@ def judge(found: Findings) -> tuple[Check, ...]:
 
 
 def _machine(found: Findings) -> list[Check]:
-    linux = found.os == "Linux"
-    root = all(found.capabilities >> capability & 1 for capability in (_CAP_NET_ADMIN, _CAP_SYS_ADMIN))
+    linux, root = found.os == "Linux", _root(found)
     memory, available = found.memory
     load = found.load
     cores = f"{found.cores}, {max(found.cores - load.busy, 0.0):.1f} of them free now"
     return [
         _check("machine", "system", linux, f"{found.system}, {found.kernel}", "a lab needs Linux: use a machine or VM"),
-        _check("machine", "root", root, "yes" if root else "no", f"run it as root or with sudo; {privileges.sudo_rule()}"),
+        _check("machine", "root", root, "yes" if root else "no", "run the command as root, or with sudo"),
         _without_root(found),
         _advice("machine", "cores", found.cores >= 2, cores, "use two cores or more: daemons share one here"),
         _advice("machine", "memory", available >= _GIB, f"{available / _GIB:.1f} of {memory / _GIB:.1f} GiB available",
@@ -140,6 +139,10 @@ def _machine(found: Findings) -> list[Check]:
     ]  # fmt: skip
 
 
+def _root(found: Findings) -> bool:
+    return all(found.capabilities >> capability & 1 for capability in (_CAP_NET_ADMIN, _CAP_SYS_ADMIN))
+
+
 def _without_root(found: Findings) -> Check:
     """Whether this kernel gives a user, in a user namespace, what the nodes of a lab are made of."""
     refused = {label: found.as_user.get(name, "") for name, label in _OF_USERS.items()}
@@ -150,6 +153,8 @@ def _without_root(found: Findings) -> Check:
 
 
 def _kernel(found: Findings) -> list[Check]:
+    if not _root(found):
+        return [_wish("kernel", "what a lab needs", False, "not tried without root", "sudo tunnelmark doctor")]
     probe = found.probes
     container = "in a container, start it privileged, or with the capabilities NET_ADMIN and SYS_ADMIN"
     module = "load or build the kernel module: modprobe {}"

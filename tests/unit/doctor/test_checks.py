@@ -162,6 +162,12 @@ def test_what_users_are_refused_is_named_and_cubic_only_if_both_ways_are() -> No
     ]
 
 
+def test_without_root_the_kernel_is_not_called_unfit_for_what_was_not_tried() -> None:
+    checks = with_(capabilities=0, probes=failing(*kernel_features.NAMES))
+    assert [name for name, check in checks.items() if check.state == "missing"] == ["root"]
+    assert "sudo" in checks["what a lab needs"].hint
+
+
 def test_tools_and_vpns_stand_apart() -> None:
     assert (with_()["ping"].group, with_()["tinc"].group) == ("tools", "vpns")
 
