@@ -3,7 +3,7 @@
 import type { Attempt, Store } from "./data.js";
 import { h } from "./dom.js";
 import { capital, scale, shown } from "./format.js";
-import { strip } from "./charts.js";
+import { strip } from "./trial_charts.js";
 
 export class Trials {
   private readonly dialog = h("dialog", { class: "trials", "aria-labelledby": "trials-title" });
