@@ -3,8 +3,8 @@
     .venv/bin/python bench/aa_real.py FOLDER [--times 20]
 
 Each study measures direct twice under two names, and the anchor, for whose ratio the stopping rule waits, on an unshaped link: the
-processor bounds it, so that the machine's noise is all in it. At most 5 % may find a difference; of 20, one. FOLDER gets the results, and a
-study that is there is not measured again. Simulated ones, a thousand times as many, are in `statistics_bars.py` and `stopping_bars.py`.
+processor bounds it, so that the machine's noise is all in it. At most 5 % may find a difference; of 20, one. FOLDER gets the results; a
+study that is there is not measured again, and one that was stopped goes on. Simulated ones, thousands, are in `statistics_bars.py` and `stopping_bars.py`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def main() -> int:
 def measured(study: Path, out: Path, seed: int, more: tuple[str, ...]) -> bool:
     """Whether a study came to an end, with every gate passed or not."""
     code = "import sys; from tunnelmark.cli import main; sys.exit(main())"
-    line = [sys.executable, "-c", code, "run", str(study), "--seed", str(seed), "--out", str(out), "--quiet", *more]
+    asked = ["--resume", str(out)] if out.exists() else [str(study), "--seed", str(seed), "--out", str(out), *more]
+    line = [sys.executable, "-c", code, "run", *asked, "--quiet"]
     environment = os.environ | {"PYTHONPATH": str(TOP / "src")}
     return subprocess.run(line, env=environment, stdout=subprocess.DEVNULL, check=False).returncode in (0, 1)
 

@@ -133,8 +133,7 @@ def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
     outcome["tun-uso"] = _try(lambda: _tun(_CSUM | _TSO4 | _TSO6 | _USO4 | _USO6))
     outcome["perf"] = _try(lambda: _counter(_SOFTWARE, _CPU_CLOCK))
     outcome["perf-cycles"] = _try(lambda: _counter(_HARDWARE, _CYCLES))
-    outcome["real-time"] = _try(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    outcome["real-time"] = _try(_real_time)
     outcome["veth"] = _try(lambda: _link("veth", peer={"ifname": "probe-b"}))
     outcome["mirred"] = _try(_mirred)
     for kind in QDISCS:
@@ -188,6 +187,12 @@ def _user_namespace() -> None:
             os._exit(code)
     if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         raise OSError(code, os.strerror(code))
+
+
+def _real_time() -> None:
+    usual = os.sched_getscheduler(0), os.sched_getparam(0)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    os.sched_setscheduler(0, *usual)
 
 
 def _counter(kind: int, config: int) -> None:
