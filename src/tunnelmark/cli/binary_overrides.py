@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +18,7 @@ import click
 from tunnelmark.errors import UsageError
 from tunnelmark.host import paths
 from tunnelmark.host.programs import NAMED_VARIABLE
-from tunnelmark.linux import cgroup_cleanup
+from tunnelmark.linux import scratch
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _held: list[int] = []
@@ -76,16 +74,7 @@ def _folder() -> Path:
     _sweep(base)
     folder = base / f"{os.getpid()}-{os.urandom(3).hex()}"
     folder.mkdir()
-    life, ours = os.pipe2(os.O_CLOEXEC)
-    subprocess.Popen(
-        [sys.executable, "-I", "-S", cgroup_cleanup.__file__, str(life), "0", "--", str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        pass_fds=[life],
-        start_new_session=True,
-    )
-    os.close(life)
-    _held.append(ours)
+    _held.append(scratch.hold(folder))
     return folder
 
 

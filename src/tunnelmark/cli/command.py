@@ -65,6 +65,7 @@ _COMMANDS = {
         "doctor",
         "Say whether this machine can run a lab, and what is missing.",
     ),
+    "cluster": ("tunnelmark.cli.cluster_command", "cluster", "Spread studies over several machines."),
     "lab": ("tunnelmark.cli.lab_commands", "lab", "Bring up a lab to try things in by hand."),
     "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload, VPN driver or CI workflow."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),

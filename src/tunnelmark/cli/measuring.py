@@ -18,12 +18,12 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
-from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
+from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, spread, vm
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.progress_events import EndEvent
 from tunnelmark.cli.progress_views import ProgressView
-from tunnelmark.cli.report import analysis, show, show_beside
+from tunnelmark.cli.report import analysis, show, show_beside, show_merged
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
@@ -37,6 +37,7 @@ from tunnelmark.plan.order import order
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT
 from tunnelmark.record import describe, environment, resumed, store
 from tunnelmark.record.fingerprint_diff import KEY
+from tunnelmark.record.gathered import of_one_machine
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import JOURNAL, RAW
 from tunnelmark.run import assets
@@ -61,6 +62,10 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         progress.dry_run(output.console(), plan, context)
         return 0
     console = ways.console()
+    if where := ways.where:
+        folder = out or _new(study)
+        spread.begin(study, folder, where, ways.guests, console)
+        return show_gathered(folder, console, ways)
     if not ways.guests:  # a guest says itself what it lacks
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
@@ -70,7 +75,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         with alone(console, f"a look at this machine for the study {study.name}"):
             study, measured = link_capacities.before(study, context, console, look=ways.measure_first)
         plan = order(study)
-    whole = out or Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    whole = out or _new(study)
     code, places = 0, vm.places(whole, ways.guests) if ways.guests else {whole: ""}
     for folder, release in places.items():
         view = ways.view(console)
@@ -107,6 +112,23 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
     if ways.json and ways.answers is None:
         click.echo(analysis(*places))
     return code
+
+
+def show_gathered(folder: Path, console: Console, ways: RunOptions) -> int:
+    """Show what a cluster has measured, as that of one run where all of it is of one machine; the exit code."""
+    place = of_one_machine(folder)
+    if ways.quiet:
+        click.echo(folder, err=ways.json)
+    if place == folder:
+        return show_merged(folder, console, as_json=ways.json)
+    code = show(place, console, failures=output.console(stderr=True) if ways.quiet else None)
+    if ways.json:
+        click.echo(analysis(place))
+    return code
+
+
+def _new(study: Study) -> Path:
+    return Path("results") / f"{study.name}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 @contextmanager

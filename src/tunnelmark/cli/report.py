@@ -56,9 +56,11 @@ def report(
     Nothing is measured and no root is needed: every figure comes from the journal. Results that `repeat` or `merge` has
     written are shown as one.
     """
+    from tunnelmark.record.gathered import of_one_machine
     from tunnelmark.record.several_runs import is_merged
     from tunnelmark.report import on_request
 
+    results = of_one_machine(results)
     parts = on_request.chosen(asked)
     if parts and (as_json or form is not None or is_merged(results)):
         raise UsageError(

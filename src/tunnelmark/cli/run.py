@@ -9,8 +9,8 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import core_options, param_types, run_options, vm
-from tunnelmark.cli.measuring import study_of
+from tunnelmark.cli import core_options, param_types, run_options, spread, vm
+from tunnelmark.cli.measuring import show_gathered, study_of
 from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
@@ -18,6 +18,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, parse_study
 from tunnelmark.plan.model import Cascade, Study
 from tunnelmark.record import store
+from tunnelmark.record.gathered import is_gathered
 from tunnelmark.record.results import INPUTS
 
 PROFILE = "gigabit"
@@ -61,6 +62,13 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
                 hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --kernel, --precision, --time-budget and "
                 "--max-blocks out",
             )
+        if is_gathered(resume):
+            return _gathered_further(resume, length, options)
+        if options.where:
+            raise UsageError(
+                f"{resume} was begun on one machine, and is finished on it",
+                hint="leave --cluster, --local and --tls out",
+            )
         loaded = options.of(_begun(resume, length.blocks))
         return study_of(loaded, resume, replace(options, guests=vm.of_results(resume), resuming=True))
     if options.other_boot:
@@ -68,6 +76,19 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
     assert study is not None
     loaded = options.enough.of(asked(study, length, options), blocks_stated=length.blocks is not None)
     return study_of(loaded, out, options.placed())
+
+
+def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) -> int:
+    """Go on with a run over a cluster, on the machines that the options name; the exit code."""
+    if length.blocks is not None:
+        raise UsageError("a run over a cluster keeps its number of blocks", hint="leave --blocks out")
+    if not options.where:
+        raise UsageError(
+            f"{folder} gathers blocks of a cluster", hint="add --cluster ADDRESS, or --local N to measure the rest here"
+        )
+    console = options.console()
+    spread.go_on(folder, options.where, console)
+    return show_gathered(folder, console, options)
 
 
 def _begun(folder: Path, blocks: int | None) -> Study:

@@ -14,6 +14,7 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.cli import (
     binary_overrides,
+    cluster_options,
     collector_options,
     core_options,
     enough_options,
@@ -45,7 +46,7 @@ class RunOptions:
     results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
     restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
     `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: shows what a folder says in place
-    of the report alone; its exit code counts.
+    of the report alone; its exit code counts. `cluster`, `local`, `tls`: whose machines measure.
     """
 
     dry_run: bool = False
@@ -64,6 +65,9 @@ class RunOptions:
     quiet: bool = False
     progress: progress_options.Shown = "auto"
     answers: Callable[[Path, Console], int] | None = None
+    cluster: str | None = None
+    local: int | None = None
+    tls: Path | None = None
 
     def console(self) -> Console:
         """Where text for people goes. UsageError if two kinds of output want one place."""
@@ -82,6 +86,11 @@ class RunOptions:
         """The collectors that were asked for; None if nothing was said."""
         return collector_options.chosen(self.watch, registry.catalogue())
 
+    @property
+    def where(self) -> cluster_options.Where:
+        """Whose machines measure; false: this one, by this command. UsageError if that cannot be."""
+        return cluster_options.where(self.cluster, self.local, self.tls)
+
     def placed(self) -> RunOptions:
         """The same with the guests that `--backend` and `--kernel` ask for. UsageError if they do not fit."""
         return replace(self, guests=vm.chosen(self.backend, self.kernels))
@@ -94,7 +103,8 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
     `several` times has none of those that belong to one run.
     """
     every = (collector_options.option, core_options.option, *own, retry_options.options)
-    one = (enough_options.options, binary_overrides.option, vm.options, link_capacities.option, json_option, dry_option)
+    alone = (enough_options.options, binary_overrides.option, vm.options, cluster_options.options)
+    one = (*alone, link_capacities.option, json_option, dry_option)
     rest = (binary_overrides.option, link_capacities.option) if several else one
     shown = (*every, *rest, progress_options.options)
 

@@ -87,8 +87,17 @@ def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
-def study(study: Study, folder: Path, release: str, console: Console, view: ProgressView, *, resuming: bool) -> None:
-    """Carry a study out in a guest with that kernel; the results are in the folder when it returns.
+def study(
+    study: Study,
+    folder: Path,
+    release: str,
+    console: Console,
+    view: ProgressView,
+    *,
+    resuming: bool,
+    only: int | None = None,
+) -> None:
+    """Carry a study out in a guest with that kernel, or `only` one block of it; the results are in the folder when it returns.
 
     The view gets the guest's events when they happen, so that its time left is that of this machine's clock.
     """
@@ -107,6 +116,7 @@ def study(study: Study, folder: Path, release: str, console: Console, view: Prog
         "enough": None if study.enough is None else asdict(study.enough),
         "resuming": resuming,
         "ratios": view.wants_ratios,
+        "only": only,
     }
 
     def files(place: Path) -> None:

@@ -28,6 +28,7 @@ from tunnelmark.lab.vm import clock_keepalive
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
+from tunnelmark.plan.model import Plan
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
 from tunnelmark.run.runner import RunContext
@@ -72,7 +73,10 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     require(plan, context, console)
     prepare(plan, context, console)
     study, measured = link_capacities.before(study, context, console, look=False)
-    plan, folder, more = order(study), Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
+    plan = order(study)
+    if asked["only"] is not None:
+        plan = Plan(study, tuple(trial for trial in plan.trials if trial.block == asked["only"]))
+    folder, more = Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
     view = GuestView(sys.stdout, ratios=asked["ratios"])
     asyncio.run(measure(plan, context, folder, asked["resuming"], console, view, scratch=_SCRATCH, wait=False, **more))
     return {}

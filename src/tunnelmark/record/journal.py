@@ -78,7 +78,10 @@ class Journal:
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line of a journal, in order; StoreError if one of them is not what a journal holds."""
+    """Every entry of a journal, in order; StoreError if one of its lines is not what a journal holds.
+
+    A block that was measured elsewhere is one line with all of its entries (`gathered`).
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -90,7 +93,10 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
             raise StoreError(
                 f"{path}: line {number} is damaged", hint="take that line out and resume the study"
             ) from None
-        yield entry
+        if "merged" in entry:
+            yield from entry["merged"]
+        else:
+            yield entry
 
 
 def _told(error: OSError, path: Path) -> StoreError:

@@ -1,0 +1,105 @@
+"""A worker's process: measures one block of a study, or says with what it would be measured.
+
+Started as `python -m tunnelmark.cli.block_run FOLDER`, where FOLDER has `request.json` and the study's `inputs/`; it leaves `results/` or
+`facts.json`, or `error.json` instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli.progress_views import ProgressView
+from tunnelmark.cluster.worker import ERROR, FACTS, REQUEST, RESULTS
+from tunnelmark.errors import TunnelmarkError
+from tunnelmark.host import privileges
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.model import Plan, Study
+from tunnelmark.plan.order import order
+from tunnelmark.record import environment
+from tunnelmark.run.runner import RunContext
+
+
+def main(place: Path) -> int:
+    """Carry out the request in the folder; the exit code, 0 if there is an answer."""
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    asked = json.loads((place / REQUEST).read_text())
+    try:
+        study = _study(asked, place)
+        if asked["number"] is None:
+            (place / FACTS).write_text(json.dumps(_facts(study, asked)))
+        else:
+            _measure(study, asked, place / RESULTS)
+    except TunnelmarkError as error:
+        told = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+        (place / ERROR).write_text(json.dumps(told))
+        return error.exit_code
+    return 0
+
+
+def _end_with_worker() -> None:
+    """The worker holds the other end of our input; what we leave behind at once is removed as after any kill."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _study(asked: Mapping[str, Any], place: Path) -> Study:
+    settings = dict(asked["settings"])
+    attempts, cores = settings.pop("attempts"), settings.pop("cores")
+    study = load_study(asked["study"], Files((place / "inputs",)), registry.catalogue(), grows=False, **settings)
+    return replace(study, attempts=attempts, cores=cores, replacements=0, enough=None)
+
+
+def _facts(study: Study, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The environment with every program that takes part. MissingPart where no VPN, or no workload, is there."""
+    from tunnelmark.cli.measuring import require
+
+    plan, context, console = _parts(study)
+    if not asked["kernels"]:  # a guest says itself what it lacks
+        privileges.require("the lab makes network namespaces")
+        require(plan, context, console)
+    parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
+    used = [context.workloads[use.workload].part for use in study.workloads]
+    return environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
+
+
+def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
+    from tunnelmark.cli import link_capacities, vm
+    from tunnelmark.cli.measurement_lock import alone
+    from tunnelmark.cli.measuring import measure, prepare, require
+
+    plan, context, console = _parts(study)
+    number = asked["number"]
+    if asked["kernels"]:
+        os.environ[vm.NO_KVM] = "1"  # counted on every worker, so that all of them are one machine
+        vm.study(study, folder, asked["kernels"][0], console, ProgressView(), resuming=False, only=number)
+        return
+    privileges.require("the lab makes network namespaces")
+    require(plan, context, console)
+    prepare(plan, context, console)
+    with alone(console, f"block {number} of the study {study.name}"):
+        study, measured = link_capacities.before(study, context, console, look=True)
+        block = Plan(study, tuple(trial for trial in order(study).trials if trial.block == number))
+        asyncio.run(measure(block, context, folder, False, console, ProgressView(), measured=measured))
+
+
+def _parts(study: Study) -> tuple[Plan, RunContext, Console]:
+    context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
+    return order(study), context, Console(highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

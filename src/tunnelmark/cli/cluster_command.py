@@ -1,0 +1,70 @@
+"""The commands `cluster ...`: keys, a scheduler, and workers for studies over several machines, by Dask."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+
+import click
+
+from tunnelmark.cluster import certificates, dispatch, nodes
+
+
+@click.group()
+def cluster() -> None:
+    """Spread studies over several machines; docs/cluster.md goes from one machine to two."""
+
+
+_tls = click.option(
+    "--tls",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of keys, the same on all machines  [none: the loopback address alone]",
+)
+
+
+@cluster.command(name="certificates")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--days", type=click.IntRange(1, 825), default=certificates.DAYS, show_default=True, help="How long they hold."
+)
+def certificates_(folder: Path, days: int) -> None:
+    """Make keys for a cluster in FOLDER, a new one. Copy it to each machine that is to take part, and to no other."""
+    certificates.make(folder, days)
+    click.echo(f"{folder}: valid for {days} days; who has it can run programs on the workers")
+
+
+@cluster.command()
+@click.option(
+    "--listen", default="127.0.0.1:8786", show_default=True, metavar="ADDRESS:PORT", help="Where it is reached."
+)
+@click.option(
+    "--dashboard",
+    metavar="ADDRESS:PORT",
+    help="Where a browser finds Dask's dashboard  [a free port of the loopback address]",
+)
+@_tls
+def scheduler(listen: str, dashboard: str | None, tls: Path | None) -> None:
+    """Run the scheduler of a cluster until Ctrl-C; workers and `run --cluster` connect to it."""
+    dispatch.require()
+
+    def ready(address: str) -> None:
+        keys = f" --tls {shlex.quote(str(tls))}" if tls else ""
+        click.echo(
+            f"{address}\nworkers: tunnelmark cluster worker {address}{keys}\nstudies: tunnelmark run STUDY --cluster {address}{keys}"
+        )
+
+    asyncio.run(nodes.scheduler(listen, dashboard, certificates.security(tls) if tls else None, ready))
+
+
+@cluster.command()
+@click.argument("address")
+@click.option("--name", help="How reports of progress call it  [this machine's name]")
+@click.option(
+    "--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where the scheduler reaches it."
+)
+@_tls
+def worker(address: str, name: str | None, listen: str, tls: Path | None) -> None:
+    """Measure blocks for the scheduler at ADDRESS until Ctrl-C, one at a time."""
+    dispatch.require()
+    asyncio.run(nodes.worker(address, name, listen, certificates.security(tls) if tls else None, click.echo))

@@ -1,0 +1,79 @@
+"""The options `--cluster`, `--local` and `--tls` of `run` and `compare`: whose machines measure the blocks of a study."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from tunnelmark.errors import UsageError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where blocks are measured: by the workers of the scheduler at an address, or by so many of our own on this machine."""
+
+    address: str | None = None
+    local: int | None = None
+    tls: Path | None = None
+
+    def __bool__(self) -> bool:
+        return self.address is not None or self.local is not None
+
+    def words(self) -> str:
+        """The options that say it."""
+        if self.local is not None:
+            return f"--local {self.local}"
+        keys = f" --tls {shlex.quote(str(self.tls))}" if self.tls is not None else ""
+        return f"--cluster {self.address}{keys}"
+
+
+def options(command: _Command) -> _Command:
+    """Adds them to a command, which is given `cluster`, `local` and `tls`."""
+    command = click.option(
+        "--tls",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Folder of the cluster's keys; needed but on the loopback address.",
+    )(command)
+    command = click.option(
+        "--local",
+        type=click.IntRange(1, 1024),
+        metavar="N",
+        help="Spread the blocks over N workers here: side by side with --backend vm, otherwise one at a time.",
+    )(command)
+    return click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Spread the blocks over the workers of the Dask scheduler at ADDRESS (docs/cluster.md).",
+    )(command)
+
+
+def where(cluster: str | None, local: int | None, tls: Path | None) -> Where:
+    """What the options say. UsageError if they do not fit, or if connections would be open to others."""
+    if cluster is not None and local is not None:
+        raise UsageError("--cluster and --local name two places", hint="leave one of them out")
+    if cluster is None and tls is not None:
+        raise UsageError("--tls is for --cluster", hint="workers of --local get keys of their own")
+    if cluster is not None and tls is None and not is_loopback(cluster):
+        raise UsageError(
+            f"connections to {cluster} would be open to everyone on the way, and a worker runs what it is sent",
+            hint="make keys with `tunnelmark cluster certificates DIR`, give DIR to all machines, and add --tls DIR",
+        )
+    return Where(cluster, local, tls)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address, with or without protocol and port, is of this machine alone."""
+    host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

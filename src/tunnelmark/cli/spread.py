@@ -1,0 +1,143 @@
+"""A study over the workers of a cluster: which blocks are left, who may measure them, and the folder that they are gathered in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tunnelmark import registry
+from tunnelmark.cli import interrupts
+from tunnelmark.cli.cluster_options import Where
+from tunnelmark.cluster import certificates, dispatch
+from tunnelmark.cluster.dispatch import Watcher, Way
+from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, task_of
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.model import Study
+from tunnelmark.record.gathered import GatheredRuns
+from tunnelmark.record.results import INPUTS
+from tunnelmark.units import clock
+
+BUSY = 0.5
+"""Cores that other work may take of a worker when it comes; with more it is left out, but for blocks on counted time."""
+
+STEAL = 0.1
+"""The share of its cores that a worker's host may take away when it comes."""
+
+
+def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], console: Console) -> None:
+    """Measure a study over a cluster, and gather its blocks in a new folder."""
+    if len(kernels) > 1:
+        raise UsageError(
+            "one run over a cluster has one kernel", hint="give --kernel once, and run it again for another"
+        )
+    if study.enough is not None:
+        raise UsageError(
+            "blocks of a cluster are measured at the same time, and cannot be added one by one until a precision is reached",
+            hint="leave --precision, --time-budget and --max-blocks out, and state --blocks",
+        )
+    if any(profile.auto is not None for profile in study.profiles):
+        raise UsageError(
+            "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
+            hint='state the rate in the profile, such as `rate = "1 Gbit/s"`',
+        )
+    asks = task_of(study, None, tuple(kernels))
+    asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
+    _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console)
+
+
+def go_on(folder: Path, where: Where, console: Console) -> None:
+    """Measure the blocks that a folder lacks, with the same or other machines."""
+    gathered = GatheredRuns(folder)
+    settings = dict(gathered.asked["settings"])
+    attempts, cores = settings.pop("attempts"), settings.pop("cores")
+    study = load_study(
+        gathered.asked["study"], Files((folder / INPUTS,)), registry.catalogue(), grows=False, **settings
+    )
+    study = replace(study, attempts=attempts, cores=cores)
+    _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console)
+
+
+def _gather(
+    study: Study, gathered: GatheredRuns, folder: Path, where: Where, kernels: tuple[str, ...], console: Console
+) -> None:
+    there = gathered.blocks
+    left = [number for number in range(1, study.blocks + 1) if number not in there]
+    again = f"tunnelmark run --resume {shlex.quote(str(folder))} {where.words()}"
+    interrupts.goes_on(f"every finished block is kept. Go on with: {again}")
+    console.print(f"{study.name}: {len(left)} of {study.blocks} blocks to measure; results in {folder}", soft_wrap=True)
+    if left:
+        with _cluster(where) as way:
+            tasks = [task_of(study, number, kernels) for number in left]
+            listener = _Listener(console, gathered, counted=bool(kernels))
+            watcher = Watcher(listener.done, listener.fit, listener.taken, listener.left_out, listener.waits)
+            asks = task_of(study, None, kernels)
+            asyncio.run(dispatch.spread(tasks, asks, replace(way, at_once=None if kernels else 1), watcher))
+
+
+class _Listener:
+    """Says what happens, and puts blocks into the folder as they come."""
+
+    def __init__(self, console: Console, gathered: GatheredRuns, *, counted: bool) -> None:
+        self._console, self._gathered, self._counted = console, gathered, counted
+        self._first: WorkerFacts | None = None
+        self._begun = time.monotonic()
+
+    def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
+        """Why a worker may not measure: other programs than the first one's, a machine that measures already, or too much other work."""
+        if self._first is None:
+            self._first = found
+        elif found.programs != self._first.programs:
+            return "; ".join(differing(self._first.environment, found.environment)) or "other programs"
+        load = (found.environment.get("load") or {}).get("before") or {}
+        cores = int(found.environment["machine"]["cores"])
+        if self._counted:
+            return ""
+        mine = machine_of(found.environment)
+        if others := [each.worker for each in taken if machine_of(each.environment) == mine]:
+            return f"it is on the same machine as {others[0]}, and a machine measures one block at a time"
+        if load.get("busy", 0.0) > BUSY:
+            return f"other work takes {load['busy']:.1f} of its {cores} cores"
+        if load.get("steal", 0.0) > STEAL * cores:
+            return f"its host takes {load['steal']:.1f} of its {cores} cores away"
+        return ""
+
+    def taken(self, found: WorkerFacts) -> None:
+        machine = found.environment["machine"]
+        self._say(f"worker {found.worker}: {machine['cores']} cores, {machine['cpu']}, Linux {machine['kernel']}")
+
+    def left_out(self, name: str, why: str) -> None:
+        self._say(f"worker {name} is left out: {why}", "yellow")
+
+    def waits(self, why: str) -> None:
+        self._say(why, "yellow")
+
+    def done(self, block: BlockDone) -> None:
+        machine = machine_of(json.loads(block.environment))
+        self._gathered.keep(machine, block.number, block.plan, block.environment, block.journal, block.raw)
+        count = len(self._gathered.blocks)
+        self._say(f"block {block.number} by worker {block.worker} in {clock(block.seconds)}; {count} blocks are there")
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(f"  {clock(time.monotonic() - self._begun):>9}  {text}", style=style), soft_wrap=True)
+
+
+@contextmanager
+def _cluster(where: Where) -> Iterator[Way]:
+    if where.local is not None:
+        with dispatch.here(where.local) as (address, security):
+            yield Way(address, security)
+        return
+    assert where.address is not None
+    dispatch.require()
+    yield Way(where.address, certificates.security(where.tls) if where.tls is not None else None)

@@ -1,0 +1,78 @@
+"""A scheduler and a worker of Dask, as they run on the machines of a cluster: listening on the address that is named, with its TLS or on loopback alone."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tunnelmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+LOOPBACK = "127.0.0.1"
+
+SILENCE = 30
+"""Seconds without a word after which a worker is taken to be lost; Dask's own default is 300. One that is killed is missed at once."""
+
+
+async def scheduler(
+    listen: str, dashboard: str | None, security: Security | None, ready: Callable[[str], object]
+) -> None:
+    """Run a scheduler until it is stopped; `ready` gets its address. UsageError where it would be open to others without TLS."""
+    import dask
+    from distributed import Scheduler
+
+    dask.config.set({"distributed.scheduler.worker-ttl": f"{SILENCE} s"})
+    host, _, port = listen.rpartition(":")
+    _closed(host, security)
+    async with Scheduler(
+        host=host,
+        port=int(port),
+        protocol=_protocol(security),
+        security=security,
+        dashboard_address=dashboard or f"{LOOPBACK}:0",
+    ) as made:
+        ready(made.address)
+        await made.finished()
+
+
+async def worker(
+    address: str, name: str | None, listen: str, security: Security | None, said: Callable[[str], object]
+) -> None:
+    """Run a worker until it is stopped; each block in a thread of its own, as many as there are cores where their time is counted."""
+    from distributed import Worker
+
+    _closed(listen, security)
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
+        settings: dict[str, Any] = {
+            "name": name or f"{os.uname().nodename}-{os.getpid()}",
+            "nthreads": os.cpu_count() or 1,
+            "host": listen,
+            "protocol": _protocol(security),
+            "security": security,
+            "dashboard_address": f"{LOOPBACK}:0",
+            "local_directory": scratch,
+        }
+        async with Worker(address, **settings) as made:
+            said(f"worker {made.name} waits for blocks of {address}")
+            await made.finished()
+
+
+def _protocol(security: Security | None) -> str:
+    return "tls://" if security is not None else "tcp://"
+
+
+def _closed(host: str, security: Security | None) -> None:
+    try:
+        inside = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        inside = False
+    if security is None and not inside:
+        raise UsageError(
+            f"on {host} it would take orders from everyone who reaches it",
+            hint="make keys with `tunnelmark cluster certificates DIR`, and add --tls DIR",
+        )

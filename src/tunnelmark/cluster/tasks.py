@@ -1,0 +1,112 @@
+"""What goes to a worker and what comes back: plain data, because both ends may run on machines of different kinds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.plan.model import Study
+from tunnelmark.record.fingerprint_diff import KEY
+
+HOST = "worker_host"
+"""The key of an environment that has the name of the worker's machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTask:
+    """One block of a study, to be measured whole on one worker.
+
+    `inputs` are the study's files by their place, `settings` what the command line changed of it, `kernels` the virtual machine's kernel (none: the
+    worker's own). `number` None asks only what the worker would measure with (`WorkerFacts`).
+    """
+
+    study: str
+    inputs: Mapping[str, str]
+    settings: Mapping[str, Any]
+    number: int | None = None
+    kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDone:
+    """A block that a worker has measured: its plan and environment as JSON, the lines of its journal, and its raw output as a tar archive.
+
+    `seconds` is how long the worker took, from getting the block to having packed it.
+    """
+
+    number: int
+    worker: str
+    plan: str
+    environment: str
+    journal: Sequence[str]
+    raw: bytes
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """What a worker would measure with: its environment as runs record it, and a hash of all programs with their versions."""
+
+    worker: str
+    environment: Mapping[str, Any]
+    programs: str
+
+
+def task_of(study: Study, number: int | None, kernels: tuple[str, ...] = ()) -> BlockTask:
+    """The block of that number; a run over machines replaces no blocks and adds none by itself."""
+    settings = {
+        "blocks": study.blocks,
+        "seed": study.seed,
+        "smoke": study.smoke,
+        "full": study.full,
+        "watch": list(study.watch),
+        "attempts": study.attempts,
+        "cores": study.cores,
+    }
+    return BlockTask(study.name, dict(study.inputs), settings, number, kernels)
+
+
+def programs_hash(environment: Mapping[str, Any]) -> str:
+    """A hash of what must be equal on all workers: this program's version, and the bytes of every program that takes part.
+
+    Where they lie may differ.
+    """
+    kept = {
+        "tunnelmark": environment.get("tunnelmark"),
+        "vpns": _programs(environment.get("vpns") or {}),
+        "workloads": _programs(environment.get("workloads") or {}),
+    }
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Which programs are not the same in two environments, by name."""
+    found = []
+    if mine.get("tunnelmark") != theirs.get("tunnelmark"):
+        found.append(f"tunnelmark {theirs.get('tunnelmark')}, not {mine.get('tunnelmark')}")
+    for kind in ("vpns", "workloads"):
+        here, there = _programs(mine.get(kind) or {}), _programs(theirs.get(kind) or {})
+        found += [f"{name} is not the same program" for name in {**here, **there} if here.get(name) != there.get(name)]
+    return found
+
+
+def machine_of(environment: Mapping[str, Any]) -> str:
+    """What tells one machine in one boot from another, short.
+
+    A virtual machine whose clock counts instructions is the same one on every host.
+    """
+    look = environment.get(KEY) or {}
+    counted = ((environment.get("guest") or {}).get("hardware") or {}).get("virtual_clock")
+    kept = [look.get("identity"), look.get("boot"), None if counted else environment.get(HOST)]
+    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
+
+
+def _programs(parts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {program: each.get("sha256") for program, each in (part.get("programs") or {}).items()}
+        for name, part in parts.items()
+        if name != "direct"  # the kernel and ip, which machines may differ in: the record has them
+    }

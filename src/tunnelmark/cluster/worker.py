@@ -1,0 +1,106 @@
+"""What runs on a worker: a block, or a look at what it would be measured with, by a process of its own that ends with the worker."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tunnelmark import errors
+from tunnelmark.cluster.tasks import HOST, BlockDone, BlockTask, WorkerFacts, programs_hash
+from tunnelmark.errors import LabError, TunnelmarkError
+from tunnelmark.linux import scratch
+from tunnelmark.plan.load import write_inputs
+from tunnelmark.record.results import ENVIRONMENT, JOURNAL, PLAN, RAW
+
+MODULE = "tunnelmark.cli.block_run"
+REQUEST, ERROR, FACTS, RESULTS = "request.json", "error.json", "facts.json", "results"
+"""Files of the folder that worker and process share."""
+
+
+def measure(task: BlockTask, name: str) -> BlockDone:
+    """Measure one block here; the block's own error if it could not be measured. `name` is the worker's."""
+    begun = time.monotonic()
+    assert task.number is not None
+    with _Shared(task) as shared:
+        shared.carry_out()
+        folder = shared.folder / RESULTS
+        environment = _placed(json.loads((folder / ENVIRONMENT).read_text()))
+        return BlockDone(
+            task.number,
+            name,
+            (folder / PLAN).read_text(),
+            json.dumps(environment),
+            tuple((folder / JOURNAL).read_text().splitlines()),
+            _packed(folder / RAW),
+            time.monotonic() - begun,
+        )
+
+
+def facts(task: BlockTask, name: str) -> WorkerFacts:
+    """What this worker would measure with; the error that says what it lacks."""
+    with _Shared(task) as shared:
+        shared.carry_out()
+        environment = _placed(json.loads((shared.folder / FACTS).read_text()))
+    return WorkerFacts(name, environment, programs_hash(environment))
+
+
+class _Shared:
+    """A folder for one process, removed at the end; the process gets the request there and leaves its answer."""
+
+    def __init__(self, task: BlockTask) -> None:
+        self._task = task
+
+    def __enter__(self) -> _Shared:
+        self.folder = Path(tempfile.mkdtemp(prefix="tunnelmark-block-"))
+        self._held = scratch.hold(self.folder)
+        write_inputs(self._task.inputs, self.folder / "inputs")
+        request = {key: value for key, value in asdict(self._task).items() if key != "inputs"}
+        (self.folder / REQUEST).write_text(json.dumps(request))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._held)
+
+    def carry_out(self) -> None:
+        """Run the process, as root; its own error is raised here. It ends itself when this one is gone, and its input with it."""
+        line = [*(() if os.geteuid() == 0 else ("sudo", "-n")), sys.executable, "-m", MODULE, str(self.folder)]
+        life, ours = os.pipe2(os.O_CLOEXEC)
+        try:
+            done = subprocess.run(line, stdin=life, capture_output=True, text=True, check=False, pass_fds=[self._held])
+        finally:
+            os.close(life)
+            os.close(ours)
+        if (self.folder / ERROR).exists():
+            told = json.loads((self.folder / ERROR).read_text())
+            kind: type[TunnelmarkError] = getattr(errors, told["kind"], LabError)
+            raise kind(told["message"], hint=told["hint"])
+        if done.returncode:
+            last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-10:])
+            raise LabError(
+                f"the process of a block ended with code {done.returncode}: {last}",
+                hint="a worker runs as root, or may run it by `sudo -n` (docs/cluster.md)",
+            )
+
+
+def _placed(environment: Mapping[str, Any]) -> dict[str, Any]:
+    return {**environment, HOST: os.uname().nodename}
+
+
+def _packed(folder: Path) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz", compresslevel=3) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.add(path, path.name)
+    return held.getvalue()

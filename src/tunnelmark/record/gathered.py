@@ -1,0 +1,148 @@
+"""Blocks of one study from several machines, gathered as a folder of several runs: a session for each machine, which grows block by block.
+
+A block is in the results when its one line is in the journal of its session, and not before: raw output is there first, then the plan that names
+its trials, then the line. What a kill leaves in between is tidied at the next start, and the block is measured again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tunnelmark.errors import StoreError
+from tunnelmark.plan.load import write_inputs
+from tunnelmark.record import results, several_runs, store
+from tunnelmark.record.journal import Journal, entries
+from tunnelmark.record.results import PlanInfo
+from tunnelmark.record.several_runs import Member
+
+MACHINE = "machine"
+"""The file of a session that names its machine."""
+
+_PLAN = TypeAdapter(PlanInfo)
+
+
+ASKED = "gathered.json"
+"""What a folder is asked to gather: the study's name and settings; its files are in `inputs/`."""
+
+
+def is_gathered(folder: Path) -> bool:
+    """Whether blocks of several machines are gathered in a folder."""
+    return (folder / ASKED).is_file()
+
+
+def of_one_machine(folder: Path) -> Path:
+    """The run in a folder whose blocks one machine has measured all, which is a run as any other; else the folder itself."""
+    if not is_gathered(folder):
+        return folder
+    places = several_runs.folders(folder)
+    return places[0] if len(places) == 1 else folder
+
+
+class GatheredRuns:
+    """A folder that blocks are gathered in. Opening one that was begun tidies what a kill has left."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            self.asked: Mapping[str, Any] = json.loads((folder / ASKED).read_text())
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"{folder} gathers no blocks: {error}", hint="name the folder of a run over several machines"
+            ) from None
+        for place in self._places():
+            self._tidy(place)
+        self._note()
+
+    @classmethod
+    def begin(cls, folder: Path, inputs: Mapping[str, str], asked: Mapping[str, Any]) -> GatheredRuns:
+        """Make the folder; StoreError if something is there already."""
+        store.require_empty(folder)
+        try:
+            (folder / results.INPUTS).mkdir(parents=True)
+            write_inputs(inputs, folder / results.INPUTS)
+            written = folder / f"{ASKED}.new"
+            written.write_text(json.dumps(dict(asked), indent=1))
+            written.replace(folder / ASKED)
+        except OSError as error:
+            raise StoreError(
+                f"{folder} cannot be written: {error.strerror}", hint="choose another with --out"
+            ) from error
+        return cls(folder)
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """The blocks that are in the results."""
+        return frozenset(number for place in self._places() for number in _blocks(place))
+
+    def keep(self, machine: str, number: int, plan: str, environment: str, journal: Sequence[str], raw: bytes) -> bool:
+        """Put a block into its machine's session. False if it is there already: then nothing is changed."""
+        if number in self.blocks:
+            return False
+        place = self._session(machine, environment)
+        with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+            archive.extractall(place / results.RAW, filter="data")
+        info = _PLAN.validate_json(plan)
+        if (place / results.PLAN).exists():
+            known = store.load_plan(place)
+            info = replace(info, trials=(*known.trials, *info.trials))
+        store.write_plan(place, replace(info, blocks=len(_blocks(place)) + 1, replacements=0))
+        with Journal(place / results.JOURNAL) as written:
+            written.append({"block": number, "merged": [json.loads(line) for line in journal]})
+        self._note()
+        return True
+
+    def _session(self, machine: str, environment: str) -> Path:
+        places = self._places()
+        for place in places:
+            if (place / MACHINE).read_text() == machine:
+                return place
+        place = several_runs.place(self._folder, max((int(each.name) for each in places), default=0) + 1)
+        try:
+            (place / results.RAW).mkdir(parents=True)
+            shutil.copytree(self._folder / results.INPUTS, place / results.INPUTS)
+            (place / results.ENVIRONMENT).write_text(environment)
+            (place / MACHINE).write_text(machine)
+        except OSError as error:
+            raise StoreError(
+                f"{place} cannot be written: {error.strerror}", hint="choose another folder with --out"
+            ) from error
+        return place
+
+    def _places(self) -> list[Path]:
+        return sorted(path.parent for path in (self._folder / several_runs.SESSIONS).glob(f"*/{MACHINE}"))
+
+    def _tidy(self, place: Path) -> None:
+        """Remove what belongs to no block of the journal; a session without any block is removed whole."""
+        known = _blocks(place)
+        if not known:
+            shutil.rmtree(place)
+            return
+        with Journal(place / results.JOURNAL):  # cuts a torn line off
+            pass
+        done = {row["trial"] for row in _trials(place)}
+        info = store.load_plan(place)
+        if set(info.trials) - done:
+            kept = tuple(trial for trial in info.trials if trial in done)
+            store.write_plan(place, replace(info, trials=kept, blocks=len(known)))
+        store.discard_unfinished(place)
+
+    def _note(self) -> None:
+        several_runs.note(self._folder, [Member(place.name) for place in self._places() if _blocks(place)])
+
+
+def _blocks(place: Path) -> set[int]:
+    return {row["block"] for row in _trials(place)}
+
+
+def _trials(place: Path) -> list[dict[str, Any]]:
+    journal = place / results.JOURNAL
+    return [entry["trial"] for entry in entries(journal) if "trial" in entry] if journal.exists() else []

@@ -1,0 +1,27 @@
+"""What a worker carries out in tests of the cluster in place of a lab: blocks that take a moment and say who measured them."""
+
+from __future__ import annotations
+
+import time
+
+from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
+from tunnelmark.errors import LabError
+
+SECONDS = 0.3
+
+
+def facts(task: BlockTask, name: str) -> WorkerFacts:
+    """Programs that are the same everywhere."""
+    return WorkerFacts(name, {"tunnelmark": "0.1.0"}, "same")
+
+
+def measured(task: BlockTask, name: str) -> BlockDone:
+    """A block that takes `SECONDS`."""
+    time.sleep(SECONDS)
+    assert task.number is not None
+    return BlockDone(task.number, name, "", "{}", (), b"", SECONDS)
+
+
+def fails(task: BlockTask, name: str) -> BlockDone:
+    """A block that cannot be measured."""
+    raise LabError("no room", hint="make some")

@@ -1,0 +1,227 @@
+"""Blocks over workers of a real Dask scheduler: all are there once, whatever of the cluster is lost; what a block measures is made up here."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import virtual_blocks
+from support.cluster_nodes import ClusterNodes, kill, nodes
+from tunnelmark.cluster import dispatch
+from tunnelmark.cluster.dispatch import Watcher, Way
+from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts, differing, machine_of, programs_hash
+from tunnelmark.errors import LabError, StoreError
+from tunnelmark.record import several_runs, store
+from tunnelmark.record.gathered import GatheredRuns
+from unit.builders import TCP, Study
+
+STUDY = Study(arms=("direct", "tinc"), workloads=(TCP,), blocks=8)
+ASKS = BlockTask("study", {}, {})
+TASKS = [BlockTask("study", {}, {}, number) for number in range(1, 9)]
+
+Meanwhile = Callable[[ClusterNodes, int], object]
+
+
+def spread(
+    way: Callable[[str], Way],
+    *,
+    workers: int = 2,
+    fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str] = lambda *_: "",
+    meanwhile: Meanwhile = lambda *_: None,
+) -> tuple[list[BlockDone], dict[str, list[Any]]]:
+    """Spread the blocks over workers; `meanwhile` is called with the cluster and the number of blocks after each of them."""
+    done: list[BlockDone] = []
+    said: dict[str, list[Any]] = {"taken": [], "left out": [], "waits": []}
+    with nodes(workers) as cluster:
+
+        def note(one: BlockDone) -> None:
+            done.append(one)
+            meanwhile(cluster, len(done))
+
+        watcher = Watcher(
+            note, fit, said["taken"].append, lambda *why: said["left out"].append(why), said["waits"].append
+        )
+        asyncio.run(dispatch.spread(TASKS, ASKS, way(cluster.address), watcher))
+    return done, said
+
+
+def virtual(address: str, measure: Callable[[BlockTask, str], BlockDone] = virtual_blocks.measured) -> Way:
+    return Way(address, measure=measure, facts=virtual_blocks.facts, patience=120)
+
+
+def numbers(done: list[BlockDone]) -> list[int]:
+    return sorted(one.number for one in done)
+
+
+def test_every_block_is_measured_once_and_workers_share_them() -> None:
+    done, said = spread(virtual)
+    assert numbers(done) == list(range(1, 9))
+    assert {one.worker for one in done} <= {found.worker for found in said["taken"]} <= {"w1", "w2"}
+
+
+def test_a_worker_that_is_not_fit_gets_none() -> None:
+    done, said = spread(virtual, fit=lambda found, _: "other programs" if found.worker == "w1" else "")
+    assert numbers(done) == list(range(1, 9))
+    assert {one.worker for one in done} == {"w2"}
+    assert said["left out"] in ([], [("w1", "other programs")])
+
+
+def test_a_worker_that_was_left_out_is_asked_again() -> None:
+    asked: list[str] = []
+
+    def fit(found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
+        asked.append(found.worker)
+        return "busy" if len(asked) < 3 else ""
+
+    done, said = spread(lambda address: replace(virtual(address), again=0.1), workers=1, fit=fit)
+    assert numbers(done) == list(range(1, 9))
+    assert said["left out"] == [("w1", "busy")]
+
+
+def test_blocks_of_a_worker_that_was_killed_go_to_another() -> None:
+    def lose(cluster: ClusterNodes, count: int) -> None:
+        if count == 2:
+            kill(cluster.workers[0])
+            cluster.add()
+
+    done, _ = spread(virtual, workers=1, meanwhile=lose)
+    assert numbers(done) == list(range(1, 9))
+    assert [one.worker for one in done] == ["w1"] * 2 + ["w2"] * 6
+
+
+def test_blocks_go_on_when_the_scheduler_was_killed_and_started_again() -> None:
+    def restart(cluster: ClusterNodes, count: int) -> None:
+        if count == 2:
+            for process in (cluster.scheduler, *cluster.workers):
+                kill(process)
+            cluster.start_scheduler()
+            cluster.add()
+
+    done, _ = spread(virtual, workers=1, meanwhile=restart)
+    assert numbers(done) == list(range(1, 9))
+    assert [one.worker for one in done] == ["w1"] * 2 + ["w2"] * 6
+
+
+def test_a_block_that_fails_everywhere_is_its_own_error() -> None:
+    with pytest.raises(LabError, match="no room"):
+        spread(lambda address: virtual(address, virtual_blocks.fails))
+
+
+def test_a_cluster_without_a_fit_worker_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(LabError, match="no worker that is fit") as caught:
+        spread(lambda address: replace(virtual(address), patience=1.0), workers=0)
+    assert "--resume" in caught.value.hint
+
+
+def test_a_scheduler_that_is_not_there_is_an_error_that_says_what_to_do() -> None:
+    watcher = Watcher(lambda _: None, lambda *_: "")
+    with pytest.raises(LabError, match="does not answer"):
+        asyncio.run(dispatch.spread(TASKS, ASKS, replace(virtual("tcp://127.0.0.1:9"), patience=0.2), watcher))
+
+
+# ------------------------------------------------------------------------------- blocks gathered in a folder
+
+
+def block(number: int, machine: str = "m1") -> dict[str, Any]:
+    """A block as a worker sends it, of a run that is made up."""
+    whole = STUDY.results()
+    rows = [row for row in whole.trials if row.block == number]
+    plan = replace(whole.plan, trials=tuple(row.trial for row in rows))
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        for row in rows:
+            content = b"output"
+            member = tarfile.TarInfo(f"{row.trial}/out")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    journal = [{"begun": rows[0].started, "boot": machine}, *({"trial": asdict(row)} for row in rows), {"wall": 1.0}]
+    return {
+        "machine": machine,
+        "number": number,
+        "plan": json.dumps(asdict(plan)),
+        "environment": json.dumps(dict(whole.environment)),
+        "journal": [json.dumps(entry) for entry in journal],
+        "raw": held.getvalue(),
+    }
+
+
+def trials(folder: Path) -> list[str]:
+    return sorted(row.trial for _, results in several_runs.load(folder) for row in results.trials)
+
+
+def test_blocks_of_machines_are_sessions_of_one_folder_with_the_plan_of_one_machine(tmp_path: Path) -> None:
+    gathered = GatheredRuns.begin(tmp_path / "run", {}, {"study": "study"})
+    for number in range(1, 9):
+        assert gathered.keep(**block(number, f"m{number % 3}"))
+    assert trials(tmp_path / "run") == sorted(STUDY.results().plan.trials)
+    sizes = [(results.plan.blocks, results.finished) for _, results in several_runs.load(tmp_path / "run")]
+    assert sizes == [(3, True), (3, True), (2, True)]
+    assert (
+        tmp_path / "run" / "sessions" / "01" / "raw" / "001.direct.gigabit.pair.tcp" / "out"
+    ).read_bytes() == b"output"
+
+
+def test_a_block_that_comes_twice_is_kept_once(tmp_path: Path) -> None:
+    gathered = GatheredRuns.begin(tmp_path / "run", {}, {"study": "study"})
+    assert gathered.keep(**block(1)) and not gathered.keep(**block(1, "m2"))
+    assert len(trials(tmp_path / "run")) == 2
+
+
+@pytest.mark.parametrize("cut", ["journal line", "plan only", "new session"])
+def test_what_a_kill_leaves_of_a_block_is_no_part_of_the_results(cut: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    gathered = GatheredRuns.begin(folder, {}, {"study": "study"})
+    gathered.keep(**block(1))
+    journal = folder / "sessions" / "01" / "journal.jsonl"
+    whole = journal.read_bytes()
+    gathered.keep(**block(2, "m2" if cut == "new session" else "m1"))
+    if cut == "new session":
+        (folder / "sessions" / "02" / "journal.jsonl").write_bytes(b"")
+    else:
+        journal.write_bytes(whole + (journal.read_bytes()[len(whole) : -20] if cut == "journal line" else b""))
+    again = GatheredRuns(folder)
+    assert again.blocks == {1}
+    assert len(trials(folder)) == 2
+    assert again.keep(**block(2))
+    assert sorted(again.blocks) == [1, 2] and len(trials(folder)) == 4
+    assert store.load(folder / "sessions" / "01").plan.blocks == 2
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is not empty"):
+        GatheredRuns.begin(tmp_path, {}, {})
+    with pytest.raises(StoreError, match="gathers no blocks"):
+        GatheredRuns(tmp_path)
+
+
+# ------------------------------------------------------------------------------- which workers are alike
+
+
+def test_workers_are_alike_when_their_programs_are_whatever_their_paths_and_kernels() -> None:
+    def environment(sha: str, path: str, kernel: str = "6.1") -> dict[str, Any]:
+        vpns = {
+            "tinc": {"programs": {"tincd": {"path": path, "sha256": sha}}},
+            "direct": {"version": kernel, "programs": {}},
+        }
+        return {"tunnelmark": "0.1.0", "vpns": vpns, "workloads": {}}
+
+    mine, alike, other = environment("a", "/x"), environment("a", "/y", "6.8"), environment("b", "/x")
+    assert programs_hash(mine) == programs_hash(alike) != programs_hash(other)
+    assert differing(mine, alike) == [] and differing(mine, other) == ["tinc is not the same program"]
+    assert "tunnelmark 0.2.0, not 0.1.0" in differing(mine, {**alike, "tunnelmark": "0.2.0"})
+
+
+def test_a_machine_is_told_from_another_by_system_boot_and_name() -> None:
+    def of(identity: str, boot: str, host: str) -> str:
+        return machine_of({"fingerprint": {"identity": identity, "boot": boot}, "worker_host": host})
+
+    assert len({of("a", "1", "x"), of("b", "1", "x"), of("a", "2", "x"), of("a", "1", "y"), of("a", "1", "x")}) == 4
