@@ -87,7 +87,7 @@ class ClusterNodes:
         with log.open("ab") as output:
             return subprocess.Popen(
                 [*(prefix or []), *command("cluster", *arguments, *self._tls)],
-                env={**environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
+                env={**environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), environment()["PYTHONPATH"]])},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -91,9 +91,10 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
     require(plan, context, console)
     prepare(plan, context, console)
     with alone(console, f"block {number} of the study {study.name}"):
-        study, measured = link_capacities.before(study, context, console, look=True)
+        study, measured = link_capacities.before(study, context, console, look=asked["measure"])
         block = Plan(study, tuple(trial for trial in order(study).trials if trial.block == number))
-        asyncio.run(measure(block, context, folder, False, console, ProgressView(), measured=measured))
+        ways = {"wait": asked["wait"], "sticks": asked["measure"], "measured": measured}
+        asyncio.run(measure(block, context, folder, False, console, ProgressView(), **ways))
 
 
 def _parts(study: Study) -> tuple[Plan, RunContext, Console]:

@@ -64,7 +64,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
     console = ways.console()
     if where := ways.where:
         folder = out or _new(study)
-        spread.begin(study, folder, where, ways.guests, console)
+        spread.begin(study, folder, where, ways.guests, console, spread.Ways(ways.wait, ways.measure_first))
         return show_gathered(folder, console, ways)
     if not ways.guests:  # a guest says itself what it lacks
         privileges.require("the lab makes network namespaces")

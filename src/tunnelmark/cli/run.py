@@ -87,7 +87,7 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
             f"{folder} gathers blocks of a cluster", hint="add --cluster ADDRESS, or --local N to measure the rest here"
         )
     console = options.console()
-    spread.go_on(folder, options.where, console)
+    spread.go_on(folder, options.where, console, spread.Ways(options.wait, options.measure_first))
     return show_gathered(folder, console, options)
 
 

@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -35,8 +35,16 @@ STEAL = 0.1
 """The share of its cores that a worker's host may take away when it comes."""
 
 
-def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], console: Console) -> None:
-    """Measure a study over a cluster, and gather its blocks in a new folder."""
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How blocks are measured: `wait`: only on workers without much other work; `measure`: each worker's machine is measured too."""
+
+    wait: bool = True
+    measure: bool = True
+
+
+def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], console: Console, ways: Ways) -> None:
+    """Measure a study over a cluster, and gather its blocks in a new folder; `ways` says how."""
     if len(kernels) > 1:
         raise UsageError(
             "one run over a cluster has one kernel", hint="give --kernel once, and run it again for another"
@@ -53,10 +61,10 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
         )
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
-    _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console)
+    _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console, ways)
 
 
-def go_on(folder: Path, where: Where, console: Console) -> None:
+def go_on(folder: Path, where: Where, console: Console, ways: Ways) -> None:
     """Measure the blocks that a folder lacks, with the same or other machines."""
     gathered = GatheredRuns(folder)
     settings = dict(gathered.asked["settings"])
@@ -65,11 +73,17 @@ def go_on(folder: Path, where: Where, console: Console) -> None:
         gathered.asked["study"], Files((folder / INPUTS,)), registry.catalogue(), grows=False, **settings
     )
     study = replace(study, attempts=attempts, cores=cores)
-    _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console)
+    _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)
 
 
 def _gather(
-    study: Study, gathered: GatheredRuns, folder: Path, where: Where, kernels: tuple[str, ...], console: Console
+    study: Study,
+    gathered: GatheredRuns,
+    folder: Path,
+    where: Where,
+    kernels: tuple[str, ...],
+    console: Console,
+    ways: Ways,
 ) -> None:
     there = gathered.blocks
     left = [number for number in range(1, study.blocks + 1) if number not in there]
@@ -78,8 +92,8 @@ def _gather(
     console.print(f"{study.name}: {len(left)} of {study.blocks} blocks to measure; results in {folder}", soft_wrap=True)
     if left:
         with _cluster(where) as way:
-            tasks = [task_of(study, number, kernels) for number in left]
-            listener = _Listener(console, gathered, counted=bool(kernels))
+            tasks = [task_of(study, number, kernels, measure=ways.measure, wait=ways.wait) for number in left]
+            listener = _Listener(console, gathered, counted=bool(kernels), wait=ways.wait)
             watcher = Watcher(listener.done, listener.fit, listener.taken, listener.left_out, listener.waits)
             asks = task_of(study, None, kernels)
             asyncio.run(dispatch.spread(tasks, asks, replace(way, at_once=None if kernels else 1), watcher))
@@ -88,8 +102,8 @@ def _gather(
 class _Listener:
     """Says what happens, and puts blocks into the folder as they come."""
 
-    def __init__(self, console: Console, gathered: GatheredRuns, *, counted: bool) -> None:
-        self._console, self._gathered, self._counted = console, gathered, counted
+    def __init__(self, console: Console, gathered: GatheredRuns, *, counted: bool, wait: bool) -> None:
+        self._console, self._gathered, self._counted, self._wait = console, gathered, counted, wait
         self._first: WorkerFacts | None = None
         self._begun = time.monotonic()
 
@@ -106,6 +120,8 @@ class _Listener:
         mine = machine_of(found.environment)
         if others := [each.worker for each in taken if machine_of(each.environment) == mine]:
             return f"it is on the same machine as {others[0]}, and a machine measures one block at a time"
+        if not self._wait:
+            return ""
         if load.get("busy", 0.0) > BUSY:
             return f"other work takes {load['busy']:.1f} of its {cores} cores"
         if load.get("steal", 0.0) > STEAL * cores:

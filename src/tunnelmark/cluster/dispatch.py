@@ -8,6 +8,7 @@ queue. A block whose worker is lost goes to another one; if the scheduler itself
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections import Counter
@@ -35,6 +36,8 @@ _CONNECT = 5  # seconds for one try to connect
 
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked once more: other work on its machine may have ended."""
+
+_NUMBER = re.compile(r"[\d.]+")
 
 TRIES = 3
 """How often a block may fail by the fault of the machines that it was on, before the command gives up."""
@@ -140,7 +143,9 @@ class _Connection:
                 idle = time.monotonic()
             elif time.monotonic() - idle > self._way.patience:
                 raise LabError(
-                    "no worker that is fit for this study has come",
+                    "; ".join(
+                        ["no worker that is fit for this study has come", *{why for _, why in self._unfit.values()}]
+                    ),
                     hint="start one with `tunnelmark cluster worker`; what was measured is kept, go on with --resume",
                 )
             self._hand_out()
@@ -164,7 +169,7 @@ class _Connection:
         )
 
     async def _workers(self) -> bool:
-        """Look which workers there are, ask new ones what they have, forget those that are gone; whether any is fit, or is being asked."""
+        """Look which workers there are, ask new ones what they have, forget those that are gone; whether any is fit, or is asked for the first time."""
         from distributed.comm.core import CommClosedError
 
         if self._client.scheduler is None:
@@ -186,7 +191,7 @@ class _Connection:
             if address not in now:
                 del self._blocks[future]
                 self._watcher.waits(f"the worker at {address} is gone; block {number} is measured again by another")
-        return bool(self._fit or self._looks)
+        return bool(self._fit or {*self._looks.values()} - self._unfit.keys())
 
     async def _ended(self) -> None:
         """Wait a moment for anything to end, and see to it."""
@@ -215,7 +220,7 @@ class _Connection:
         elif look.status == "error":
             why = _words(await look.exception())  # type: ignore[no-untyped-call]
         if why:  # else it is taken, or was lost with its worker
-            if self._unfit.get(address, (0.0, ""))[1] != why:
+            if _NUMBER.sub("", self._unfit.get(address, (0.0, ""))[1]) != _NUMBER.sub("", why):  # said once
                 self._watcher.left_out(found.worker if look.status == "finished" else address, why)
             self._unfit[address] = time.monotonic(), why
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tunnelmark.cluster import worker as block
 from tunnelmark.errors import UsageError
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
 LOOPBACK = "127.0.0.1"
+
+_RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
 """Seconds without a word after which a worker is taken to be lost; Dask's own default is 300. One that is killed is missed at once."""
@@ -43,7 +47,7 @@ async def scheduler(
 async def worker(
     address: str, name: str | None, listen: str, security: Security | None, said: Callable[[str], object]
 ) -> None:
-    """Run a worker until it is stopped; each block in a thread of its own, as many as there are cores where their time is counted."""
+    """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted."""
     from distributed import Worker
 
     _closed(listen, security)
@@ -57,9 +61,20 @@ async def worker(
             "dashboard_address": f"{LOOPBACK}:0",
             "local_directory": scratch,
         }
-        async with Worker(address, **settings) as made:
-            said(f"worker {made.name} waits for blocks of {address}")
-            await made.finished()
+        waiting = False
+        while True:
+            try:
+                async with Worker(address, **settings) as made:
+                    said(f"worker {made.name} waits for blocks of {address}")
+                    waiting = False
+                    await made.finished()
+            except (OSError, RuntimeError) as error:  # what Dask raises where nobody answers, or hangs up meanwhile
+                if not waiting:
+                    said(f"{address} does not answer ({error}); trying until it does")
+            if not waiting:
+                block.stop()
+            waiting = True
+            await asyncio.sleep(_RETRY)
 
 
 def _protocol(security: Security | None) -> str:

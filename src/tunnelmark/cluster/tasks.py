@@ -20,7 +20,7 @@ class BlockTask:
     """One block of a study, to be measured whole on one worker.
 
     `inputs` are the study's files by their place, `settings` what the command line changed of it, `kernels` the virtual machine's kernel (none: the
-    worker's own). `number` None asks only what the worker would measure with (`WorkerFacts`).
+    worker's own). `measure`: the worker measures its machine before the block, as `run` does, and `wait`: it waits for other work to end. `number` None asks only what the worker would measure with (`WorkerFacts`).
     """
 
     study: str
@@ -28,6 +28,8 @@ class BlockTask:
     settings: Mapping[str, Any]
     number: int | None = None
     kernels: tuple[str, ...] = ()
+    measure: bool = True
+    wait: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class WorkerFacts:
     programs: str
 
 
-def task_of(study: Study, number: int | None, kernels: tuple[str, ...] = ()) -> BlockTask:
+def task_of(
+    study: Study, number: int | None, kernels: tuple[str, ...] = (), *, measure: bool = True, wait: bool = True
+) -> BlockTask:
     """The block of that number; a run over machines replaces no blocks and adds none by itself."""
     settings = {
         "blocks": study.blocks,
@@ -66,7 +70,7 @@ def task_of(study: Study, number: int | None, kernels: tuple[str, ...] = ()) -> 
         "attempts": study.attempts,
         "cores": study.cores,
     }
-    return BlockTask(study.name, dict(study.inputs), settings, number, kernels)
+    return BlockTask(study.name, dict(study.inputs), settings, number, kernels, measure, wait)
 
 
 def programs_hash(environment: Mapping[str, Any]) -> str:

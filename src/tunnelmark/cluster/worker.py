@@ -27,6 +27,15 @@ MODULE = "tunnelmark.cli.block_run"
 REQUEST, ERROR, FACTS, RESULTS = "request.json", "error.json", "facts.json", "results"
 """Files of the folder that worker and process share."""
 
+_lives: set[int] = set()
+"""Pipes that the processes of blocks listen to: each ends when its pipe is closed."""
+
+
+def stop() -> None:
+    """End every block that is measured here now; nobody waits for it any more."""
+    while _lives:
+        os.close(_lives.pop())
+
 
 def measure(task: BlockTask, name: str) -> BlockDone:
     """Measure one block here; the block's own error if it could not be measured. `name` is the worker's."""
@@ -77,11 +86,14 @@ class _Shared:
         """Run the process, as root; its own error is raised here. It ends itself when this one is gone, and its input with it."""
         line = [*(() if os.geteuid() == 0 else ("sudo", "-n")), sys.executable, "-m", MODULE, str(self.folder)]
         life, ours = os.pipe2(os.O_CLOEXEC)
+        _lives.add(ours)
         try:
             done = subprocess.run(line, stdin=life, capture_output=True, text=True, check=False, pass_fds=[self._held])
         finally:
             os.close(life)
-            os.close(ours)
+            if ours in _lives:
+                _lives.discard(ours)
+                os.close(ours)
         if (self.folder / ERROR).exists():
             told = json.loads((self.folder / ERROR).read_text())
             kind: type[TunnelmarkError] = getattr(errors, told["kind"], LabError)
