@@ -151,6 +151,23 @@ def test_what_is_wrong_with_a_session_is_said():
     assert "02 is unfinished." in short.cautions
 
 
+def of_blocks(found: Results, *numbers: int) -> Results:
+    """What a machine of a cluster has measured: these blocks of the plan, under the plan's numbers."""
+    trials = tuple(trial for trial in found.trials if trial.block in numbers)
+    asked = tuple(dict.fromkeys(trial.trial for trial in trials))
+    return replace(found, plan=replace(found.plan, blocks=len(numbers), trials=asked), trials=trials)
+
+
+def test_links_of_one_seed_decide_alike_only_in_blocks_of_the_same_number():
+    whole, other = run(1), run(1, model="17")
+    apart = joined(of_blocks(whole, 1, 3, 5), of_blocks(other, 2, 4, 6))
+    assert not any("same seed" in said for said in apart.cautions)
+    shared = joined(of_blocks(whole, 1, 3), of_blocks(other, 3, 4), of_blocks(run(1, model="49"), 5, 6))
+    assert [said.split(" have ")[0] for said in shared.cautions if "same seed" in said] == ["01 and 02"]
+    chain = joined(of_blocks(whole, 1, 2), of_blocks(other, 3, 4), of_blocks(run(1, model="49"), 2, 3))
+    assert [said.split(" have ")[0] for said in chain.cautions if "same seed" in said] == ["01 and 02 and 03"]
+
+
 def test_runs_in_which_too_much_failed_are_joined_all_the_same_and_it_is_told():
     failing = tuple(("tinc", "tcp", block) for block in range(1, 8))
     found = joined(run(1, fails=failing), run(2, fails=failing), run(3, fails=failing))
