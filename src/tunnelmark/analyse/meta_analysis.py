@@ -17,9 +17,6 @@ from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.plan_pieces import Piece
 from tunnelmark.record.results import MetricInfo
 
-_LEAST_BLOCKS = 2
-"""A session with fewer blocks has no standard error."""
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -199,9 +196,10 @@ def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> Se
     if metric.compare == "ratio" and any(each <= 0 or not isfinite(each) for each in pair.effects):
         return "a block with zero, of which a ratio has no logarithm"
     values = [additive(metric, each) for each in pair.effects]
-    if len(values) < _LEAST_BLOCKS:
-        return "fewer than two blocks with both"
-    return SessionEffect(name, machine, fmean(values), stdev(values) / sqrt(len(values)), len(values))
+    if not values:
+        return "no block with both"
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+    return SessionEffect(name, machine, fmean(values), error, len(values), tuple(values))
 
 
 def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
