@@ -147,16 +147,21 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
     return None if value is None else effect(metric, value)
 
 
-def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[MetaTable, ...]:
-    groups: dict[tuple[str, ...], list[MergedRow]] = {}
+def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
+    """Rows of one metric in one setting together, by a heading."""
+    groups: dict[str, list[MergedRow]] = {}
     several = (
         len({row.setting.profile for row in merged.rows}) > 1 or len({row.setting.topology for row in merged.rows}) > 1
     )
     for row in rows:
         where = f", {row.setting.profile}, {row.setting.topology}" if several else ""
-        groups.setdefault((f"{row.metric.title}{where}",), []).append(row)
+        groups.setdefault(f"{row.metric.title}{where}", []).append(row)
+    return groups
+
+
+def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[MetaTable, ...]:
     made = []
-    for (heading,), members in groups.items():
+    for heading, members in by_metric(merged, rows).items():
         columns = _columns(members, first)
         kept = [(name, cells) for name, cells in columns if name in (first, "ok") or any(cells)]
         rows_ = tuple(zip(*(cells for _, cells in kept), strict=True))
@@ -172,10 +177,8 @@ def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]
     likely = any(each.low is not None for each in found)
     own = any(each.here_low is not None for each in found)
     # A mean without an interval is told only where the one of these units has none either.
-    means = [_told(row, row.combined.mean, row.combined.low, row.combined.high) for row in rows]
-    spans = [
-        dict.fromkeys(_told(row, end(each.estimate for each in row.effects)) for end in (min, max)) for row in rows
-    ]
+    means = [told(row, row.combined.mean, row.combined.low, row.combined.high) for row in rows]
+    spans = [dict.fromkeys(told(row, end(each.estimate for each in row.effects)) for end in (min, max)) for row in rows]
     return [
         (first, [row.arm if first == "arm" else f"{row.arm} / {row.against}" for row in rows]),
         ("ok", [formatting.share(row.success) for row in rows]),
@@ -190,7 +193,7 @@ def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]
 
 
 def _here(row: MergedRow) -> str:
-    return _told(row, row.combined.here, row.combined.here_low, row.combined.here_high)
+    return told(row, row.combined.here, row.combined.here_low, row.combined.here_high)
 
 
 def _comparison(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> Comparison:
@@ -204,7 +207,8 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
     )
 
 
-def _told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
+def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
+    """An additive mean with its interval, in words of the row's metric."""
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 
 
