@@ -7,13 +7,13 @@ Each machine has one session of so many blocks; machines and blocks vary normall
 
 - the variances between machines and between blocks come out within 5 % of the true ones in the mean over studies, from machines that differ by
   half a block's deviation or more;
-- intervals of 95 % over machines like these hold the truth in 93 to 97 % of studies in which machines have about as many blocks (a
-  factor of three at most), down to one block each;
+- intervals of 95 % over machines like these hold the truth in 93 to 97 % of studies, down to one block for each machine, and where some
+  have many blocks and others one;
 - what one more machine will print is inside of what was foretold in 93 to 97 %;
 - the interval of these machines alone holds their own mean in 93 to 97 %, where blocks vary alike on all.
 
-Where some machines have many blocks and others one, intervals over machines must hold in 93 % or more, and may be wider. What they do where blocks of every
-other machine vary three times as much is told and not judged.
+What they do where machines do not differ at all (intervals over machines may then be wider), and where blocks of every other machine vary three
+times as much, is told and not judged.
 """
 
 from __future__ import annotations
@@ -129,10 +129,9 @@ def bars(seed: int, *, quick: bool) -> Iterator[Bar | str]:
 
 def _intervals(world: World, told: Told, *, quick: bool) -> Iterator[Bar]:
     total, alike = len(told.found), world.noisy == 1.0
-    most = COVERED[1] if max(world.blocks) <= 3 * min(world.blocks) else 1.0
     held = told.held("low", "high", np.zeros(total))
     like = "intervals over machines like these"
-    yield Bar(like, world.name, held, total, COVERED[0], most, judged=alike and world.machines > 0, exact=quick)
+    yield Bar(like, world.name, held, total, *COVERED, judged=alike and world.machines > 0, exact=quick)
     held = told.held("next_low", "next_high", told.further)
     yield Bar("one more machine", world.name, held, total, *COVERED, judged=alike, exact=quick)
     if told.found[0].here_low is not None:

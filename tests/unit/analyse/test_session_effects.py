@@ -96,11 +96,12 @@ def test_a_run_in_two_sessions_of_one_block_each_has_no_error_of_its_own():
     assert found.sd_sessions == pytest.approx(sqrt(0.02))
 
 
-def test_one_block_counts_less_than_a_run_of_many():
-    found = one([SessionEffect("01", "a", 0.5, 0.1, 12), *effects([("b", 0.6, 0.1), ("c", 0.4, 0.1)], blocks=12)])
-    lone = one([SessionEffect("01", "a", 0.9, None, 1), *effects([("b", 0.6, 0.1), ("c", 0.4, 0.1)], blocks=12)])
-    assert found.mean == pytest.approx(0.5)
-    assert 0.5 < lone.mean < 0.6 < lone.here
+def test_where_a_session_is_short_machines_count_alike():
+    """A weight by two to four blocks would be chance; the mean is then that of these machines."""
+    long = one([*effects([("a", 0.9, 0.3), ("b", 0.6, 0.1), ("c", 0.4, 0.1)], blocks=12)])
+    short = one([SessionEffect("01", "a", 0.9, None, 1), *effects([("b", 0.6, 0.1), ("c", 0.4, 0.1)], blocks=12)])
+    assert long.mean < 0.55 < long.here
+    assert short.mean == short.here == pytest.approx(1.9 / 3)
 
 
 def test_the_mean_of_two_machines_has_an_interval_that_holds_for_them_alone():
@@ -209,7 +210,7 @@ CLUSTERS = [([1] * 8, 0.5), ([2, 2, 1, 1, 1, 1], 0.5), ([2] * 4, 0.0), ([3, 2, 2
 
 @pytest.mark.parametrize(("blocks", "between"), CLUSTERS)
 def test_intervals_over_machines_of_few_blocks_hold(blocks: list[int], between: float):
-    """`between` in deviations of a block. Where numbers of blocks differ much, the interval may be wider, not narrower."""
+    """`between` in deviations of a block."""
     random, studies = np.random.default_rng([SEED, *blocks]), STUDIES // 2
     inside = further = here = 0
     known = any(count > 1 for count in blocks)
@@ -225,7 +226,7 @@ def test_intervals_over_machines_of_few_blocks_hold(blocks: list[int], between: 
         here += (
             found.here_low is not None and found.here_high is not None and found.here_low <= truth <= found.here_high
         )
-    assert 93 <= 100 * inside / studies <= 98
+    assert 93 <= 100 * inside / studies <= 97
     assert 93 <= 100 * further / studies <= 97
     assert 92.5 <= 100 * here / studies <= 97.5 if known else here == 0
 
