@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tunnelmark.analyse.meta_analysis import Merged
 from tunnelmark.report import meta_tables
-from tunnelmark.report.figures import machines
+from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
 from tunnelmark.report.markdown_syntax import rows, safe
 from tunnelmark.report.meta_tables import MetaTable
@@ -78,7 +78,7 @@ def html(merged: Merged) -> str:
 def _pictures(merged: Merged) -> dict[str, Markup]:
     """By the heading of each primary metric."""
     primary = [row for row in merged.rows if row.metric.primary]
-    drawn = {name: machines.picture(rows) for name, rows in meta_tables.by_metric(merged, primary).items()}
+    drawn = {name: machine_rows.picture(rows) for name, rows in meta_tables.by_metric(merged, primary).items()}
     return {name: picture for name, picture in drawn.items() if picture}
 
 
