@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from dataclasses import replace
+import tarfile
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
-from tunnelmark import analyse
+from tunnelmark import analyse, cli
 from tunnelmark.analyse.meta_analysis import Merged, merge
-from tunnelmark.record.results import Results
+from tunnelmark.record.gathered import GatheredRuns
+from tunnelmark.record.results import PlanInfo, Results
 from tunnelmark.report import meta_report, meta_tables
 from unit.builders import PING, TCP, Study
 
@@ -113,6 +118,31 @@ def test_the_page_draws_each_machine_for_each_arm(five: Merged):
     assert goodput.count('class="block"') == 3 * 8
     assert re.search(r"tinc: A 5\d(\.\d)?\s% \[", goodput)
     assert '<h2 id="apart">Each machine</h2>' in page
+
+
+def test_a_folder_that_blocks_of_machines_are_gathered_in_is_reported_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    runs = GatheredRuns.begin(tmp_path / "all", {}, {"study": "quick"})
+    with io.BytesIO() as nothing:
+        tarfile.open(fileobj=nothing, mode="w").close()
+        raw = nothing.getvalue()
+    for model, numbers in {1: (1, 5), 2: (2,), 3: (3,), 4: (4,)}.items():
+        for number in numbers:
+            found = measured(model, 0.1 * model, number)
+            lines: list[dict[str, object]] = [{"begun": found.trials[0].started - 1, "boot": str(model)}]
+            lines += [{"trial": asdict(trial)} for trial in found.trials]
+            lines.append({"wall": sum(sum(trial.phases.values()) + 0.1 for trial in found.trials)})
+            plan, machine_ = TypeAdapter(PlanInfo).dump_json(found.plan).decode(), json.dumps(found.environment)
+            assert runs.keep(str(model), number, plan, machine_, [json.dumps(line) for line in lines], raw)
+    assert cli.main(["report", str(tmp_path / "all"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert not any("same seed" in caution for caution in said["cautions"])
+    assert not any("blocks" in why for why in said["not_joined"])
+    row = next(each for each in said["rows"] if (each["arm"], each["metric"]) == ("tinc", "goodput"))
+    assert (row["unit"], row["units"], [each["blocks"] for each in row["each"]]) == ("machine", 4, [2, 1, 1, 1])
+    assert [round(each["estimate"], 1) for each in row["by_unit"]] == [0.1, 0.2, 0.3, 0.4]
+    assert row["sd_blocks"] < row["sd_machines"]
 
 
 def test_what_lies_far_outside_is_cut_off_with_a_sign():
