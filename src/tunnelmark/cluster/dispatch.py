@@ -8,6 +8,8 @@ queue. A block whose worker is lost goes to another one; if the scheduler itself
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import re
 import time
 import uuid
@@ -36,6 +38,8 @@ _CONNECT = 5  # seconds for one try to connect
 
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked once more: other work on its machine may have ended."""
+
+_LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it says
 
 _NUMBER = re.compile(r"[\d.]+")
 
@@ -87,6 +91,9 @@ def require() -> None:
     """MissingPart where Dask is not installed."""
     try:
         import distributed  # noqa: F401 (whether it is there)
+
+        if _LOGS not in os.environ:  # what ends and comes again is said by us, in a line
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
     except ImportError:
         raise MissingPart(
             "a study over several machines needs Dask, which is not installed", hint="pip install 'tunnelmark[cluster]'"

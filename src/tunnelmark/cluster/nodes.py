@@ -50,12 +50,14 @@ async def worker(
     """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted."""
     from distributed import Worker
 
-    _closed(listen, security)
+    host, _, port = listen.partition(":")
+    _closed(host, security)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
         settings: dict[str, Any] = {
             "name": name or f"{os.uname().nodename}-{os.getpid()}",
             "nthreads": os.cpu_count() or 1,
-            "host": listen,
+            "host": host,
+            "port": int(port or 0),
             "protocol": _protocol(security),
             "security": security,
             "dashboard_address": f"{LOOPBACK}:0",
