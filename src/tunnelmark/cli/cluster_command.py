@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from tunnelmark.cluster import certificates, dispatch, nodes, ssh_hosts
-from tunnelmark.cluster import worker as block
+from tunnelmark.cluster import worker as measuring
 
 
 @click.group()
@@ -82,8 +82,17 @@ def worker(address: str, name: str | None, listen: str, tls: Path | None, keys_f
     asyncio.run(nodes.worker(address, name, listen, certificates.security(tls) if tls else None, click.echo))
 
 
+@cluster.command(hidden=True)
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+def block(folder: Path) -> int:
+    """Measure the block that a worker has asked for in FOLDER."""
+    from tunnelmark.cli import block_run
+
+    return block_run.main(folder)
+
+
 def _end_with_input() -> None:
     while sys.stdin.read(1):
         pass
-    block.stop()
+    measuring.stop()
     os._exit(0)  # the command that asked for it is gone

@@ -65,7 +65,7 @@ class Way:
 
 @dataclass
 class Watcher:
-    """Who is told what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
+    """Who hears what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
 
     done: Callable[[BlockDone], object]
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str]
@@ -159,7 +159,7 @@ class _Connection:
             await self._ended()
 
     def _hand_out(self) -> None:
-        """Give each worker that is free the next block that nobody has."""
+        """Give each worker that is free the next block that no worker has."""
         taken = {number for number, _ in self._blocks.values()}
         waiting = iter(sorted(set(self._state.left) - taken))
         busy = Counter(address for _, address in self._blocks.values())

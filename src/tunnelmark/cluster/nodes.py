@@ -70,7 +70,7 @@ async def worker(
                     said(f"worker {made.name} waits for blocks of {address}")
                     waiting = False
                     await made.finished()
-            except (OSError, RuntimeError) as error:  # what Dask raises where nobody answers, or hangs up meanwhile
+            except (OSError, RuntimeError) as error:  # what Dask raises where no one answers, or hangs up meanwhile
                 if not waiting:
                     said(f"{address} does not answer ({error}); trying until it does")
             if not waiting:
