@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tunnelmark.cluster import worker
+from tunnelmark.cluster import nodes, worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart, TunnelmarkError
 
@@ -265,9 +265,11 @@ def _words(error: BaseException | None) -> str:
 def here(count: int) -> Iterator[tuple[str, Security]]:
     """A cluster of so many workers on this machine, for as long as it is needed: its address, and its TLS with keys of its own."""
     require()
+    import dask
     from distributed import LocalCluster
     from distributed.security import Security
 
+    dask.config.set(nodes.SETTINGS)
     security: Security = Security.temporary()  # type: ignore[no-untyped-call]
     with LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=count,

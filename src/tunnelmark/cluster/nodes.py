@@ -17,10 +17,20 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 
+TTL, SCHEDULER_PAGES, WORKER_PAGES = (
+    "distributed.scheduler.worker-ttl",
+    "distributed.scheduler.http.routes",
+    "distributed.worker.http.routes",
+)
+
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
 """Seconds without a word after which a worker is taken to be lost; Dask's own default is 300. One that is killed is missed at once."""
+
+
+SETTINGS: dict[str, Any] = {TTL: f"{SILENCE} s", SCHEDULER_PAGES: [], WORKER_PAGES: []}
+"""Settings of Dask for a cluster of ours: without a dashboard no page answers on the port that Dask opens for one."""
 
 
 async def scheduler(
@@ -30,7 +40,7 @@ async def scheduler(
     import dask
     from distributed import Scheduler
 
-    dask.config.set({"distributed.scheduler.worker-ttl": f"{SILENCE} s"})
+    dask.config.set(SETTINGS if dashboard is None else {TTL: SETTINGS[TTL]})
     host, _, port = listen.rpartition(":")
     _closed(host, security)
     async with Scheduler(
@@ -48,8 +58,10 @@ async def worker(
     address: str, name: str | None, listen: str, security: Security | None, said: Callable[[str], object]
 ) -> None:
     """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted."""
+    import dask
     from distributed import Worker
 
+    dask.config.set(SETTINGS)
     host, _, port = listen.partition(":")
     _closed(host, security)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
