@@ -21,6 +21,7 @@ from tunnelmark.cluster import certificates, dispatch, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, task_of
 from tunnelmark.errors import UsageError
+from tunnelmark.lab.vm import kernel
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -59,6 +60,8 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
             "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
             hint='state the rate in the profile, such as `rate = "1 Gbit/s"`',
         )
+    if kernels == ("",):  # all workers boot the kernel that is current here
+        kernels = (asyncio.run(kernel.current()),)
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
     _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console, ways)

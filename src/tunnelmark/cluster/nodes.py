@@ -23,6 +23,8 @@ TTL, SCHEDULER_PAGES, WORKER_PAGES = (
     "distributed.worker.http.routes",
 )
 
+_MEMORY = 5 << 29  # bytes of a virtual machine: 2 GiB of the guest's, and QEMU's own
+
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
@@ -67,7 +69,7 @@ async def worker(
     with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
         settings: dict[str, Any] = {
             "name": name or f"{os.uname().nodename}-{os.getpid()}",
-            "nthreads": os.cpu_count() or 1,
+            "nthreads": _side_by_side(),
             "host": host,
             "port": int(port or 0),
             "protocol": _protocol(security),
@@ -89,6 +91,12 @@ async def worker(
                 block.stop()
             waiting = True
             await asyncio.sleep(_RETRY)
+
+
+def _side_by_side() -> int:
+    """How many virtual machines fit here at once: one a core, each with its memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(min(os.cpu_count() or 1, memory // _MEMORY), 1)
 
 
 def _protocol(security: Security | None) -> str:
