@@ -8,6 +8,8 @@ queue. A block whose worker is lost goes to another one; if the scheduler itself
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import re
 import time
 import uuid
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tunnelmark.cluster import worker
+from tunnelmark.cluster import nodes, worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart, TunnelmarkError
 
@@ -36,6 +38,8 @@ _CONNECT = 5  # seconds for one try to connect
 
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked once more: other work on its machine may have ended."""
+
+_LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it says
 
 _NUMBER = re.compile(r"[\d.]+")
 
@@ -61,7 +65,7 @@ class Way:
 
 @dataclass
 class Watcher:
-    """Who is told what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
+    """Who hears what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
 
     done: Callable[[BlockDone], object]
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str]
@@ -87,6 +91,9 @@ def require() -> None:
     """MissingPart where Dask is not installed."""
     try:
         import distributed  # noqa: F401 (whether it is there)
+
+        if _LOGS not in os.environ:  # what ends and comes again is said by us, in a line
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
     except ImportError:
         raise MissingPart(
             "a study over several machines needs Dask, which is not installed", hint="pip install 'tunnelmark[cluster]'"
@@ -152,7 +159,7 @@ class _Connection:
             await self._ended()
 
     def _hand_out(self) -> None:
-        """Give each worker that is free the next block that nobody has."""
+        """Give each worker that is free the next block that no worker has."""
         taken = {number for number, _ in self._blocks.values()}
         waiting = iter(sorted(set(self._state.left) - taken))
         busy = Counter(address for _, address in self._blocks.values())
@@ -258,9 +265,11 @@ def _words(error: BaseException | None) -> str:
 def here(count: int) -> Iterator[tuple[str, Security]]:
     """A cluster of so many workers on this machine, for as long as it is needed: its address, and its TLS with keys of its own."""
     require()
+    import dask
     from distributed import LocalCluster
     from distributed.security import Security
 
+    dask.config.set(nodes.SETTINGS)
     security: Security = Security.temporary()  # type: ignore[no-untyped-call]
     with LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=count,
