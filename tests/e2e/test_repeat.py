@@ -24,9 +24,9 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subp
 
 
 def enough(results: Path) -> bool:
-    """Whether two blocks have a result of both arms: on a machine that is overloaded a trial may fail, and that is kept."""
+    """Whether a block has a result of both arms: on a machine that is overloaded a trial may fail, and that is kept."""
     done = [trial["block"] for trial in settled(results) if trial["outcome"] == "ok"]
-    return sum(done.count(block) == 2 for block in set(done)) >= 2
+    return any(done.count(block) == 2 for block in set(done))
 
 
 def entries(results: Path, name: str) -> list[dict]:
@@ -88,7 +88,7 @@ def test_more_sessions_and_more_blocks_are_added_to_what_there_is(repeated: tupl
         assert (rows[0]["unit"], rows[0]["units"]) == ("session", 3)
         assert rows[0]["next_low"] < rows[0]["mean"] < rows[0]["next_high"]
     else:
-        assert any("fewer than two blocks" in said for said in found["not_joined"])
+        assert any("no block with both" in said for said in found["not_joined"])
 
 
 def test_a_run_that_was_begun_on_another_machine_is_refused(repeated: tuple[Path, Path, object]):

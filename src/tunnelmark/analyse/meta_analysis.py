@@ -17,16 +17,13 @@ from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.plan_pieces import Piece
 from tunnelmark.record.results import MetricInfo
 
-_LEAST_BLOCKS = 2
-"""A session with fewer blocks has no standard error."""
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:
     """One run of those that were joined. `machine` is a letter, the same for runs on machines between which nothing differs.
 
     `started` in seconds since the Unix epoch, None where it is not recorded; `boot` is empty where it is not known; `plan` is
-    the hash of all that was asked.
+    the hash of all that was asked. `numbers` are those of its blocks, by which with `seed` emulated links decide.
     """
 
     name: str
@@ -40,6 +37,7 @@ class Joined:
     finished: bool
     standing: str
     failed_gates: tuple[str, ...]
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,7 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
         finished=results.finished,
         standing=analysis.same.standing,
         failed_gates=tuple(gate.name for gate in gates(analysis) if gate.passed is False),
+        numbers=tuple(sorted({trial.block for trial in results.trials})),
     )
 
 
@@ -197,9 +196,10 @@ def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> Se
     if metric.compare == "ratio" and any(each <= 0 or not isfinite(each) for each in pair.effects):
         return "a block with zero, of which a ratio has no logarithm"
     values = [additive(metric, each) for each in pair.effects]
-    if len(values) < _LEAST_BLOCKS:
-        return "fewer than two blocks with both"
-    return SessionEffect(name, machine, fmean(values), stdev(values) / sqrt(len(values)), len(values))
+    if not values:
+        return "no block with both"
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+    return SessionEffect(name, machine, fmean(values), error, len(values), tuple(values))
 
 
 def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
@@ -236,14 +236,22 @@ def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
         failed = [gate for gate in each.failed_gates if gate != "A/A agrees"]
         if failed:
             yield f"In {each.name} a gate has not passed: {', '.join(failed)}."
-    seeds: dict[int, list[str]] = {}
-    for each in sessions:
-        seeds.setdefault(each.seed, []).append(each.name)
-    alike = [" and ".join(names) for names in seeds.values() if len(names) > 1]
-    if alike:
+    if alike := [" and ".join(names) for names in _same_links(sessions)]:
         yield (
-            f"{'; '.join(alike)} have the same seed, so their emulated links made the same decisions: the differences"
-            " between sessions do not include what those decisions do to a result."
+            f"{'; '.join(alike)} have the same seed and blocks of the same numbers, so their emulated links made the same decisions"
+            " there: the differences between sessions do not include what those decisions do to a result."
         )
     if any(each.described == "not recorded" for each in sessions):
         yield "Sessions without a recorded machine are taken to be of one machine."
+
+
+def _same_links(sessions: Sequence[Joined]) -> list[list[str]]:
+    """Sessions of one seed that are joined by blocks of the same number: seed and number decide what a link does (`plan.order.link_seed`)."""
+    groups: list[tuple[set[tuple[int, int]], list[str]]] = []
+    for each in sessions:
+        decided, names = {(each.seed, number) for number in each.numbers}, [each.name]
+        for met in [group for group in groups if group[0] & decided]:
+            groups.remove(met)
+            decided, names = decided | met[0], met[1] + names
+        groups.append((decided, names))
+    return [sorted(names) for _, names in groups if len(names) > 1]

@@ -84,7 +84,7 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
     if ratio and any(value <= 0 for each in divided for value in each):
         return None
     if values.paired:
-        effects = _by_block(statement, samples)
+        effects = _by_unit(_by_block(statement, samples), values.units)
         if not effects:
             return None
         middle, count = fmean(effects), len(effects)
@@ -137,13 +137,25 @@ def _per_cent(count: int, total: int, level: float) -> tuple[float, float]:
     return 100 * low, 100 * high
 
 
-def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> list[float]:
+def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> dict[int, float]:
     blocks = sorted(set.intersection(*(set(sample) for sample in samples.values())))
     ratio = statement.scale == "ratio"
-    return [
-        sum(power * (log(samples[cell][block]) if ratio else samples[cell][block]) for cell, power in statement.terms)
+    return {
+        block: sum(
+            power * (log(samples[cell][block]) if ratio else samples[cell][block]) for cell, power in statement.terms
+        )
         for block in blocks
-    ]
+    }
+
+
+def _by_unit(effects: Mapping[int, float], units: Mapping[int, int]) -> list[float]:
+    """The effect of each block, or the mean of each machine where those are the units."""
+    if not units:
+        return list(effects.values())
+    found: dict[int, list[float]] = {}
+    for block, effect in effects.items():
+        found.setdefault(units[block], []).append(effect)
+    return [fmean(each) for each in found.values()]
 
 
 def _unpaired(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell, Scenario
 from tunnelmark.claims import run_statistics
-from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.record.results import TrialRow
 
 LINK_SHARE = 0.9
@@ -18,6 +18,7 @@ class RunValues:
 
     paired = True
     single = False
+    units = OVER_BLOCKS
 
     def __init__(self, claims: ClaimsFile, analysis: Analysis) -> None:
         self._claims = claims

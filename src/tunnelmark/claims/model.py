@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from tunnelmark.claims.run_statistics import OF_ARM, Statistic
@@ -20,6 +21,9 @@ bytes, or a pure ratio is also compared as it is."""
 
 Scale = Literal["ratio", "difference"]
 """How values are held against each other: A/B, or A - B (a single value is a difference of nothing)."""
+
+OVER_BLOCKS: Mapping[int, int] = MappingProxyType({})
+"""`Values.units` where an interval is over blocks."""
 
 AS_IT_IS: tuple[Kind, ...] = ("share", "size", "ratio")
 
@@ -175,11 +179,13 @@ class CellValues:
 class Values(Protocol):
     """Where a claim's values come from.
 
-    `paired`: values of one block belong together. `single`: values without a spread, so that a point decides.
+    `paired`: values of one block belong together. `single`: values without a spread, so that a point decides. `units`: the machine of
+    each block where machines are what an interval is over; empty where blocks are.
     """
 
     paired: bool
     single: bool
+    units: Mapping[int, int]
 
     def of(self, cell: Cell) -> CellValues | None:
         """The values of a cell; None where there are none."""

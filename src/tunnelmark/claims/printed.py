@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 
 
 class PrintedValues:
@@ -12,6 +12,7 @@ class PrintedValues:
 
     paired = True
     single = True
+    units = OVER_BLOCKS
 
     def __init__(self, values: Mapping[Cell, float]) -> None:
         self._values = values

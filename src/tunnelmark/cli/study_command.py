@@ -9,6 +9,7 @@ import click
 from rich.text import Text
 
 from tunnelmark.claims import raw, reading
+from tunnelmark.claims.across_machines import MachineVerdicts
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
 from tunnelmark.claims.printed import PrintedValues
@@ -17,7 +18,7 @@ from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
-from tunnelmark.report import claim_tables, raw_tables
+from tunnelmark.report import claim_tables, machine_claims, raw_tables
 
 _STYLES: dict[Outcome, str] = {"held": "green", "did not hold": "red", "undecided": "yellow", "not testable": "dim"}
 _SOURCE = param_types.Name("source", reading.names)
@@ -72,18 +73,29 @@ def show(source: str, json_: bool) -> None:
 @_ONLY
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_: bool) -> None:
-    """Say of each published claim whether it held in RESULTS, a folder that a run has written."""
-    from tunnelmark import analyse
-    from tunnelmark.claims.verdicts import of_run
-    from tunnelmark.record import store
+    """Say of each published claim whether it held in RESULTS, a folder that a run has written.
 
+    Of several runs (`repeat`, `merge`, `run --cluster`): on which of the machines it held, and on machines like these.
+    """
+    from tunnelmark import analyse
+    from tunnelmark.claims.across_machines import of_machines
+    from tunnelmark.claims.verdicts import of_run
+    from tunnelmark.record import several_runs, store
+    from tunnelmark.record.gathered import of_one_machine
+
+    asked = reading.find(source) if source else None
+    results = of_one_machine(results)
+    if several_runs.is_merged(results):
+        runs = {member.name: run for member, run in several_runs.load(results)}
+        over = of_machines(runs, asked)
+        if over is None:
+            raise _no_claims(next(iter(runs.values())).plan.study)
+        _over_machines(over, only, json_=json_)
+        return
     analysis = analyse.judge(store.load(results))
-    found = of_run(analysis, reading.find(source) if source else None)
+    found = of_run(analysis, asked)
     if found is None:
-        raise UsageError(
-            f"there are no published claims of the study {analysis.results.plan.study}",
-            hint=f"name a source by --claims: {', '.join(reading.names())}",
-        )
+        raise _no_claims(analysis.results.plan.study)
     _verdict(found, only, json_=json_)
 
 
@@ -131,6 +143,42 @@ def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
         return
     _head(found.claims)
     _judged(found.judged, only)
+
+
+def _no_claims(study_name: str) -> UsageError:
+    return UsageError(
+        f"there are no published claims of the study {study_name}",
+        hint=f"name a source by --claims: {', '.join(reading.names())}",
+    )
+
+
+def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bool) -> None:
+    if json_:
+        output.as_json(machine_claims.as_data(found))
+        return
+    _head(found.claims)
+    console = output.console()
+    console.print(Text(machine_claims.summary(found), style="bold"), soft_wrap=True)
+    for name, described in found.described.items():
+        console.print(Text(f"  {name}: {described}"), soft_wrap=True)
+    if found.left_out:
+        left_out = ", ".join(found.left_out)
+        console.print(f"left out, as they asked something else than the first: {left_out}", soft_wrap=True)
+    console.print()
+    rows = [
+        (
+            Text(claim_tables.SIGNS[each.outcome], style=_STYLES[each.outcome]),
+            each.id,
+            each.says,
+            each.allowed,
+            each.machines,
+            each.together,
+        )
+        for each in machine_claims.lines(found.found)
+        if each.outcome in (only or OUTCOMES)
+    ]
+    output.table(machine_claims.HEAD, rows)
+    console.print(f"\n{machine_claims.LEGEND}", soft_wrap=True)
 
 
 def _judged(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:

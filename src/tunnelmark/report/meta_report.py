@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from tunnelmark.analyse.meta_analysis import Merged
 from tunnelmark.report import meta_tables
+from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
 from tunnelmark.report.markdown_syntax import rows, safe
 from tunnelmark.report.meta_tables import MetaTable
@@ -62,6 +64,8 @@ def html(merged: Merged) -> str:
         covers=merged.covers,
         cautions=merged.cautions,
         outcome=meta_tables.outcome(merged),
+        pictures=_pictures(merged),
+        unit=merged.rows[0].combined.unit if merged.rows else "session",
         pairs=meta_tables.pairs(merged),
         others=meta_tables.others(merged),
         legend=meta_tables.legend(merged),
@@ -69,6 +73,13 @@ def html(merged: Merged) -> str:
         machines=meta_tables.machines(merged),
         not_joined=merged.not_joined,
     )
+
+
+def _pictures(merged: Merged) -> dict[str, Markup]:
+    """By the heading of each primary metric."""
+    primary = [row for row in merged.rows if row.metric.primary]
+    drawn = {name: machine_rows.picture(rows) for name, rows in meta_tables.by_metric(merged, primary).items()}
+    return {name: picture for name, picture in drawn.items() if picture}
 
 
 def _shown(table: MetaTable) -> RenderableType:

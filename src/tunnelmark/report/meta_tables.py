@@ -16,6 +16,11 @@ from tunnelmark.report import formatting
 
 SCHEMA = 1
 
+_LEVELS = (
+    "Sessions: how many, the least and the largest of what they say. Standard deviations (sd): between machines, between sessions of "
+    "one machine, and between blocks of a session, of which each has one deployment and one trial."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MetaTable:
@@ -69,21 +74,27 @@ def legend(merged: Merged) -> str:
     """How to read the tables."""
     unit = merged.rows[0].combined.unit if merged.rows else "session"
     reference = merged.reference or "direct"
-    text = (
-        f"Mean: over {unit}s, of the effects against {reference} (or the second arm) inside of blocks; in brackets its 95 % interval. "
-        f"It covers {merged.covers}. One more {unit}: what a run of this length there would print in 95 of 100 cases. "
-        "Sessions: how many, the least and the largest of what they say. Standard deviations (sd): between machines, between sessions of "
-        "one machine, and between blocks of a session, of which each has one deployment and one trial."
-    )
-    return (
-        text
-        if any(row.combined.low is not None for row in merged.rows)
-        else f"{text} Fewer than three give no interval."
-    )
+    shown = [row.combined for row in merged.rows]
+    likely = any(each.low is not None for each in shown)
+    text = [
+        f"Effects are against {reference} (or the second arm) inside of blocks, with 95 % intervals. {unit.capitalize()}s like these: the mean over "
+        f"{unit}s, as far as those measured stand for others; it covers {merged.covers}."
+        if likely
+        else f"Effects are against {reference} (or the second arm) inside of blocks. Fewer than three {unit}s give no interval for others.",
+        f"One more {unit}: what a run of this length there would print in 95 of 100 cases." if likely else "",
+        f"These {unit}s: the mean of those alone, by their own blocks; it says nothing of another {unit}."
+        if any(each.here_low is not None for each in shown)
+        else "",
+        _LEVELS,
+        "No session has two blocks: what blocks and what the level above them do cannot be told apart, and is given together."
+        if any(each.sd_blocks is None for each in shown)
+        else "",
+    ]
+    return " ".join(filter(None, text))
 
 
 def render_json(merged: Merged) -> str:
-    """One JSON document; effects are ratios or differences in the metric's unit, deviations are additive (of logarithms)."""
+    """One JSON document; effects are ratios or differences in the metric's unit; errors, deviations and variances are additive (of logarithms)."""
     document = {
         "schema": SCHEMA,
         "study": merged.study,
@@ -101,8 +112,8 @@ def render_json(merged: Merged) -> str:
 
 def _plain(row: MergedRow) -> dict[str, object]:
     found, metric = row.combined, row.metric
-    ends = ("low", "high", "next_low", "next_high")
-    terms = {key: None if (end := getattr(found, key)) is None else effect(metric, end) for key in ends}
+    ends = ("low", "high", "next_low", "next_high", "here_low", "here_high")
+    terms = {key: _effect(metric, getattr(found, key)) for key in ends}
     return {
         "arm": row.arm,
         "against": row.against,
@@ -113,54 +124,76 @@ def _plain(row: MergedRow) -> dict[str, object]:
         "primary": metric.primary,
         **asdict(found),
         "mean": effect(metric, found.mean),
+        "here": effect(metric, found.here),
         **terms,
+        "by_unit": [
+            {"name": each.name} | {key: _effect(metric, getattr(each, key)) for key in ("estimate", "low", "high")}
+            for each in found.by_unit
+        ],
         "success": asdict(row.success),
-        "each": [{**asdict(each), "estimate": effect(metric, each.estimate)} for each in row.effects],
+        "each": [
+            {
+                **asdict(each),
+                "estimate": effect(metric, each.estimate),
+                "values": [effect(metric, value) for value in each.values],
+            }
+            for each in row.effects
+        ],
         "left_out": dict(row.left_out),
     }
 
 
-def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[MetaTable, ...]:
-    groups: dict[tuple[str, ...], list[MergedRow]] = {}
+def _effect(metric: MetricInfo, value: float | None) -> float | None:
+    return None if value is None else effect(metric, value)
+
+
+def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
+    """Rows of one metric in one setting together, by a heading."""
+    groups: dict[str, list[MergedRow]] = {}
     several = (
         len({row.setting.profile for row in merged.rows}) > 1 or len({row.setting.topology for row in merged.rows}) > 1
     )
     for row in rows:
         where = f", {row.setting.profile}, {row.setting.topology}" if several else ""
-        groups.setdefault((f"{row.metric.title}{where}",), []).append(row)
+        groups.setdefault(f"{row.metric.title}{where}", []).append(row)
+    return groups
+
+
+def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[MetaTable, ...]:
     made = []
-    for (heading,), members in groups.items():
-        unit = members[0].combined.unit
-        columns = [
-            first,
-            "ok",
-            "mean [95 %]",
-            f"one more {unit}",
-            "sessions",
-            "sd machines",
-            "sd sessions",
-            "sd blocks",
-        ]
-        shown = [_row(row, first) for row in members]
-        kept = [place for place, _ in enumerate(columns) if place < 3 or any(row[place] for row in shown)]
-        made.append(
-            MetaTable(heading, tuple(columns[p] for p in kept), tuple(tuple(row[p] for p in kept) for row in shown))
-        )
+    for heading, members in by_metric(merged, rows).items():
+        columns = _columns(members, first)
+        kept = [(name, cells) for name, cells in columns if name in (first, "ok") or any(cells)]
+        rows_ = tuple(zip(*(cells for _, cells in kept), strict=True))
+        made.append(MetaTable(heading, tuple(name for name, _ in kept), rows_))
     return tuple(made)
 
 
-def _row(row: MergedRow, first: str) -> tuple[str, ...]:
-    found, metric = row.combined, row.metric
-    estimates = [each.estimate for each in row.effects]
-    spread = _told(row, min(estimates)), _told(row, max(estimates))
-    return (
-        row.arm if first == "arm" else f"{row.arm} / {row.against}",
-        formatting.share(row.success),
-        _told(row, found.mean, found.low, found.high),
-        _ends(row, found.next_low, found.next_high),
-        f"{len(estimates)}: {' to '.join(dict.fromkeys(spread))}",
-        *(_deviation(metric, each) for each in (found.sd_machines, found.sd_sessions, found.sd_blocks)),
-    )
+def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]]]:
+    """Each column with its cells; one that has none in any row is left out by the caller."""
+    found = [row.combined for row in rows]
+    unit, units = found[0].unit, {each.units for each in found}
+    these = f"this {unit}" if units == {1} else f"these {f'{max(units)} ' if len(units) == 1 else ''}{unit}s"
+    likely = any(each.low is not None for each in found)
+    own = any(each.here_low is not None for each in found)
+    # A mean without an interval is told only where the one of these units has none either.
+    means = [told(row, row.combined.mean, row.combined.low, row.combined.high) for row in rows]
+    spans = [dict.fromkeys(told(row, end(each.estimate for each in row.effects)) for end in (min, max)) for row in rows]
+    return [
+        (first, [row.arm if first == "arm" else f"{row.arm} / {row.against}" for row in rows]),
+        ("ok", [formatting.share(row.success) for row in rows]),
+        (f"{unit}s like these [95 %]" if likely else "mean", means if likely or not own else []),
+        (f"one more {unit}", [_ends(row, row.combined.next_low, row.combined.next_high) for row in rows]),
+        (f"{these} [95 %]", [_here(row) for row in rows] if own else []),
+        ("sessions", [f"{len(row.effects)}: {' to '.join(span)}" for row, span in zip(rows, spans, strict=True)]),
+        ("sd machines", [_deviation(row.metric, row.combined.sd_machines) for row in rows]),
+        ("sd sessions", [_deviation(row.metric, row.combined.sd_sessions) for row in rows]),
+        ("sd blocks", [_deviation(row.metric, row.combined.sd_blocks) for row in rows]),
+    ]
+
+
+def _here(row: MergedRow) -> str:
+    return told(row, row.combined.here, row.combined.here_low, row.combined.here_high)
 
 
 def _comparison(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> Comparison:
@@ -174,7 +207,8 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
     )
 
 
-def _told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
+def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
+    """An additive mean with its interval, in words of the row's metric."""
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 
 

@@ -151,12 +151,41 @@ def test_what_is_wrong_with_a_session_is_said():
     assert "02 is unfinished." in short.cautions
 
 
+def of_blocks(found: Results, *numbers: int) -> Results:
+    """What a machine of a cluster has measured: these blocks of the plan, under the plan's numbers."""
+    trials = tuple(trial for trial in found.trials if trial.block in numbers)
+    asked = tuple(dict.fromkeys(trial.trial for trial in trials))
+    return replace(found, plan=replace(found.plan, blocks=len(numbers), trials=asked), trials=trials)
+
+
+def test_a_study_whose_machines_have_one_block_each_is_joined():
+    whole = [run(1, model=model, speed=speed) for model, speed in (("1", 0.53), ("17", 0.23), ("49", 0.40), ("2", 0.5))]
+    found = joined(*(of_blocks(each, number) for number, each in enumerate(whole, start=1)))
+    tinc, pair = row(found, "tinc").combined, row(found, "tinc", "nebula").combined
+    assert (tinc.unit, tinc.units, tinc.sd_blocks, tinc.here_low) == ("machine", 4, None, None)
+    assert tinc.low is not None and tinc.high is not None and tinc.low < np.log(0.4) < tinc.high
+    assert pair.next_low is not None and pair.next_high is not None
+    assert exp(pair.next_low) > 0.5 and exp(pair.next_high) < 1
+
+
+def test_links_of_one_seed_decide_alike_only_in_blocks_of_the_same_number():
+    whole, other = run(1), run(1, model="17")
+    apart = joined(of_blocks(whole, 1, 3, 5), of_blocks(other, 2, 4, 6))
+    assert not any("same seed" in said for said in apart.cautions)
+    shared = joined(of_blocks(whole, 1, 3), of_blocks(other, 3, 4), of_blocks(run(1, model="49"), 5, 6))
+    assert [said.split(" have ")[0] for said in shared.cautions if "same seed" in said] == ["01 and 02"]
+    chain = joined(of_blocks(whole, 1, 2), of_blocks(other, 3, 4), of_blocks(run(1, model="49"), 2, 3))
+    assert [said.split(" have ")[0] for said in chain.cautions if "same seed" in said] == ["01 and 02 and 03"]
+
+
 def test_runs_in_which_too_much_failed_are_joined_all_the_same_and_it_is_told():
-    failing = tuple(("tinc", "tcp", block) for block in range(1, 8))
-    found = joined(run(1, fails=failing), run(2, fails=failing), run(3, fails=failing))
-    assert [each for each in found.rows if each.arm == "tinc"] == []
+    failing = tuple(("tinc", "tcp", block) for block in range(1, 9))
+    found = joined(run(1, fails=failing), run(2, fails=failing[1:]), run(3, fails=failing))
+    alone = row(found, "tinc")
+    assert (alone.combined.units, alone.combined.low, alone.combined.here_low) == (1, None, None)
+    assert (alone.success.count, alone.success.total) == (1, 8)
     assert row(found, "nebula").combined.units == 3
-    assert "01: tinc by TCP goodput: fewer than two blocks with both" in found.not_joined
+    assert "01: tinc by TCP goodput: no block with both" in found.not_joined
     every = tuple((arm, "tcp", block) for arm in ARMS for block in range(1, 9))
     nothing = joined(run(1, fails=every), run(2, fails=every))
     assert (nothing.rows, nothing.pairs) == ((), ())

@@ -14,7 +14,7 @@ from tunnelmark.analyse.model import Analysis, Bottleneck, Scenario
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
-from tunnelmark.claims.model import Cell, CellValues, Claim, ClaimsFile, Judged, Outcome, Statement
+from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome, Statement
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.errors import PlanError
 from unit.builders import PING, PROFILE, TCP, Study
@@ -27,6 +27,7 @@ class Drawn:
     """Cells with given values, by block or as runs."""
 
     single = False
+    units = OVER_BLOCKS
 
     def __init__(self, values: dict[Cell, list[float]], *, paired: bool = True) -> None:
         self.paired = paired

@@ -10,7 +10,7 @@ import pytest
 from tunnelmark import registry
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
-from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Statement
+from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimsFile, Statement
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.reach import cells_of, within_reach
 from tunnelmark.plan.files import Files
@@ -29,6 +29,7 @@ class Runs:
 
     paired = False
     single = False
+    units = OVER_BLOCKS
 
     def __init__(self, *, apart: bool) -> None:
         self._apart = apart

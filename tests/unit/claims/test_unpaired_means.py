@@ -8,7 +8,7 @@ import pytest
 
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
-from tunnelmark.claims.model import Cell, CellValues, Claim, Statement
+from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, Claim, Statement
 
 ONE, OTHER = (Cell("tcp", "high", arm) for arm in ("one", "other"))
 HALF = Claim("half", "tab 1", "half", (Statement(((ONE, 1), (OTHER, -1)), "ratio", 0.4, 0.6),))
@@ -19,6 +19,7 @@ class Unpaired:
 
     paired = False
     single = True
+    units = OVER_BLOCKS
 
     def __init__(self, one: Sequence[float], other: Sequence[float]) -> None:
         self._runs = {ONE: one, OTHER: other}

@@ -10,7 +10,7 @@ from statistics import fmean, median, stdev
 from typing import Literal
 
 from tunnelmark.analyse.model import RELIABLE
-from tunnelmark.claims.model import Cell, CellValues, ClaimsFile
+from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.errors import StoreError, UsageError
 
 Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
@@ -66,6 +66,7 @@ class RawValues:
     """
 
     paired = False
+    units = OVER_BLOCKS
 
     def __init__(self, name: str, cells: Mapping[Cell, RawCell], *, single: bool, design: Iterable[str]) -> None:
         self.name = name

@@ -98,13 +98,14 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
     ticks = axis.ticks()
     for tick in ticks:
         parts.append(svg.line(axis(tick), bottom, axis(tick), bottom + 4, "tick"))
-        said = _tick(metric, tick, scale, last=tick == ticks[-1])
+        said = tick_text(metric, tick, scale, last=tick == ticks[-1])
         parts.append(svg.text(axis(tick), bottom + 19, said, "note", "middle"))
     parts.append(svg.line(_LEFT, bottom, _RIGHT, bottom, "tick"))
     return parts
 
 
-def _tick(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
+def tick_text(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
+    """The words at a place of an axis of effects; differences have their unit at the last one."""
     if metric.compare == "ratio":
         return f"{tick:.5g}×" if metric.better == "lower" else formatting.with_unit(f"{100 * tick:.5g}", "%")
     unit = "points" if scale.unit == "%" else scale.unit

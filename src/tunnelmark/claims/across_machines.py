@@ -1,0 +1,142 @@
+"""Claims asked of each machine of results that several have measured, and of machines like these together.
+
+On each machine a claim is judged as in a run of its own, over the blocks of its sessions. Together the machine is the unit: the mean effect of each
+machine is one value, and the interval is Student's over machines, which needs three. So it says what holds on machines like these, however few blocks
+each had. A share of trials, and the source's own test between runs, are not judged together: neither has a mean by machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunnelmark import analyse
+from tunnelmark.analyse.intervals import level_of
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims.judging import judge
+from tunnelmark.claims.measured import RunValues
+from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome
+from tunnelmark.claims.verdicts import of_run
+from tunnelmark.record import fingerprint_diff, plan_pieces
+from tunnelmark.record.results import Results
+
+
+@dataclass(frozen=True, slots=True)
+class OnMachines:
+    """A claim with its verdict on each machine, by the machine's letter, and on machines like these together."""
+
+    claim: Claim
+    by_machine: Mapping[str, Judged]
+    together: Judged
+
+    def on(self, outcome: Outcome) -> tuple[str, ...]:
+        """The machines on which this came of it."""
+        return tuple(name for name, each in self.by_machine.items() if each.outcome == outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineVerdicts:
+    """The claims of a source over machines; `described` has each machine in words, `left_out` the sessions that asked something else, by name."""
+
+    claims: ClaimsFile
+    described: Mapping[str, str]
+    found: tuple[OnMachines, ...]
+    left_out: tuple[str, ...]
+
+
+def of_machines(runs: Mapping[str, Results], claims: ClaimsFile | None = None) -> MachineVerdicts | None:
+    """The verdicts of these sessions, by name, on these claims or on those that their study repeats; None where it repeats none.
+
+    Sessions are judged together if they asked the same as the first, whatever their seeds and numbers of blocks.
+    """
+    first = plan_pieces.plan_hash(next(iter(runs.values())))
+    alike = {name: each for name, each in runs.items() if plan_pieces.plan_hash(each) == first}
+    machines = fingerprint_diff.machines({name: each.environment for name, each in alike.items()})
+    sessions: dict[str, list[Results]] = {}
+    for name, each in alike.items():
+        sessions.setdefault(machines[name], []).append(each)
+    analyses = {machine: analyse.judge(_as_one(mine)) for machine, mine in sessions.items()}
+    verdicts = {machine: of_run(each, claims) for machine, each in analyses.items()}
+    judged = {
+        machine: {each.claim.id: each for each in found.judged}
+        for machine, found in verdicts.items()
+        if found is not None
+    }
+    asked = next(iter(verdicts.values()))
+    if asked is None:
+        return None
+    values = _OverMachines(asked.claims, analyses)
+    level = level_of(next(iter(analyses.values())).results.plan.enough)
+    return MachineVerdicts(
+        claims=asked.claims,
+        described={machine: fingerprint_diff.name(mine[0].environment) for machine, mine in sessions.items()},
+        found=tuple(
+            OnMachines(
+                each.claim,
+                {machine: mine[each.claim.id] for machine, mine in judged.items()},
+                _together(each, values, level),
+            )
+            for each in asked.judged
+        ),
+        left_out=tuple(name for name in runs if name not in alike),
+    )
+
+
+def _together(on_first: Judged, values: _OverMachines, level: float) -> Judged:
+    claim = on_first.claim
+    if claim.feature is not None:  # held against the matrix, which is the same on every machine
+        return on_first
+    if any(isinstance(each, Apart) for each in claim.statements):
+        return Judged(claim, "not testable", reason="the source's test is one between runs, made on each machine")
+    return judge(replace(claim, order=()), values, level)
+
+
+class _OverMachines:
+    """The values of all machines, of which each is one unit."""
+
+    paired = True
+    single = False
+
+    def __init__(self, claims: ClaimsFile, analyses: Mapping[str, Analysis]) -> None:
+        self._values = {machine: RunValues(claims, each) for machine, each in analyses.items()}
+        blocks = [
+            (place, block)
+            for place, each in enumerate(analyses.values())
+            for block in sorted({trial.block for trial in each.results.trials})
+        ]
+        self._number = {of: number for number, of in enumerate(blocks, start=1)}
+        self.units: Mapping[int, int] = {number: place for (place, _), number in self._number.items()}
+
+    def of(self, cell: Cell) -> CellValues | None:
+        """The values of a cell by block, all machines' blocks numbered one after the other; None where no machine has any."""
+        found: dict[int, float] = {}
+        for place, values in enumerate(self._values.values()):
+            mine = values.of(cell)
+            found |= {self._number[place, block]: value for block, value in mine.values.items()} if mine else {}
+        return CellValues(found) if found else None
+
+    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+        """Why these cells say nothing of machines like these: what hinders one of them hinders all."""
+        for machine, values in self._values.items():
+            if reason := values.obstacle(cells, scale):
+                return f"machine {machine}: {reason}"
+            if any((mine := values.of(cell)) and mine.counted for cell in cells):
+                return "a share of trials is judged on each machine"
+        return ""
+
+
+def _as_one(sessions: Sequence[Results]) -> Results:
+    """Sessions of one machine as one run: the same plan, all their blocks under numbers of their own."""
+    if len(sessions) == 1:
+        return sessions[0]
+    trials, names, last = [], [], 0
+    for place, each in enumerate(sessions, start=1):
+        numbers = {
+            block: last + number for number, block in enumerate(sorted({trial.block for trial in each.trials}), start=1)
+        }
+        last += len(numbers)
+        trials += [replace(trial, block=numbers[trial.block], trial=f"{place}/{trial.trial}") for trial in each.trials]
+        names += [f"{place}/{trial}" for trial in each.plan.trials]
+    first = sessions[0]
+    plan = replace(first.plan, trials=tuple(names), blocks=sum(each.plan.blocks for each in sessions))
+    return replace(first, plan=plan, trials=tuple(trials))

@@ -1,0 +1,77 @@
+"""Claims over machines as text and as data: on how many machines each holds, on which not, and on machines like these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines
+from tunnelmark.claims.model import OUTCOMES, Outcome
+from tunnelmark.report import claim_tables
+from tunnelmark.report.formatting import listed
+
+HEAD = ("", "claim", "says", "allowed", "machines", "machines like these")
+
+LEGEND = (
+    "Machines: where the claim held by the blocks of that machine alone, of those that can test it. The sign and the last column are of machines like "
+    "these: Student's 95 % interval over machines, of which each is one value; ✓ held, ✗ did not hold, ? undecided, – not testable. It needs three."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineClaimLine:
+    """A claim as a row; `outcome` and `together` are of machines like these, `machines` says on which of them it holds."""
+
+    id: str
+    says: str
+    allowed: str
+    machines: str
+    together: str
+    outcome: Outcome
+
+
+def lines(found: Sequence[OnMachines]) -> tuple[MachineClaimLine, ...]:
+    """A row for each claim."""
+    rows = []
+    for each in found:
+        (line,) = claim_tables.lines([each.together])
+        together = line.found.replace(" blocks", " machines")
+        rows.append(MachineClaimLine(line.id, line.says, line.allowed, held_on(each), together, each.together.outcome))
+    return tuple(rows)
+
+
+def held_on(found: OnMachines) -> str:
+    """On how many of the machines that can test it a claim holds, and where not: `holds on 4 of 5 machines; not on B`."""
+    able = [name for name, each in found.by_machine.items() if each.outcome != "not testable"]
+    if not able:
+        return "no machine can test it"
+    parts = [f"holds on {len(found.on('held'))} of {len(able)} machine{'s' if len(able) > 1 else ''}"]
+    parts += [f"not on {listed(names)}" for names in [found.on("did not hold")] if names]
+    parts += [f"undecided on {listed(names)}" for names in [found.on("undecided")] if names]
+    parts += [f"not testable on {listed(names)}" for names in [found.on("not testable")] if names]
+    return "; ".join(parts)
+
+
+def summary(found: MachineVerdicts) -> str:
+    """How many claims came out how on machines like these, and on how many machines they were asked."""
+    counts = Counter(each.together.outcome for each in found.found)
+    parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
+    everywhere = sum(len(each.on("held")) == len(each.by_machine) for each in found.found)
+    return (
+        f"{len(found.found)} claims on {len(found.described)} machines: {everywhere} hold on each of them; on machines like these "
+        + ", ".join(parts)
+    )
+
+
+def as_data(found: MachineVerdicts) -> dict[str, Any]:
+    """All of it for programs: the verdicts on machines like these, and for each claim those of each machine."""
+    together = claim_tables.as_data(found.claims, [each.together for each in found.found])
+    for row, each in zip(together["verdicts"], found.found, strict=True):
+        row["machines"] = {
+            name: claim_tables.as_data(found.claims, [judged])["verdicts"][0]
+            for name, judged in each.by_machine.items()
+        }
+        row["holds"] = held_on(each)
+    return together | {"machines": dict(found.described), "left_out": list(found.left_out)}
