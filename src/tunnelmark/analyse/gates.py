@@ -8,6 +8,9 @@ from tunnelmark.analyse.failures import causes
 from tunnelmark.analyse.model import Analysis, Gate
 from tunnelmark.units import Rate
 
+AA = "A/A agrees"
+"""The name of the gate that an arm does not differ from itself."""
+
 
 def gates(analysis: Analysis) -> tuple[Gate, ...]:
     """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
@@ -17,8 +20,8 @@ def gates(analysis: Analysis) -> tuple[Gate, ...]:
 
 def _same(analysis: Analysis) -> Gate:
     if analysis.paths_only:
-        return Gate("A/A agrees", True, "not applicable: which path is found is not a figure that is compared")
-    return Gate("A/A agrees", analysis.same.standing == "agrees", analysis.same.explanation)
+        return Gate(AA, True, "not applicable: which path is found is not a figure that is compared")
+    return Gate(AA, analysis.same.standing == "agrees", analysis.same.explanation)
 
 
 def _succeeded(analysis: Analysis) -> Gate:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 
-from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.intervals import share
+from tunnelmark.analyse.gates import AA, gates
+from tunnelmark.analyse.intervals import MIN_BLOCKS, share
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario, SuccessShare
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.analyse.session_effects import Combined, SessionEffect, combine
@@ -23,7 +23,8 @@ class Joined:
     """One run of those that were joined. `machine` is a letter, the same for runs on machines between which nothing differs.
 
     `started` in seconds since the Unix epoch, None where it is not recorded; `boot` is empty where it is not known; `plan` is
-    the hash of all that was asked. `numbers` are those of its blocks, by which with `seed` emulated links decide.
+    the hash of all that was asked. `numbers` are those of its blocks, by which with `seed` emulated links decide;
+    `short`: too few of them for a judgement of its own on the A/A pair.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Joined:
     standing: str
     failed_gates: tuple[str, ...]
     numbers: tuple[int, ...]
+    short: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ def covers(sessions: Sequence[Joined]) -> str:
 def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
     results = analysis.results
     found = results.environment.get(fingerprint_diff.KEY) or {}
+    short = bool(analysis.same.twins) and len({trial.block for trial in results.trials}) < MIN_BLOCKS
     return Joined(
         name=name,
         machine=machine,
@@ -128,7 +131,12 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
         plan=plan_pieces.plan_hash(results),
         finished=results.finished,
         standing=analysis.same.standing,
-        failed_gates=tuple(gate.name for gate in gates(analysis) if gate.passed is False),
+        failed_gates=tuple(
+            gate.name
+            for gate in gates(analysis)
+            if gate.passed is False and not (gate.name == AA and short and analysis.same.standing == "not judged")
+        ),
+        short=short,
         numbers=tuple(sorted({trial.block for trial in results.trials})),
     )
 
@@ -233,9 +241,14 @@ def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
             yield f"In {each.name} the A/A pair differs: nothing of it may be ranked."
         if not each.finished:
             yield f"{each.name} is unfinished."
-        failed = [gate for gate in each.failed_gates if gate != "A/A agrees"]
+        failed = [gate for gate in each.failed_gates if gate != AA]
         if failed:
             yield f"In {each.name} a gate has not passed: {', '.join(failed)}."
+    if short := [each.name for each in sessions if each.short]:
+        yield (
+            f"{' and '.join(short)} {'has' if len(short) == 1 else 'have'} too few blocks to judge an A/A pair alone: the row of the arm that is there"
+            " twice says over all of them whether it differs from itself."
+        )
     if alike := [" and ".join(names) for names in _same_links(sessions)]:
         yield (
             f"{'; '.join(alike)} have the same seed and blocks of the same numbers, so their emulated links made the same decisions"

@@ -35,7 +35,7 @@ def run(
     study = Study(
         arms=arms,
         workloads=(TCP,),
-        blocks=8,
+        blocks=more.pop("blocks", 8),
         tcp={"tinc": speed, "nebula": 1.4 * speed},
         seed=seed,
         environment=machine(model, boot),
@@ -190,3 +190,23 @@ def test_runs_in_which_too_much_failed_are_joined_all_the_same_and_it_is_told():
     nothing = joined(run(1, fails=every), run(2, fails=every))
     assert (nothing.rows, nothing.pairs) == ((), ())
     assert len(nothing.not_joined) >= 2
+
+
+def test_sessions_too_short_for_an_aa_judgement_fail_no_gate_and_say_where_it_is():
+    found = joined(*(run(seed, model=str(seed), blocks=2) for seed in (1, 2, 3)))
+    assert ["A/A agrees" in each.failed_gates for each in found.sessions] == [False] * 3
+    assert "01 and 02 and 03 have too few blocks to judge an A/A pair alone" in " ".join(found.cautions)
+    twins = row(found, "direct-again").combined
+    assert twins.low is not None and twins.high is not None and twins.low < 0 < twins.high
+
+
+def test_a_session_of_enough_blocks_whose_aa_pair_differs_fails_its_gate():
+    wrong = run(1, arms=("direct", "direct-again", "tinc"), noise=0.01)
+    rows = tuple(
+        replace(each, samples=tuple(replace(one, value=1.5 * one.value) for one in each.samples))
+        if each.arm == "direct-again"
+        else each
+        for each in wrong.trials
+    )
+    found = joined(replace(wrong, trials=rows), run(2))
+    assert ["A/A agrees" in each.failed_gates for each in found.sessions] == [True, False]
