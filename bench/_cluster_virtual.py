@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import logging
 import sys
 import tempfile
 import time
@@ -85,18 +86,18 @@ def at_best(seed: int, mean: float, blocks: int, workers: int, away: float) -> f
             out -= 1
         elif back:
             heapq.heappush(waiting, back)
-        idle.append((worker, life, turn))
+        if worker >= 0:
+            idle.append((worker, life, turn))
         while idle and waiting:
             worker, life, turn = idle.pop()
             number = heapq.heappop(waiting)
             drawn = fate(seed, mean, number, name_of(worker, life), turn)
-            if drawn.lost is not None:  # the block is free at once, the worker later: a worker of no use says so
+            if drawn.lost is not None:  # the block is free then, by an entry of no worker; the worker is later
                 heapq.heappush(free, (now + drawn.ends, -1, 0, 0, number))
                 heapq.heappush(free, (now + drawn.ends + away, worker, life + 1, 0, 0))
             else:
                 came = number if drawn.failed is not None else -number
                 heapq.heappush(free, (now + drawn.ends, worker, life, turn + 1, came))
-        idle = [each for each in idle if each[0] >= 0]
     return now
 
 
@@ -116,7 +117,7 @@ def facts(task: BlockTask, name: str) -> WorkerFacts:
 
 
 def measured(task: BlockTask, name: str) -> BlockDone:
-    """A block that takes the time that is drawn for it, fails or loses its worker; it says how long the worker waited before it, in seconds."""
+    """A block that takes the time that is drawn for it, fails or loses its worker; it says when it began, and how long the worker had waited, in seconds."""
     from distributed import get_worker
 
     assert task.number is not None
@@ -131,23 +132,27 @@ def measured(task: BlockTask, name: str) -> BlockDone:
     turns.append(time.monotonic())
     if drawn.failed is not None or drawn.lost is not None:
         raise LabError("drawn to fail", hint="none is needed")
-    environment = json.dumps({"waited": waited})
+    environment = json.dumps({"waited": waited, "begun": begun})
     return BlockDone(task.number, name, "", environment, (), bytes(JOURNAL), turns[-1] - begun)
 
 
 def _lose(worker: Worker) -> None:
     """Cut a worker off without a word, as a machine that fails."""
-    worker.batched_stream.comm.abort()
+    if worker.batched_stream.comm is not None:
+        worker.batched_stream.comm.abort()
 
 
 async def _workers(keys: Path, address: str, first: int, count: int, away: float) -> None:
     """So many workers, until this process is stopped. Threads and connections are real; what Dask would watch of each process is left out, for it is one."""
     import dask
 
+    logging.disable()  # each line would go to a list of each worker in the process
     dask.config.set(
         {
             "distributed.worker.profile.enabled": False,
             "distributed.admin.system-monitor.interval": "60s",
+            "distributed.admin.tick.interval": "60s",
+            "distributed.admin.tick.limit": "3600s",
             "distributed.worker.memory.target": False,
             "distributed.worker.memory.spill": False,
             "distributed.worker.memory.pause": False,
@@ -173,7 +178,7 @@ async def _workers(keys: Path, address: str, first: int, count: int, away: float
                     "local_directory": scratch,
                 }
                 async with limit:
-                    made = await Worker(address, **settings)  # type: ignore[no-untyped-call]
+                    made = await Worker(address, **settings)
                 if not life:
                     there.append(number)
                     if len(there) == count:

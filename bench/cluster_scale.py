@@ -1,10 +1,10 @@
 """What spreading blocks over workers costs: simulated clusters of 10, 100 and 1,000 workers on a real scheduler of Dask; and what a study costs.
 
-    .venv/bin/python bench/cluster_scale.py [--workers 10 100 1000] [--each 20] [--seconds 6] [--seed 1]
+    .venv/bin/python bench/cluster_scale.py [--workers 10 100 1000] [--each 20] [--seconds S] [--seed 1]
     .venv/bin/python bench/cluster_scale.py --price [0.10]
 
 Scheduler, workers, threads, connections and their TLS are real, and so is `dispatch.spread`, which hands the blocks out. Blocks only wait: for a time
-drawn by the seed, a hundredth of ten minutes on average (with 1,000 workers a thirtieth, because all of them share this machine), and
+drawn by the seed, a 100th, 50th and 12th of ten minutes on average (longer for more workers, because all share the cores of this machine), and
 one in a hundred fails in the middle, alone or with its worker. It prints these bars and ends with 1 when one is not met:
 
 - each block is there once;
@@ -12,7 +12,7 @@ one in a hundred fails in the middle, alone or with its worker. It prints these 
   What it takes does not shrink with the blocks, so it is compared with a real one; its share of the shortened block is told beside it;
 - the time until all are there is within 10 % of blocks over workers times the mean length of a block.
 
-`--price` prints what a full-length study of 20 VPNs takes on so many machines, at a price of a machine-hour (docs/scale.md).
+`--price` prints what a full-length study of 20 VPNs takes on so many machines, at a price of a machine-hour; `--arms` and others change it (docs/scale.md).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,12 +28,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from statistics import fmean, median, quantiles
 
 import _cluster_virtual as virtual
-import psutil
 
 from tunnelmark.cluster import certificates, dispatch
 from tunnelmark.cluster.dispatch import Watcher, Way
@@ -42,8 +43,8 @@ OVERHEAD, FINISH = 0.01, 0.10
 REAL = 600.0
 """Seconds of a real block that overhead is compared with; longer ones have less of it."""
 
-MOST = 80
-"""Blocks a second that all workers together end at most, so that two cores can be scheduler, client and workers at once."""
+SHORT = {10: 6.0, 100: 12.0, 1000: 50.0}
+"""Mean seconds of a simulated block for so many workers: they all share the cores of this machine with scheduler and client, and a block costs some 20 ms of CPU."""
 
 AWAY = 60.0  # seconds that a lost worker of real blocks stays away
 HOSTED = 250
@@ -63,6 +64,9 @@ class Found:
     best: float
     """Seconds until the end if handing out took no time, with the same draws."""
     waited: list[float]
+    """Between two blocks of a worker."""
+    first: list[float]
+    """From the start until a worker's first block begins."""
     times: Counter[int]
     lost: int
     failed: int
@@ -87,6 +91,8 @@ class Found:
         tenths = quantiles(self.waited, n=100)
         client, scheduler, workers = (1000 * each for each in self.cpu)
         verdicts = [f"  {words:<88} {'met' if met else 'NOT MET'}" for words, met in self.bars]
+        factor = REAL / self.mean
+        real = (self.best * factor + self.total - self.best) / (self.share * factor)
         return "\n".join(
             [
                 f"{self.workers} workers, {self.blocks} blocks of {self.mean:g} s (1 to {REAL / self.mean:.0f}):",
@@ -97,14 +103,60 @@ class Found:
                 ),
                 (
                     f"  {self.total:.1f} s; blocks over workers {self.share:.1f} s; if handing out took no time {self.best:.1f} s"
-                    f" ({self.total / self.best:.3f} of that)"
+                    f" ({self.total / self.best:.3f} of that); first blocks began after {median(self.first):.1f} s (median)"
                 ),
+                f"  with blocks of ten minutes and the same delays: finished {100 * (real - 1):+.1f} % from blocks over workers",
                 (
                     f"  {self.lost} times a worker was lost, {self.failed} blocks failed; CPU a block: client {client:.1f} ms,"
                     f" scheduler {scheduler:.1f} ms, all workers {workers:.1f} ms"
                 ),
             ]
         )
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a study is: what each of its blocks has, and how many there are; times in seconds (docs/scale.md says whence)."""
+
+    arms: int = 22  # 20 VPNs, and the bare link twice
+    conditions: int = 4
+    workloads: int = 7
+    blocks: int = 20
+    traffic: float = 20.4  # of a trial, on average: 6 h 12 min in the 1,092 trials of `mesh-vpns --full`
+    besides: float = 5.0  # of a trial: its lab, the VPN's start until it is ready, the end
+    start: float = 15.0  # of a block: a process of its own, which looks at the machine and the links
+
+    @property
+    def block(self) -> float:
+        """Seconds of one block."""
+        return self.start + self.arms * self.conditions * self.workloads * (self.traffic + self.besides)
+
+    def hours(self, machines: int, studies: int = 1) -> float:
+        """Hours until the last block is there, of so many studies of this length at once: whole rounds of blocks."""
+        return ceil(studies * self.blocks / machines) * self.block / 3600
+
+    def machine_hours(self, machines: int, studies: int = 1) -> tuple[float, float]:
+        """What is paid for: where a machine is given back when no block is left for it, and where all are kept until the end."""
+        return studies * self.blocks * self.block / 3600, machines * self.hours(machines, studies)
+
+
+def print_prices(hour: float, whole: Length) -> None:
+    """The table of time and price, of one study and of a study for each condition; `hour` is the price of a machine-hour."""
+    parts = replace(whole, conditions=1)
+    print(
+        f"a machine-hour at {hour:g}; {whole.arms} arms, {whole.conditions} conditions, {whole.workloads} workloads, {whole.blocks} blocks:"
+        f" {whole.blocks * whole.arms * whole.conditions * whole.workloads:,} trials of {whole.traffic + whole.besides:.1f} s\n"
+    )
+    print(
+        "| machines | one study: hours | price, given back | price, kept | a study a condition: hours | price, given back | price, kept |"
+    )
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for machines in (1, 2, 4, 5, 7, 10, 20, 40, 80):
+        row = [str(machines)]
+        for length, studies in ((whole, 1), (parts, whole.conditions)):
+            back, kept = length.machine_hours(machines, studies)
+            row += [f"{length.hours(machines, studies):.1f}", f"{hour * back:.2f}", f"{hour * kept:.2f}"]
+        print(f"| {' | '.join(row)} |")
 
 
 def simulated(workers: int, each: int, mean: float, seed: int) -> Found:
@@ -120,7 +172,7 @@ def simulated(workers: int, each: int, mean: float, seed: int) -> Found:
         asyncio.run(dispatch.spread(tasks, virtual.task_of(seed, mean, None), way, watcher))
         total = time.monotonic() - begun
         used = [(_cpu(each) - was) / blocks for each, was in zip(processes, before, strict=True)]
-    told = [json.loads(one.environment)["waited"] for one in done]
+    told = [json.loads(one.environment) for one in done]
     return Found(
         workers,
         blocks,
@@ -128,7 +180,8 @@ def simulated(workers: int, each: int, mean: float, seed: int) -> Found:
         total,
         sum(virtual.length(seed, mean, number) for number in range(1, blocks + 1)) / workers,
         virtual.at_best(seed, mean, blocks, workers, away),
-        [waited for waited in told if waited is not None],
+        [each["waited"] for each in told if each["waited"] is not None],
+        [each["begun"] - begun for each in told if each["waited"] is None],
         Counter(one.number for one in done),
         sum("is gone" in why for why in waits),
         sum("failed" in why for why in waits),
@@ -137,8 +190,8 @@ def simulated(workers: int, each: int, mean: float, seed: int) -> Found:
 
 
 @contextmanager
-def cluster(workers: int, away: float) -> Iterator[tuple[Path, str, list[psutil.Process]]]:
-    """A scheduler and so many workers that are all there: their keys, the address, and the processes: this one, the scheduler, those of workers."""
+def cluster(workers: int, away: float) -> Iterator[tuple[Path, str, list[int]]]:
+    """A scheduler and so many workers that are all there: their keys, the address, and the numbers of processes: this one, the scheduler, those of workers."""
     with ExitStack() as stack:
         keys = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tunnelmark-scale-"))) / "keys"
         certificates.make(keys)
@@ -158,8 +211,7 @@ def cluster(workers: int, away: float) -> Iterator[tuple[Path, str, list[psutil.
         ]
         for host in hosts:
             _line(host)
-        pids = [None, scheduler.pid, *(host.pid for host in hosts)]
-        yield keys, address, [psutil.Process(pid) for pid in pids]
+        yield keys, address, [os.getpid(), scheduler.pid, *(host.pid for host in hosts)]
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -170,9 +222,10 @@ def _line(process: subprocess.Popen[str]) -> str:
     return line
 
 
-def _cpu(process: psutil.Process) -> float:
-    used = process.cpu_times()
-    return float(used.user + used.system)
+def _cpu(process: int) -> float:
+    """Seconds of CPU that a process has used, all its threads together (proc(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
@@ -180,12 +233,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--workers", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--each", type=int, default=20, help="blocks a worker")
-    parser.add_argument("--seconds", type=float, default=REAL / 100, help="mean length of a block, at least")
+    parser.add_argument("--seconds", type=float, help="mean length of a block, of all clusters")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--price", type=float, nargs="?", const=0.10, help="print prices instead, for this price of a machine-hour"
+    )
+    for name, value in asdict(Length()).items():
+        parser.add_argument(f"--{name}", type=type(value), default=value, help=f"of --price; {value} unless stated")
     asked = parser.parse_args()
+    if asked.price is not None:
+        print_prices(asked.price, Length(**{name: getattr(asked, name) for name in asdict(Length())}))
+        return 0
     met = []
     for workers in asked.workers:
-        found = simulated(workers, asked.each, max(asked.seconds, workers / MOST), asked.seed)
+        found = simulated(workers, asked.each, asked.seconds or SHORT.get(workers, REAL / 10), asked.seed)
         print(found, flush=True)
         met += [each for _, each in found.bars]
     print(f"{sum(met)} of {len(met)} bars are met")

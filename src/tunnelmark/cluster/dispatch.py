@@ -14,7 +14,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -163,8 +163,11 @@ class _Connection:
                     self._require_any(idle)
                     for address in self._fit:
                         self._hand_out(address)
-                with suppress(TimeoutError):
-                    (await asyncio.wait_for(self._told.get(), max(look - time.monotonic(), 0.001)))()
+                try:
+                    told = await asyncio.wait_for(self._told.get(), max(look - time.monotonic(), 0.001))
+                except TimeoutError:
+                    continue
+                told()
                 await asyncio.sleep(0)  # what has ended meanwhile comes first: its worker is idle
         finally:
             for follower in self._out.values():
@@ -236,7 +239,11 @@ class _Connection:
         self._seen, seen = now, self._seen
         self._fit = {address: found for address, found in self._fit.items() if address in now}
         self._unfit = {address: asked for address, asked in self._unfit.items() if address in now}
-        gone = [out for out in self._out if out.address not in now or out.future.status == "lost"]
+        gone = [
+            out
+            for out, follower in self._out.items()
+            if (out.address not in now or out.future.status == "lost") and not follower.done()
+        ]
         for out in gone:
             self._lost(out)
             if out.number is not None:
