@@ -105,7 +105,9 @@ def test_lost_packets_are_a_share_of_those_sent(tmp_path: Path):
 
 
 def test_ten_per_cent_of_loss_are_survived(tmp_path: Path):
-    values = measured(emulated(loss=Chance(Share(0.1)), delay=Duration(0.005)), tmp_path, duration="2 s")
+    # Of several connections, because the link may by chance lose every copy of one's request for as long as the trial lasts.
+    lossy = emulated(loss=Chance(Share(0.1)), delay=Duration(0.005))
+    values = measured(lossy, tmp_path, duration="2 s", connections=4)
     assert values["goodput"] > 1e5
     assert 0.05 < values["lost"] / values["sent"] < 0.2
 

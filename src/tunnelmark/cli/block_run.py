@@ -21,9 +21,11 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli.progress_views import ProgressView
+from tunnelmark.cluster.tasks import QEMU
 from tunnelmark.cluster.worker import ERROR, FACTS, REQUEST, RESULTS
-from tunnelmark.errors import TunnelmarkError
+from tunnelmark.errors import MissingPart, TunnelmarkError
 from tunnelmark.host import privileges
+from tunnelmark.lab.vm import host_support, kernel
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Plan, Study
@@ -68,12 +70,18 @@ def _facts(study: Study, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     from tunnelmark.cli.measuring import require
 
     plan, context, console = _parts(study)
-    if not asked["kernels"]:  # a guest says itself what it lacks
+    if asked["kernels"]:
+        support = host_support.look()
+        if support.lacks:
+            raise MissingPart("virtual machines cannot run here", hint=support.lacks)
+        asyncio.run(kernel.fetch(asked["kernels"][0]))
+    else:  # a guest says itself what it lacks
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
     parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
     used = [context.workloads[use.workload].part for use in study.workloads]
-    return environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
+    found = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
+    return {**found, QEMU: support.qemu} if asked["kernels"] else found
 
 
 def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import sys
+import threading
 from pathlib import Path
 
 import click
 
-from tunnelmark.cluster import certificates, dispatch, nodes
+from tunnelmark.cluster import certificates, dispatch, nodes, ssh_hosts
+from tunnelmark.cluster import worker as measuring
 
 
 @click.group()
@@ -61,10 +65,34 @@ def scheduler(listen: str, dashboard: str | None, tls: Path | None) -> None:
 @click.argument("address")
 @click.option("--name", help="How reports of progress call it  [this machine's name]")
 @click.option(
-    "--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where the scheduler reaches it."
+    "--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS[:PORT]", help="Where the scheduler reaches it."
 )
 @_tls
-def worker(address: str, name: str | None, listen: str, tls: Path | None) -> None:
+@click.option(
+    "--keys-from-input", is_flag=True, hidden=True
+)  # `run --hosts`: keys in a line, and the end with the input's
+def worker(address: str, name: str | None, listen: str, tls: Path | None, keys_from_input: bool) -> None:
     """Measure blocks for the scheduler at ADDRESS until Ctrl-C, one at a time."""
     dispatch.require()
+    if keys_from_input:
+        held = ssh_hosts.security(sys.stdin.readline())
+        threading.Thread(target=_end_with_input, daemon=True).start()
+        asyncio.run(nodes.worker(address, name, listen, held, lambda _: None))
+        return
     asyncio.run(nodes.worker(address, name, listen, certificates.security(tls) if tls else None, click.echo))
+
+
+@cluster.command(hidden=True)
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+def block(folder: Path) -> int:
+    """Measure the block that a worker has asked for in FOLDER."""
+    from tunnelmark.cli import block_run
+
+    return block_run.main(folder)
+
+
+def _end_with_input() -> None:
+    while sys.stdin.read(1):
+        pass
+    measuring.stop()
+    os._exit(0)  # the command that asked for it is gone

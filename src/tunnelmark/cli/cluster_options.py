@@ -1,4 +1,4 @@
-"""The options `--cluster`, `--local` and `--tls` of `run` and `compare`: whose machines measure the blocks of a study."""
+"""The options `--cluster`, `--hosts`, `--local` and `--tls` of `run` and `compare`: whose machines measure the blocks of a study."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where blocks are measured: by the workers of the scheduler at an address, or by so many of our own on this machine."""
+    """Where blocks are measured: by the workers of the scheduler at an address, by so many of our own on this machine, or on the hosts of a file."""
 
     address: str | None = None
     local: int | None = None
     tls: Path | None = None
+    hosts: Path | None = None
 
     def __bool__(self) -> bool:
-        return self.address is not None or self.local is not None
+        return any(each is not None for each in (self.address, self.local, self.hosts))
 
     def words(self) -> str:
         """The options that say it."""
         if self.local is not None:
             return f"--local {self.local}"
+        if self.hosts is not None:
+            return f"--hosts {shlex.quote(str(self.hosts))}"
         keys = f" --tls {shlex.quote(str(self.tls))}" if self.tls is not None else ""
         return f"--cluster {self.address}{keys}"
 
 
 def options(command: _Command) -> _Command:
-    """Adds them to a command, which is given `cluster`, `local` and `tls`."""
+    """Adds them to a command, which is given `cluster`, `hosts`, `local` and `tls`."""
     command = click.option(
         "--tls",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -49,6 +52,12 @@ def options(command: _Command) -> _Command:
         metavar="N",
         help="Spread the blocks over N workers here: side by side with --backend vm, otherwise one at a time.",
     )(command)
+    command = click.option(
+        "--hosts",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Spread the blocks over the hosts in FILE, one a line, which OpenSSH reaches.",
+    )(command)
     return click.option(
         "--cluster",
         metavar="ADDRESS",
@@ -56,18 +65,18 @@ def options(command: _Command) -> _Command:
     )(command)
 
 
-def where(cluster: str | None, local: int | None, tls: Path | None) -> Where:
+def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> Where:
     """What the options say. UsageError if they do not fit, or if connections would be open to others."""
-    if cluster is not None and local is not None:
-        raise UsageError("--cluster and --local name two places", hint="leave one of them out")
+    if sum(each is not None for each in (cluster, local, hosts)) > 1:
+        raise UsageError("--cluster, --hosts and --local each name a place", hint="leave all but one of them out")
     if cluster is None and tls is not None:
-        raise UsageError("--tls is for --cluster", hint="workers of --local get keys of their own")
+        raise UsageError("--tls is for --cluster", hint="workers of --local and --hosts get keys of their own")
     if cluster is not None and tls is None and not is_loopback(cluster):
         raise UsageError(
             f"connections to {cluster} would be open to everyone on the way, and a worker runs what it is sent",
             hint="make keys with `tunnelmark cluster certificates DIR`, give DIR to all machines, and add --tls DIR",
         )
-    return Where(cluster, local, tls)
+    return Where(cluster, local, tls, hosts)
 
 
 def is_loopback(address: str) -> bool:

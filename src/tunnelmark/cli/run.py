@@ -67,7 +67,7 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
         if options.where:
             raise UsageError(
                 f"{resume} was begun on one machine, and is finished on it",
-                hint="leave --cluster, --local and --tls out",
+                hint="leave --cluster, --hosts, --local and --tls out",
             )
         loaded = options.of(_begun(resume, length.blocks))
         return study_of(loaded, resume, replace(options, guests=vm.of_results(resume), resuming=True))
@@ -84,7 +84,8 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
         raise UsageError("a run over a cluster keeps its number of blocks", hint="leave --blocks out")
     if not options.where:
         raise UsageError(
-            f"{folder} gathers blocks of a cluster", hint="add --cluster ADDRESS, or --local N to measure the rest here"
+            f"{folder} gathers blocks of a cluster",
+            hint="add --cluster ADDRESS, --hosts FILE, or --local N to measure the rest here",
         )
     console = options.console()
     spread.go_on(folder, options.where, console, spread.Ways(options.wait, options.measure_first))

@@ -46,7 +46,7 @@ class RunOptions:
     results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
     restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
     `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: shows what a folder says in place
-    of the report alone; its exit code counts. `cluster`, `local`, `tls`: whose machines measure.
+    of the report alone; its exit code counts. `cluster`, `local`, `tls`, `hosts`: whose machines measure.
     """
 
     dry_run: bool = False
@@ -68,6 +68,7 @@ class RunOptions:
     cluster: str | None = None
     local: int | None = None
     tls: Path | None = None
+    hosts: Path | None = None
 
     def console(self) -> Console:
         """Where text for people goes. UsageError if two kinds of output want one place."""
@@ -89,7 +90,7 @@ class RunOptions:
     @property
     def where(self) -> cluster_options.Where:
         """Whose machines measure; false: this one, by this command. UsageError if that cannot be."""
-        return cluster_options.where(self.cluster, self.local, self.tls)
+        return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:
         """The same with the guests that `--backend` and `--kernel` ask for. UsageError if they do not fit."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,10 +17,11 @@ from rich.text import Text
 from tunnelmark import registry
 from tunnelmark.cli import interrupts
 from tunnelmark.cli.cluster_options import Where
-from tunnelmark.cluster import certificates, dispatch
+from tunnelmark.cluster import certificates, dispatch, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, task_of
 from tunnelmark.errors import UsageError
+from tunnelmark.lab.vm import kernel
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -59,6 +60,8 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
             "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
             hint='state the rate in the profile, such as `rate = "1 Gbit/s"`',
         )
+    if kernels == ("",):  # all workers boot the kernel that is current here
+        kernels = (asyncio.run(kernel.current()),)
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
     _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console, ways)
@@ -91,9 +94,9 @@ def _gather(
     interrupts.goes_on(f"every finished block is kept. Go on with: {again}")
     console.print(f"{study.name}: {len(left)} of {study.blocks} blocks to measure; results in {folder}", soft_wrap=True)
     if left:
-        with _cluster(where) as way:
+        listener = _Listener(console, gathered, counted=bool(kernels), wait=ways.wait)
+        with _cluster(where, listener.left_out) as way:
             tasks = [task_of(study, number, kernels, measure=ways.measure, wait=ways.wait) for number in left]
-            listener = _Listener(console, gathered, counted=bool(kernels), wait=ways.wait)
             watcher = Watcher(listener.done, listener.fit, listener.taken, listener.left_out, listener.waits)
             asks = task_of(study, None, kernels)
             asyncio.run(dispatch.spread(tasks, asks, replace(way, at_once=None if kernels else 1), watcher))
@@ -149,7 +152,14 @@ class _Listener:
 
 
 @contextmanager
-def _cluster(where: Where) -> Iterator[Way]:
+def _cluster(where: Where, said: Callable[[str, str], object]) -> Iterator[Way]:
+    if where.hosts is not None:
+        with (
+            dispatch.here(0) as (address, security),
+            ssh_hosts.workers(ssh_hosts.read(where.hosts), address, security, said),
+        ):
+            yield Way(address, security)
+        return
     if where.local is not None:
         with dispatch.here(where.local) as (address, security):
             yield Way(address, security)

@@ -1,7 +1,7 @@
 """Keys and certificates by which scheduler, workers and command know each other: one authority for a cluster, and one key pair that it signs.
 
-Dask checks on both ends of a connection that the other's certificate is signed by the authority. Whoever has the folder can join the
-cluster, and a worker runs what it is sent: the folder is for the machines of the cluster and nobody else.
+Dask checks on both ends of a connection that the other's certificate is signed by the authority. A user who has the folder can join the
+cluster, and a worker runs what it is sent: the folder is for the machines of the cluster and for no one else.
 """
 
 from __future__ import annotations

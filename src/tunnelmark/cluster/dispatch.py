@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
+import os
 import re
 import time
 import uuid
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tunnelmark.cluster import worker
+from tunnelmark.cluster import nodes, worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart, TunnelmarkError
 
@@ -37,6 +39,8 @@ _CONNECT = 5  # seconds for one try to connect
 
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked once more: other work on its machine may have ended."""
+
+_LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it says
 
 _NUMBER = re.compile(r"[\d.]+")
 
@@ -62,7 +66,7 @@ class Way:
 
 @dataclass
 class Watcher:
-    """Who is told what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
+    """Who hears what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
 
     done: Callable[[BlockDone], object]
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str]
@@ -88,6 +92,9 @@ def require() -> None:
     """MissingPart where Dask is not installed."""
     try:
         import distributed  # noqa: F401 (whether it is there)
+
+        if _LOGS not in os.environ:  # what ends and comes again is said by us, in a line
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
     except ImportError:
         raise MissingPart(
             "a study over several machines needs Dask, which is not installed", hint="pip install 'tunnelmark[cluster]'"
@@ -141,7 +148,7 @@ class _Connection:
 
     def __init__(self, client: Client, state: _State, asks: BlockTask, way: Way, watcher: Watcher) -> None:
         self._client, self._state, self._asks, self._way, self._watcher = client, state, asks, way, watcher
-        self._waiting = sorted(state.left)  # a heap: the blocks that nobody has
+        self._waiting = sorted(state.left)  # a heap: the blocks that no worker has
         self._out: dict[_Out, asyncio.Task[None]] = {}
         self._busy: defaultdict[str, set[_Out]] = defaultdict(set)
         self._seen: dict[str, int] = {}
@@ -183,7 +190,7 @@ class _Connection:
             )
 
     def _hand_out(self, address: str) -> None:
-        """Give a worker as many blocks that nobody has as it has room for."""
+        """Give a worker as many blocks that no worker has as it has room for."""
         if address not in self._fit or self._client.status != "running":
             return
         room = (self._way.at_once or self._seen[address]) - len(self._busy[address])
@@ -329,9 +336,11 @@ def _words(error: BaseException | None) -> str:
 def here(count: int) -> Iterator[tuple[str, Security]]:
     """A cluster of so many workers on this machine, for as long as it is needed: its address, and its TLS with keys of its own."""
     require()
+    import dask
     from distributed import LocalCluster
     from distributed.security import Security
 
+    dask.config.set(nodes.SETTINGS)
     security: Security = Security.temporary()  # type: ignore[no-untyped-call]
     with LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=count,

@@ -17,10 +17,22 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 
+TTL, SCHEDULER_PAGES, WORKER_PAGES = (
+    "distributed.scheduler.worker-ttl",
+    "distributed.scheduler.http.routes",
+    "distributed.worker.http.routes",
+)
+
+_MEMORY = 5 << 29  # bytes of a virtual machine: 2 GiB of the guest's, and QEMU's own
+
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
 """Seconds without a word after which a worker is taken to be lost; Dask's own default is 300. One that is killed is missed at once."""
+
+
+SETTINGS: dict[str, Any] = {TTL: f"{SILENCE} s", SCHEDULER_PAGES: [], WORKER_PAGES: []}
+"""Settings of Dask for a cluster of ours: without a dashboard no page answers on the port that Dask opens for one."""
 
 
 async def scheduler(
@@ -30,7 +42,7 @@ async def scheduler(
     import dask
     from distributed import Scheduler
 
-    dask.config.set({"distributed.scheduler.worker-ttl": f"{SILENCE} s"})
+    dask.config.set(SETTINGS if dashboard is None else {TTL: SETTINGS[TTL]})
     host, _, port = listen.rpartition(":")
     _closed(host, security)
     async with Scheduler(
@@ -48,14 +60,18 @@ async def worker(
     address: str, name: str | None, listen: str, security: Security | None, said: Callable[[str], object]
 ) -> None:
     """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted."""
+    import dask
     from distributed import Worker
 
-    _closed(listen, security)
+    dask.config.set(SETTINGS)
+    host, _, port = listen.partition(":")
+    _closed(host, security)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
         settings: dict[str, Any] = {
             "name": name or f"{os.uname().nodename}-{os.getpid()}",
-            "nthreads": os.cpu_count() or 1,
-            "host": listen,
+            "nthreads": _side_by_side(),
+            "host": host,
+            "port": int(port or 0),
             "protocol": _protocol(security),
             "security": security,
             "dashboard_address": f"{LOOPBACK}:0",
@@ -68,13 +84,19 @@ async def worker(
                     said(f"worker {made.name} waits for blocks of {address}")
                     waiting = False
                     await made.finished()
-            except (OSError, RuntimeError) as error:  # what Dask raises where nobody answers, or hangs up meanwhile
+            except (OSError, RuntimeError) as error:  # what Dask raises where no one answers, or hangs up meanwhile
                 if not waiting:
                     said(f"{address} does not answer ({error}); trying until it does")
             if not waiting:
                 block.stop()
             waiting = True
             await asyncio.sleep(_RETRY)
+
+
+def _side_by_side() -> int:
+    """How many virtual machines fit here at once: one a core, each with its memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(min(os.cpu_count() or 1, memory // _MEMORY), 1)
 
 
 def _protocol(security: Security | None) -> str:

@@ -15,6 +15,10 @@ HOST = "worker_host"
 """The key of an environment that has the name of the worker's machine."""
 
 
+QEMU = "qemu"
+"""The key of a worker's facts that has the version of QEMU, where blocks run in virtual machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class BlockTask:
     """One block of a study, to be measured whole on one worker.
@@ -80,6 +84,7 @@ def programs_hash(environment: Mapping[str, Any]) -> str:
     """
     kept = {
         "tunnelmark": environment.get("tunnelmark"),
+        QEMU: environment.get(QEMU),
         "vpns": _programs(environment.get("vpns") or {}),
         "workloads": _programs(environment.get("workloads") or {}),
     }
@@ -91,6 +96,8 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     found = []
     if mine.get("tunnelmark") != theirs.get("tunnelmark"):
         found.append(f"tunnelmark {theirs.get('tunnelmark')}, not {mine.get('tunnelmark')}")
+    if mine.get(QEMU) != theirs.get(QEMU):
+        found.append(f"QEMU {theirs.get(QEMU)}, not {mine.get(QEMU)}")
     for kind in ("vpns", "workloads"):
         here, there = _programs(mine.get(kind) or {}), _programs(theirs.get(kind) or {})
         found += [f"{name} is not the same program" for name in {**here, **there} if here.get(name) != there.get(name)]

@@ -104,7 +104,7 @@ class _Client(_Said):
 class _Server(_Said):
     congestion_control: tuple[str, ...]
     left: tuple[_Left, ...]
-    connections: Annotated[tuple[_Connection, ...], Field(min_length=1)]
+    connections: tuple[_Connection, ...]
 
 
 class _Failed(_Said):
@@ -150,6 +150,16 @@ def _traffic(ends: Endpoints, options: QuicOptions) -> Traffic:
 def _read(outputs: dict[str, str], options: QuicOptions) -> Reading:
     _raise_if_failed(outputs.get(CLIENT, ""))
     client, server = _report(outputs, CLIENT, _Client), _report(outputs, SERVER, _Server)
+    if not server.connections:
+        if any(look.bytes for look in client.arrived):
+            raise OutputUnreadable(
+                f"{PROGRAM}'s {SERVER} says that it served no download, and its client that it got one",
+                hint="is the program as new as this reader? run the set-up again",
+            )
+        raise WorkloadFailed(  # the client connected, and its request was lost again and again
+            f"the request for the download did not reach the server within {options.duration:g} s",
+            hint="see the VPN's logs: the tunnel loses packets, or stalls, right after a connection is there",
+        )
     arrived = _inside(client.arrived, options, CLIENT)
     left = _inside(server.left, options, SERVER)
     window = arrived[-1].time - arrived[0].time

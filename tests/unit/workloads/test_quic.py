@@ -141,6 +141,14 @@ class TestFailures:
         with pytest.raises(WorkloadFailed, match="not a byte"):
             WORKLOAD.read(outputs, options(duration="1 s"))
 
+    def test_of_a_request_that_was_lost_as_long_as_it_was_waited_for(self):
+        arrived = json.loads(recorded("quic-ipv4")["client"])["arrived"]
+        outputs = changed("quic-ipv4", "client", arrived=[look | {"bytes": 0} for look in arrived])
+        outputs["server"] = changed("quic-ipv4", "server", connections=[], left=[])["server"]
+        with pytest.raises(WorkloadFailed, match="did not reach the server within 1 s") as caught:
+            WORKLOAD.read(outputs, options(duration="1 s"))
+        assert caught.value.hint
+
 
 class TestWhatItCannotRead:
     @pytest.mark.parametrize("keep", [0, 40, 1000])
@@ -162,8 +170,8 @@ class TestWhatItCannotRead:
         with pytest.raises(OutputUnreadable, match="looks"):
             WORKLOAD.read(changed("quic-ipv4", program, **{key: looks[:5]}), options(duration="1 s"))
 
-    def test_is_a_server_that_served_nobody(self):
-        with pytest.raises(OutputUnreadable):
+    def test_is_a_server_that_served_nobody_and_a_client_that_was_served(self):
+        with pytest.raises(OutputUnreadable, match="served no download"):
             WORKLOAD.read(changed("quic-ipv4", "server", connections=[], left=[]), options(duration="1 s"))
 
 

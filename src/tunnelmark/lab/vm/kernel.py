@@ -66,7 +66,7 @@ async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
             hint="use a machine whose own kernel has what you need (tunnelmark doctor says what it has)",
         )
     cache = cache or cache_folder()
-    release = release or _release(await _output(["apt-cache", "depends", _META]))
+    release = release or await current()
     folder = cache / release
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -76,6 +76,11 @@ async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
             if not folder.exists():
                 await _fetch(release, cache, folder)
     return Kernel(release, folder / "boot" / f"vmlinuz-{release}", folder / "lib" / "modules" / release)
+
+
+async def current() -> str:
+    """The release of the distribution's current kernel; MissingPart where apt does not know it."""
+    return _release(await _output(["apt-cache", "depends", _META]))
 
 
 def _release(depends: str) -> str:

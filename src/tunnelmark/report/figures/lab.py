@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
 from markupsafe import Markup
 
 from tunnelmark.analyse.model import Analysis, WallTime
@@ -9,6 +13,9 @@ from tunnelmark.record.results import ProfileInfo, TopologyInfo
 from tunnelmark.report import formatting
 from tunnelmark.report.figures import svg
 from tunnelmark.units import Rate, Size, clock
+
+_LEAST = 1.0
+"""Pixels of a trial's mark; narrower ones run into each other."""
 
 
 def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
@@ -31,39 +38,84 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 
 
 def order(analysis: Analysis) -> Markup:
-    """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out."""
+    """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
+
+    Of more trials than can be told apart there is one mark per arm and block.
+    """
     plan, trials = analysis.results.plan, analysis.results.trials
     if not trials:
         return Markup("")
-    row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
-    places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
-    bottom = top + row * len(places)
-    last = max((trial.position + 1 for trial in trials), default=0)  # of replacement blocks, behind the planned ones
-    step = (right - left) / max(len(plan.trials), last, 1)
-    size = min(step * 0.76, 11.0)
-    disturbed = {found.trial for found in analysis.disturbed}
-    shades = {use.name: index % 3 for index, use in enumerate(plan.workloads)}
-    parts: list[str] = [svg.text(left - 12, y + 4, arm, "arm small", "end") for arm, y in places.items()]
-    parts += [svg.line(left, y, right, y, "guide") for y in places.values()]
+    last = max(trial.position + 1 for trial in trials)  # of replacement blocks, behind the planned ones
     starts: dict[int, int] = {}
     for trial in trials:
         starts[trial.block] = min(trial.position, starts.get(trial.block, trial.position))
-        x, y = left + (trial.position + 0.5) * step, places[trial.arm]
+    row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
+    places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
+    bottom = top + row * len(places)
+    step = (right - left) / max(len(plan.trials), last, 1)
+    frame = _Frame(places, left, step, starts, max(len(plan.trials), last))
+    parts: list[str] = [svg.text(left - 12, y + 4, arm, "arm small", "end") for arm, y in places.items()]
+    parts += [svg.line(left, y, right, y, "guide") for y in places.values()]
+    parts += _each_trial(analysis, frame) if step >= _LEAST else _each_block(analysis, frame)
+    labels_until = 0.0
+    for block, position in sorted(starts.items()):
+        x = left + position * step
+        parts.append(svg.line(x, top - 6, x, bottom, "tick"))
+        if x >= labels_until:
+            parts.append(svg.text(x + 4, top - 8, label := f"block {block}", "note"))
+            labels_until = x + 6.6 * len(label) + 8
+    title = f"Order of the trials: {len(trials)} of {len(plan.trials)} ran, in {len(starts)} randomised blocks"
+    return svg.picture(bottom + 6, title, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where the marks of trials are: the rows of arms, the left edge, the width of one trial, the first position of each block, and the end."""
+
+    rows: Mapping[str, float]
+    left: float
+    step: float
+    starts: Mapping[int, int]
+    end: int
+
+
+def _each_trial(analysis: Analysis, frame: _Frame) -> Iterator[str]:
+    size = min(frame.step * 0.76, 11.0)
+    disturbed = {found.trial for found in analysis.disturbed}
+    shades = {use.name: index % 3 for index, use in enumerate(analysis.results.plan.workloads)}
+    for trial in analysis.results.trials:
+        x, y = frame.left + (trial.position + 0.5) * frame.step, frame.rows[trial.arm]
         again = f" (attempt {trial.attempt})" if trial.attempt > 1 else ""
         told = svg.element("title", f"{trial.position + 1}: {trial.trial}{again}, {trial.outcome}")
         shade = f"mark w{shades[trial.workload]}" + (" disturbed" if trial.trial in disturbed else "")
         if trial.outcome == "ok":
             corner = {"x": x - size / 2, "y": y - 5.5, "width": size, "height": 11.0}
-            parts.append(svg.element("rect", told, class_=shade, **corner))
+            yield svg.element("rect", told, class_=shade, **corner)
         else:
-            cross = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-            parts.append(svg.element("path", told, d=cross, class_="cross"))
-    for block, position in sorted(starts.items()):
-        x = left + position * step
-        parts.append(svg.line(x, top - 6, x, bottom, "tick"))
-        parts.append(svg.text(x + 4, top - 8, f"block {block}", "note"))
-    title = f"Order of the trials: {len(trials)} of {len(plan.trials)} ran, in {len(starts)} randomised blocks"
-    return svg.picture(bottom + 6, title, parts)
+            yield _cross(x, y, told)
+
+
+def _each_block(analysis: Analysis, frame: _Frame) -> Iterator[str]:
+    disturbed = {found.trial for found in analysis.disturbed}
+    ends = dict(zip(sorted(frame.starts.values()), [*sorted(frame.starts.values())[1:], frame.end], strict=True))
+    counts: dict[tuple[str, int], Counter[str]] = {}
+    for trial in analysis.results.trials:
+        how = "failed" if trial.outcome != "ok" else "disturbed" if trial.trial in disturbed else "good"
+        counts.setdefault((trial.arm, trial.block), Counter())[how] += 1
+    for (arm, block), found in counts.items():
+        begin, y = frame.starts[block], frame.rows[arm]
+        x, width = frame.left + begin * frame.step, (ends[begin] - begin) * frame.step
+        said = ", ".join(f"{found[how]} {how}" for how in ("good", "disturbed", "failed") if found[how])
+        told = svg.element("title", f"{arm}, block {block}: {said}")
+        shade = "mark w0" + (" disturbed" if found["disturbed"] else "")
+        gap = min(2.0, width * 0.2)
+        yield svg.element("rect", told, class_=shade, x=x + gap / 2, y=y - 5.5, width=width - gap, height=11.0)
+        if found["failed"]:
+            yield _cross(x + width / 2, y, told)
+
+
+def _cross(x: float, y: float, told: Markup) -> Markup:
+    return svg.element("path", told, d=f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8", class_="cross")
 
 
 def time(wall: WallTime) -> Markup:

@@ -1,0 +1,148 @@
+"""Workers on hosts that OpenSSH reaches: nothing listens there but on the loopback address, and nothing is copied there.
+
+Each connection carries the worker's link to our scheduler and back (`-R` and `-L`), the keys for it on the worker's standard input, and its end: when the
+connection or this command ends, that input ends, and the worker with it. Host keys, users, agents and jump hosts are OpenSSH's own matter.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from tunnelmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_RETRY = 5.0  # seconds until a host whose connection has ended is tried again
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=10")
+_ALIVE = ("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")  # a host that vanished is missed after 30 s
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One line of a file of hosts: what ssh(1) takes, the destination last; and the words that start tunnelmark there."""
+
+    ssh: tuple[str, ...]
+    command: tuple[str, ...] = ("tunnelmark",)
+
+    @property
+    def name(self) -> str:
+        """The destination."""
+        return self.ssh[-1]
+
+
+def read(file: Path) -> tuple[Host, ...]:
+    """The hosts of a file, one a line; `#` begins a comment. UsageError where a line has no destination, or two have the same."""
+    found: list[Host] = []
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}", hint="name a file with one host a line") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise UsageError(f"{file}, line {number}: {error}", hint="quote as in a shell") from None
+        if not words:
+            continue
+        split = words.index("--") if "--" in words else len(words)
+        host = Host(tuple(words[:split]), tuple(words[split + 1 :]) or ("tunnelmark",))
+        if not host.ssh or host.name.startswith("-"):
+            raise UsageError(f"{file}, line {number} names no host", hint="such as `user@host` or `-p 2222 user@host`")
+        found.append(host)
+    if not found:
+        raise UsageError(f"{file} names no host", hint="one a line, such as `user@host`")
+    names = [host.name for host in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"{file} names {twice[0]} twice", hint="a machine measures one block at a time")
+    return tuple(found)
+
+
+@contextmanager
+def workers(
+    hosts: tuple[Host, ...], scheduler: str, security: Security, said: Callable[[str, str], object]
+) -> Iterator[None]:
+    """A worker on each host for as long as the block lasts; `said` gets a host and why it is not there, and is tried again."""
+    with ExitStack() as stack:
+        for host in hosts:
+            stack.enter_context(_Connection(host, scheduler, security, said))
+        yield
+
+
+class _Connection:
+    """One host: a thread that connects, and again when the connection has ended."""
+
+    def __init__(self, host: Host, scheduler: str, security: Security, said: Callable[[str, str], object]) -> None:
+        self._host, self._scheduler, self._said = host, scheduler, said
+        self._keys = json.dumps(keys(security)) + "\n"
+        self._ends = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> _Connection:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        if self._process is not None:
+            self._process.terminate()
+        self._thread.join(_RETRY)
+
+    def _keep(self) -> None:
+        while not self._ends.is_set():
+            with subprocess.Popen(
+                self._line(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # Ctrl-C is ours
+            ) as self._process:
+                assert self._process.stdin is not None and self._process.stderr is not None
+                try:
+                    self._process.stdin.write(self._keys)
+                    self._process.stdin.flush()
+                except OSError:  # it has ended, and says why
+                    pass
+                lines = self._process.stderr.read().strip().splitlines()
+            if not self._ends.is_set():
+                self._said(self._host.name, lines[-1] if lines else f"ssh ended with code {self._process.returncode}")
+                self._ends.wait(_RETRY)
+
+    def _line(self) -> list[str]:
+        with socket.socket() as tried:  # the same number on both sides, as a worker says itself where it listens
+            tried.bind(("127.0.0.1", 0))
+            port = tried.getsockname()[1]
+        there = urlsplit(self._scheduler)
+        back = f"127.0.0.1:{there.port}:{there.hostname}:{there.port}"
+        asked = ["cluster", "worker", f"tls://127.0.0.1:{there.port}", "--name", self._host.name]
+        asked += ["--listen", f"127.0.0.1:{port}", "--keys-from-input"]
+        forward = ("-R", back, "-L", f"127.0.0.1:{port}:127.0.0.1:{port}")
+        return ["ssh", *_OPTIONS, *_ALIVE, *forward, *self._host.ssh, shlex.join([*self._host.command, *asked])]
+
+
+def keys(security: Security) -> dict[str, str]:
+    """What a worker needs of a cluster's keys, as PEM."""
+    held: Any = security
+    return {"ca": held.tls_ca_file, "certificate": held.tls_worker_cert, "key": held.tls_worker_key}
+
+
+def security(line: str) -> Security:
+    """The settings that `keys` said."""
+    from distributed.security import Security
+
+    said = json.loads(line)
+    ours = {f"tls_{role}_cert": said["certificate"] for role in ("scheduler", "worker", "client")}
+    ours |= {f"tls_{role}_key": said["key"] for role in ("scheduler", "worker", "client")}
+    return Security(tls_ca_file=said["ca"], require_encryption=True, **ours)  # type: ignore[no-untyped-call]

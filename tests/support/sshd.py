@@ -1,0 +1,84 @@
+"""OpenSSH servers of our own, each in a network of its own as another host is, with its own keys; a client reaches one by its ProxyCommand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+SERVER = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+
+
+class SshHost:
+    """A host of that name with a server that takes one key; `options` are what a client needs to reach it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(mode=0o700)
+        self.name, self._folder = name, folder
+        for each in ("host", "user"):
+            _make_key(folder / each)
+        (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
+        self._know(folder / "host.pub")
+
+    @property
+    def options(self) -> Sequence[str]:
+        """What ssh(1) takes, the destination last."""
+        assert SERVER is not None
+        settings = {
+            "HostKey": self._folder / "host",
+            "AuthorizedKeysFile": self._folder / "authorized",
+            "PasswordAuthentication": "no",
+            "PermitRootLogin": "prohibit-password",
+            "StrictModes": "no",
+            "UsePAM": "no",
+        }
+        server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
+        reached = shlex.join(["nsenter", f"--net=/proc/{self._network.pid}/ns/net", *server])
+        known, key = self._folder / "known", self._folder / "user"
+        return (
+            *("-F", "none", "-i", str(key), "-o", "IdentitiesOnly=yes"),
+            *("-o", f"UserKnownHostsFile={known}", "-o", f"ProxyCommand={reached}", f"root@{self.name}"),
+        )
+
+    def change_key(self) -> None:
+        """Have the client know another host key than the server's."""
+        _make_key(self._folder / "other")
+        self._know(self._folder / "other.pub")
+
+    def __enter__(self) -> SshHost:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        line = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep infinity"]
+        self._network = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert self._network.stdout is not None and self._network.stdout.readline() == b"up\n"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cut()
+        self._network.kill()
+        self._network.wait()
+        assert self._network.stdout is not None
+        self._network.stdout.close()
+
+    def cut(self) -> None:
+        """Kill everything on the host, as a restart does."""
+        network = os.readlink(f"/proc/{self._network.pid}/ns/net")
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if os.readlink(folder / "ns/net") == network and int(folder.name) != self._network.pid:
+                    os.kill(int(folder.name), signal.SIGKILL)
+
+    def _know(self, key: Path) -> None:
+        kind, value, *_ = key.read_text().split()
+        (self._folder / "known").write_text(f"{self.name} {kind} {value}\n")
+
+
+def _make_key(file: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)

@@ -1,0 +1,124 @@
+"""A study over a cluster, as the command sees it: which workers it takes, what it refuses, and how it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tunnelmark import registry
+from tunnelmark.cli import spread
+from tunnelmark.cli.cluster_options import Where
+from tunnelmark.cli.run_options import RunOptions
+from tunnelmark.cluster.tasks import HOST, WorkerFacts, programs_hash, task_of
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.enough import Enough
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.model import Study
+from tunnelmark.record.gathered import GatheredRuns, is_gathered, of_one_machine
+from tunnelmark.units import Rate
+
+CONSOLE = Console(quiet=True)
+THREE = Where(local=3)
+
+
+def study() -> Study:
+    return load_study("quick", Files.standard(), registry.catalogue(), blocks=4)
+
+
+def worker(name: str, *, host: str = "", sha: str = "a", busy: float = 0.0, steal: float = 0.0) -> WorkerFacts:
+    environment: dict[str, Any] = {
+        "tunnelmark": "0.1.0",
+        "vpns": {"tinc": {"programs": {"tincd": {"sha256": sha}}}},
+        "workloads": {},
+        "machine": {"cores": 2, "cpu": "a processor", "kernel": "6.1"},
+        "load": {"before": {"busy": busy, "steal": steal}},
+        "fingerprint": {"identity": "x", "boot": "1"},
+        HOST: host or name,
+    }
+    return WorkerFacts(name, environment, programs_hash(environment))
+
+
+def listener(tmp_path: Path, *, counted: bool = False, wait: bool = True) -> spread._Listener:
+    gathered = GatheredRuns.begin(tmp_path / "run", {}, {"study": "quick"})
+    return spread._Listener(CONSOLE, gathered, counted=counted, wait=wait)
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        (worker("b"), ""),
+        (worker("b", sha="other"), "tinc is not the same program"),
+        (worker("b", busy=0.9), "other work takes 0.9 of its 2 cores"),
+        (worker("b", steal=0.3), "its host takes 0.3 of its 2 cores away"),
+        (worker("b", host="a"), "it is on the same machine as a, and a machine measures one block at a time"),
+    ],
+)
+def test_a_worker_is_left_out_with_its_reason(second: WorkerFacts, why: str, tmp_path: Path) -> None:
+    found, first = listener(tmp_path), worker("a")
+    assert found.fit(first, []) == ""
+    assert found.fit(second, [first]) == why
+
+
+def test_a_busy_worker_is_taken_where_nothing_is_waited_for_and_where_time_is_counted(tmp_path: Path) -> None:
+    busy = worker("b", host="a", busy=2.0)
+    assert listener(tmp_path / "1", counted=True).fit(busy, [worker("a")]) == ""
+    assert (
+        listener(tmp_path / "2", wait=False).fit(replace(busy, environment={**busy.environment, HOST: "b"}), []) == ""
+    )
+
+
+def test_a_worker_with_other_programs_is_left_out_also_where_time_is_counted(tmp_path: Path) -> None:
+    found = listener(tmp_path, counted=True)
+    assert found.fit(worker("a"), []) == ""
+    assert found.fit(worker("b", sha="other"), []) == "tinc is not the same program"
+
+
+def test_what_a_worker_gets_makes_the_same_plan() -> None:
+    whole = study()
+    task = task_of(whole, 2)
+    assert task.number == 2
+    assert {name: task.settings[name] for name in ("blocks", "seed", "attempts")} == {
+        "blocks": 4,
+        "seed": whole.seed,
+        "attempts": whole.attempts,
+    }
+    assert "studies/quick.toml" in task.inputs
+
+
+@pytest.mark.parametrize(
+    ("changed", "kernels", "why"),
+    [
+        ({"enough": Enough(floor=5, most=20, precision=0.05)}, (), "cannot be added one by one"),
+        ({}, ("6.1", "6.12"), "one kernel"),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_refused_before_anything_is_made(
+    changed: dict[str, Any], kernels: tuple[str, ...], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=why) as caught:
+        spread.begin(replace(study(), **changed), tmp_path / "run", THREE, kernels, CONSOLE, spread.Ways())
+    assert caught.value.hint
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rate_that_is_left_to_the_machine_is_refused(tmp_path: Path) -> None:
+    loaded = load_study("quick", Files.standard(), registry.catalogue())
+    open_ = replace(loaded.profiles[0], auto=Rate(10**9))
+    with pytest.raises(UsageError, match="another rate on each machine"):
+        spread.begin(replace(loaded, profiles=(open_,)), tmp_path / "run", THREE, (), CONSOLE, spread.Ways())
+
+
+def test_the_options_name_the_machines_and_say_them_again() -> None:
+    assert not RunOptions().where
+    assert RunOptions(local=3).where.words() == "--local 3"
+    assert RunOptions(cluster="tls://lab:8786", tls=Path("a b")).where.words() == "--cluster tls://lab:8786 --tls 'a b'"
+    assert RunOptions(hosts=Path("hosts.txt")).where.words() == "--hosts hosts.txt"
+
+
+def test_a_folder_of_one_machine_is_a_run_and_others_are_themselves(tmp_path: Path) -> None:
+    assert of_one_machine(tmp_path) == tmp_path and not is_gathered(tmp_path)

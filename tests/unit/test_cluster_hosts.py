@@ -1,0 +1,111 @@
+"""Workers on hosts that OpenSSH reaches: real servers on the loopback address, real connections; what blocks measure is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from support import virtual_blocks
+from support.cluster_nodes import TESTS
+from support.command import environment
+from support.sshd import SERVER, SshHost
+from tunnelmark.cluster import dispatch, ssh_hosts
+from tunnelmark.cluster.dispatch import Watcher, Way
+from tunnelmark.cluster.ssh_hosts import Host
+from tunnelmark.cluster.tasks import BlockTask
+from tunnelmark.errors import UsageError
+
+ASKS = BlockTask("study", {}, {})
+needs_server = pytest.mark.skipif(SERVER is None or os.geteuid() != 0, reason="needs sshd, and root to start it")
+
+COMMAND = (
+    "env",
+    f"PYTHONPATH={TESTS}{os.pathsep}{environment()['PYTHONPATH']}",
+    sys.executable,
+    "-c",
+    "from tunnelmark.cli import main; raise SystemExit(main())",
+)
+
+
+def spread(
+    servers: Sequence[SshHost], blocks: int, then: Callable[[int], object] = lambda _: None
+) -> tuple[list[tuple[int, str]], list[tuple[str, str]]]:
+    """Spread virtual blocks over servers; which came from which host, and what hosts lacked."""
+    hosts = tuple(Host(tuple(server.options), COMMAND) for server in servers)
+    done: list[tuple[int, str]] = []
+    lacked: list[tuple[str, str]] = []
+
+    def note(block: object) -> None:
+        assert hasattr(block, "number") and hasattr(block, "worker")
+        done.append((block.number, block.worker))
+        then(len(done))
+
+    tasks = [BlockTask("study", {}, {}, number) for number in range(1, blocks + 1)]
+    with (
+        dispatch.here(0) as (address, security),
+        ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
+    ):
+        way = Way(
+            address, security, measure=virtual_blocks.measured, facts=virtual_blocks.facts, patience=100, again=0.5
+        )
+        asyncio.run(dispatch.spread(tasks, ASKS, way, Watcher(note, lambda *_: "")))
+    return done, lacked
+
+
+@needs_server
+def test_hosts_share_the_blocks_also_when_one_is_restarted(tmp_path: Path) -> None:
+    with SshHost(tmp_path / "one", "one") as one, SshHost(tmp_path / "two", "two") as two:
+        done, lacked = spread([one, two], 40, lambda count: one.cut() if count == 2 else None)
+    assert sorted(number for number, _ in done) == list(range(1, 41))
+    assert {worker for _, worker in done} == {"root@one", "root@two"}
+    assert {name for name, _ in lacked} == {"root@one"}, "a host that was restarted is named"
+
+
+@needs_server
+def test_a_host_with_another_key_than_the_known_one_gets_nothing_and_is_named(tmp_path: Path) -> None:
+    with SshHost(tmp_path / "changed", "changed") as changed:
+        changed.change_key()
+        lacked: list[tuple[str, str]] = []
+        hosts = (Host(tuple(changed.options), COMMAND),)
+        with (
+            dispatch.here(0) as (address, security),
+            ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
+        ):
+            way = Way(address, security, measure=virtual_blocks.measured, facts=virtual_blocks.facts, patience=3)
+            with pytest.raises(Exception, match="no worker that is fit"):
+                asyncio.run(
+                    dispatch.spread([BlockTask("s", {}, {}, 1)], ASKS, way, Watcher(lambda _: None, lambda *_: ""))
+                )
+        assert lacked[0] == ("root@changed", "Host key verification failed.")
+
+
+def test_a_file_of_hosts_has_what_ssh_takes_and_how_tunnelmark_is_started_there(tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("# ours\nlab1\n-p 2222 -J gate me@lab2 -- sudo -n /opt/tm/bin/tunnelmark   # the old one\n\n")
+    assert ssh_hosts.read(file) == (
+        Host(("lab1",)),
+        Host(("-p", "2222", "-J", "gate", "me@lab2"), ("sudo", "-n", "/opt/tm/bin/tunnelmark")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "names no host"),
+        ("-- tunnelmark\n", "line 1 names no host"),
+        ("a\n-p\n", "line 2 names no host"),
+        ("a\nb\na\n", "names a twice"),
+        ("'a\n", "line 1: No closing quotation"),
+    ],
+)
+def test_what_names_no_host_is_refused_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said) as caught:
+        ssh_hosts.read(file)
+    assert caught.value.hint
