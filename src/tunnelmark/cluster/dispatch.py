@@ -8,16 +8,17 @@ queue. A block whose worker is lost goes to another one; if the scheduler itself
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 import os
 import re
 import time
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tunnelmark.cluster import nodes, worker
@@ -129,51 +130,108 @@ async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher:
             await asyncio.sleep(LOOK)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Out:
+    """What a worker was given: the block of that number, or (None) the question what it would measure with."""
+
+    address: str
+    number: int | None
+    future: Future[Any]
+
+
 class _Connection:
-    """One connection to a scheduler: what was submitted by it, and the workers that it has seen."""
+    """One connection to a scheduler: what was submitted by it, and the workers that it has seen.
+
+    Each thing that is out has a coroutine that follows it, so that what ends costs the same however much is out. A worker whose block has
+    ended gets its next one before the result of the last is fetched; a look at which workers there are is taken each `LOOK` seconds.
+    """
 
     def __init__(self, client: Client, state: _State, asks: BlockTask, way: Way, watcher: Watcher) -> None:
         self._client, self._state, self._asks, self._way, self._watcher = client, state, asks, way, watcher
-        self._blocks: dict[Future[Any], tuple[int, str]] = {}
-        self._looks: dict[Future[Any], str] = {}
+        self._waiting = sorted(state.left)  # a heap: the blocks that no worker has
+        self._out: dict[_Out, asyncio.Task[None]] = {}
+        self._busy: defaultdict[str, set[_Out]] = defaultdict(set)
         self._seen: dict[str, int] = {}
         self._fit: dict[str, WorkerFacts] = {}
         self._unfit: dict[str, tuple[float, str]] = {}
+        self._told: asyncio.Queue[Callable[[], object]] = asyncio.Queue()
 
     async def run(self) -> None:
         """Until no block is left; _SchedulerLost where the scheduler is gone."""
         idle = time.monotonic()
-        while self._state.left:
-            if self._client.status != "running":
-                raise _SchedulerLost("the connection has ended")
-            if await self._workers():
-                idle = time.monotonic()
-            elif time.monotonic() - idle > self._way.patience:
-                raise LabError(
-                    "; ".join(
-                        ["no worker that is fit for this study has come", *{why for _, why in self._unfit.values()}]
-                    ),
-                    hint="start one with `tunnelmark cluster worker`; what was measured is kept, go on with --resume",
-                )
-            self._hand_out()
-            await self._ended()
+        look = idle
+        try:
+            while self._state.left:
+                if self._client.status != "running":
+                    raise _SchedulerLost("the connection has ended")
+                if time.monotonic() >= look:
+                    idle = time.monotonic() if await self._workers() else idle
+                    look = time.monotonic() + LOOK
+                    self._require_any(idle)
+                    for address in self._fit:
+                        self._hand_out(address)
+                try:
+                    told = await asyncio.wait_for(self._told.get(), max(look - time.monotonic(), 0.001))
+                except TimeoutError:
+                    continue
+                told()
+                await asyncio.sleep(0)  # what has ended meanwhile comes first: its worker is idle
+        finally:
+            for follower in self._out.values():
+                follower.cancel()
+            await asyncio.gather(*self._out.values(), return_exceptions=True)
 
-    def _hand_out(self) -> None:
-        """Give each worker that is free the next block that no worker has."""
-        taken = {number for number, _ in self._blocks.values()}
-        waiting = iter(sorted(set(self._state.left) - taken))
-        busy = Counter(address for _, address in self._blocks.values())
-        for address in self._fit:
-            for number in islice(waiting, max((self._way.at_once or self._seen[address]) - busy[address], 0)):
-                name = f"block-{number}-{uuid.uuid4().hex[:8]}"
-                self._blocks[self._submit(self._way.measure, self._state.left[number], name, address)] = number, address
+    def _require_any(self, idle: float) -> None:
+        if time.monotonic() - idle > self._way.patience:
+            reasons = ["no worker that is fit for this study has come", *{why for _, why in self._unfit.values()}]
+            raise LabError(
+                "; ".join(reasons),
+                hint="start one with `tunnelmark cluster worker`; what was measured is kept, go on with --resume",
+            )
 
-    def _submit(
-        self, carry_out: Callable[[BlockTask, str], Any], task: BlockTask, name: str, address: str
-    ) -> Future[Any]:
-        return self._client.submit(
+    def _hand_out(self, address: str) -> None:
+        """Give a worker as many blocks that no worker has as it has room for."""
+        if address not in self._fit or self._client.status != "running":
+            return
+        room = (self._way.at_once or self._seen[address]) - len(self._busy[address])
+        for _ in range(min(room, len(self._waiting))):
+            number = heapq.heappop(self._waiting)
+            name = f"block-{number}-{uuid.uuid4().hex[:8]}"
+            out = self._submit(self._way.measure, self._state.left[number], name, address)
+            self._busy[address].add(out)
+
+    def _submit(self, carry_out: Callable[[BlockTask, str], Any], task: BlockTask, name: str, address: str) -> _Out:
+        future = self._client.submit(
             _on_worker, carry_out, task, key=name, workers=[address], allow_other_workers=False, pure=False
         )
+        out = _Out(address, task.number, future)
+        self._out[out] = asyncio.create_task(self._follow(out))
+        return out
+
+    async def _follow(self, out: _Out) -> None:
+        """Wait until it has ended, free its worker, and tell what came of it."""
+        from distributed import wait
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        told: Callable[[], object] = partial(self._lost, out)
+        try:
+            await wait([out.future])  # type: ignore[no-untyped-call]
+            if out.future.status == "finished":
+                self._free(out)
+                told = partial(self._came, out, await out.future.result())
+            elif out.future.status == "error":
+                told = partial(self._failed, out, await out.future.exception())  # type: ignore[no-untyped-call]
+        except (FutureCancelledError, FuturesCancelledError):  # with the scheduler, or a worker
+            pass
+        except Exception as error:
+            told = partial(self._broken, out, error)
+        self._told.put_nowait(told)
+
+    def _free(self, out: _Out) -> None:
+        """The worker does nothing for it any more."""
+        if out in self._busy[out.address]:
+            self._busy[out.address].remove(out)
+            self._hand_out(out.address)
 
     async def _workers(self) -> bool:
         """Look which workers there are, ask new ones what they have, forget those that are gone; whether any is fit, or is asked for the first time."""
@@ -185,67 +243,80 @@ class _Connection:
             now: dict[str, int] = await self._client.scheduler.ncores()
         except (OSError, CommClosedError) as error:
             raise _SchedulerLost(str(error)) from error
-        long_ago = time.monotonic() - self._way.again
-        again = {address for address, (asked, _) in self._unfit.items() if asked < long_ago} - {*self._looks.values()}
-        for address in sorted(now.keys() & (again | (now.keys() - self._seen.keys()))):
-            name = f"facts-{address}-{uuid.uuid4().hex[:8]}"
-            self._looks[self._submit(self._way.facts, self._asks, name, address)] = address
-        self._seen = now
+        self._seen, seen = now, self._seen
         self._fit = {address: found for address, found in self._fit.items() if address in now}
         self._unfit = {address: asked for address, asked in self._unfit.items() if address in now}
-        self._looks = {look: address for look, address in self._looks.items() if address in now}
-        for future, (number, address) in [*self._blocks.items()]:
-            if address not in now:
-                del self._blocks[future]
-                self._watcher.waits(f"the worker at {address} is gone; block {number} is measured again by another")
-        return bool(self._fit or {*self._looks.values()} - self._unfit.keys())
+        gone = [
+            out
+            for out, follower in self._out.items()
+            if (out.address not in now or out.future.status == "lost") and not follower.done()
+        ]
+        for out in gone:
+            self._lost(out)
+            if out.number is not None:
+                self._watcher.waits(
+                    f"the worker at {out.address} is gone; block {out.number} is measured again by another"
+                )
+        if gone:  # or the scheduler would have it measured, should a worker come to the same address
+            await self._client.cancel([out.future for out in gone], force=True)  # type: ignore[no-untyped-call]
+        long_ago = time.monotonic() - self._way.again
+        asked = {out.address for out in self._out if out.number is None}
+        again = {address for address, (when, _) in self._unfit.items() if when < long_ago} - asked
+        for address in sorted(now.keys() & (again | (now.keys() - seen.keys()))):
+            self._submit(self._way.facts, self._asks, f"facts-{address}-{uuid.uuid4().hex[:8]}", address)
+            asked.add(address)
+        return bool(self._fit or asked - self._unfit.keys())
 
-    async def _ended(self) -> None:
-        """Wait a moment for anything to end, and see to it."""
-        from distributed import wait
-        from distributed.client import FuturesCancelledError
+    def _forget(self, out: _Out) -> bool:
+        """Whether it was still waited for; now it is not any more."""
+        self._busy[out.address].discard(out)
+        return self._out.pop(out, None) is not None
 
-        with suppress(TimeoutError, FuturesCancelledError):
-            pending = [*self._blocks, *self._looks]
-            if not pending:
-                await asyncio.sleep(LOOK)
-            await wait(pending, timeout=LOOK, return_when="FIRST_COMPLETED")  # type: ignore[no-untyped-call]
-        for look in [each for each in self._looks if each.status != "pending"]:
-            await self._asked(look, self._looks.pop(look))
-        for future in [each for each in self._blocks if each.status != "pending"]:
-            await self._block(future, self._blocks.pop(future)[0])
-
-    async def _asked(self, look: Future[Any], address: str) -> None:
-        why = ""
-        if look.status == "finished":
-            found: WorkerFacts = await look.result()
-            why = self._watcher.fit(found, [*self._fit.values()])
-            if not why:
-                self._unfit.pop(address, None)
-                self._fit[address] = found
-                self._watcher.taken(found)
-        elif look.status == "error":
-            why = _words(await look.exception())  # type: ignore[no-untyped-call]
-        if why:  # else it is taken, or was lost with its worker
-            if _NUMBER.sub("", self._unfit.get(address, (0.0, ""))[1]) != _NUMBER.sub("", why):  # said once
-                self._watcher.left_out(found.worker if look.status == "finished" else address, why)
-            self._unfit[address] = time.monotonic(), why
-
-    async def _block(self, future: Future[Any], number: int) -> None:
-        if future.status == "finished":
-            done: BlockDone = await future.result()
-            self._watcher.done(done)
-            del self._state.left[number]
+    def _came(self, out: _Out, found: BlockDone | WorkerFacts) -> None:
+        if not self._forget(out):
             return
-        if future.status in ("lost", "cancelled"):  # with the scheduler, or a worker: it is handed out again
+        if isinstance(found, BlockDone):
+            self._watcher.done(found)
+            del self._state.left[found.number]
             return
-        error = await future.exception()  # type: ignore[no-untyped-call]
-        self._state.failed[number] = self._state.failed.get(number, 0) + 1
-        if self._state.failed[number] >= TRIES:
+        if why := self._watcher.fit(found, [*self._fit.values()]):
+            self._leave_out(out.address, found.worker, why)
+            return
+        self._unfit.pop(out.address, None)
+        self._fit[out.address] = found
+        self._watcher.taken(found)
+        self._hand_out(out.address)
+
+    def _leave_out(self, address: str, name: str, why: str) -> None:
+        if _NUMBER.sub("", self._unfit.get(address, (0.0, ""))[1]) != _NUMBER.sub("", why):  # said once
+            self._watcher.left_out(name, why)
+        self._unfit[address] = time.monotonic(), why
+
+    def _lost(self, out: _Out) -> None:
+        """With the scheduler, or its worker: a block is handed out again."""
+        if self._forget(out) and out.number is not None:
+            heapq.heappush(self._waiting, out.number)
+
+    def _broken(self, out: _Out, error: Exception) -> None:
+        if self._forget(out):
+            raise error
+
+    def _failed(self, out: _Out, error: BaseException | None) -> None:
+        if not self._forget(out):
+            return
+        if out.number is None:
+            self._leave_out(out.address, out.address, _words(error))
+            return
+        self._state.failed[out.number] = self._state.failed.get(out.number, 0) + 1
+        if self._state.failed[out.number] >= TRIES:
             if isinstance(error, TunnelmarkError):
                 raise error
-            raise LabError(f"block {number} failed {TRIES} times: {_words(error)}", hint="the worker's log says more")
-        self._watcher.waits(f"block {number} failed ({_words(error)}); it is measured again")
+            raise LabError(
+                f"block {out.number} failed {TRIES} times: {_words(error)}", hint="the worker's log says more"
+            )
+        self._watcher.waits(f"block {out.number} failed ({_words(error)}); it is measured again")
+        heapq.heappush(self._waiting, out.number)
+        self._hand_out(out.address)
 
 
 def _on_worker(carry_out: Callable[[BlockTask, str], Any], task: BlockTask) -> Any:

@@ -48,7 +48,10 @@ def of_one_machine(folder: Path) -> Path:
 
 
 class GatheredRuns:
-    """A folder that blocks are gathered in. Opening one that was begun tidies what a kill has left."""
+    """A folder that blocks are gathered in, by one process. Opening one that was begun tidies what a kill has left.
+
+    Which blocks are there is read when it is opened and known from then on: keeping the thousandth costs what the first one did.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -60,6 +63,8 @@ class GatheredRuns:
             ) from None
         for place in self._places():
             self._tidy(place)
+        self._held = {place: _blocks(place) for place in self._places()}
+        self._machines = {(place / MACHINE).read_text(): place for place in self._held}
         self._note()
 
     @classmethod
@@ -81,31 +86,32 @@ class GatheredRuns:
     @property
     def blocks(self) -> frozenset[int]:
         """The blocks that are in the results."""
-        return frozenset(number for place in self._places() for number in _blocks(place))
+        return frozenset(number for held in self._held.values() for number in held)
 
     def keep(self, machine: str, number: int, plan: str, environment: str, journal: Sequence[str], raw: bytes) -> bool:
         """Put a block into its machine's session. False if it is there already: then nothing is changed."""
-        if number in self.blocks:
+        if any(number in held for held in self._held.values()):
             return False
         place = self._session(machine, environment)
+        held = self._held[place]
         with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
             archive.extractall(place / results.RAW, filter="data")
         info = _PLAN.validate_json(plan)
         if (place / results.PLAN).exists():
             known = store.load_plan(place)
             info = replace(info, trials=(*known.trials, *info.trials))
-        store.write_plan(place, replace(info, blocks=len(_blocks(place)) + 1, replacements=0))
+        store.write_plan(place, replace(info, blocks=len(held) + 1, replacements=0))
         with Journal(place / results.JOURNAL) as written:
             written.append({"block": number, "merged": [json.loads(line) for line in journal]})
-        self._note()
+        held.add(number)
+        if len(held) == 1:
+            self._note()
         return True
 
     def _session(self, machine: str, environment: str) -> Path:
-        places = self._places()
-        for place in places:
-            if (place / MACHINE).read_text() == machine:
-                return place
-        place = several_runs.place(self._folder, max((int(each.name) for each in places), default=0) + 1)
+        if machine in self._machines:
+            return self._machines[machine]
+        place = several_runs.place(self._folder, max((int(each.name) for each in self._held), default=0) + 1)
         try:
             (place / results.RAW).mkdir(parents=True)
             shutil.copytree(self._folder / results.INPUTS, place / results.INPUTS)
@@ -115,6 +121,8 @@ class GatheredRuns:
             raise StoreError(
                 f"{place} cannot be written: {error.strerror}", hint="choose another folder with --out"
             ) from error
+        self._machines[machine] = place
+        self._held[place] = set()
         return place
 
     def _places(self) -> list[Path]:
@@ -136,7 +144,7 @@ class GatheredRuns:
         store.discard_unfinished(place)
 
     def _note(self) -> None:
-        several_runs.note(self._folder, [Member(place.name) for place in self._places() if _blocks(place)])
+        several_runs.note(self._folder, [Member(place.name) for place, held in self._held.items() if held])
 
 
 def _blocks(place: Path) -> set[int]:
