@@ -176,7 +176,7 @@ def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]
     these = f"this {unit}" if units == {1} else f"these {f'{max(units)} ' if len(units) == 1 else ''}{unit}s"
     likely = any(each.low is not None for each in found)
     own = any(each.here_low is not None for each in found)
-    # A mean without an interval is told only where the one of these units has none either.
+    # A mean without an interval is said only where the one of these units has none either.
     means = [told(row, row.combined.mean, row.combined.low, row.combined.high) for row in rows]
     spans = [dict.fromkeys(told(row, end(each.estimate for each in row.effects)) for end in (min, max)) for row in rows]
     return [

@@ -40,7 +40,7 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 def order(analysis: Analysis) -> Markup:
     """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
 
-    Of more trials than can be told apart there is one mark per arm and block.
+    Of more trials than can be distinguished there is one mark per arm and block.
     """
     plan, trials = analysis.results.plan, analysis.results.trials
     if not trials:
