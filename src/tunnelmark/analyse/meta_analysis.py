@@ -12,6 +12,7 @@ from tunnelmark.analyse.intervals import MIN_BLOCKS, share
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario, SuccessShare
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.analyse.session_effects import Combined, SessionEffect, combine
+from tunnelmark.analyse.unit_twins import Twins, UnitTwins, judge_units
 from tunnelmark.errors import UsageError
 from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.plan_pieces import Piece
@@ -58,7 +59,10 @@ class MergedRow:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several runs as one: `rows` against direct, `pairs` of other arms by primary metrics. `covers` is what intervals are of."""
+    """Several runs as one: `rows` against direct, `pairs` of other arms by primary metrics. `covers` is what intervals are of.
+
+    `same` is the A/A judgement over them.
+    """
 
     title: str
     study: str
@@ -69,6 +73,7 @@ class Merged:
     not_joined: tuple[str, ...]
     cautions: tuple[str, ...]
     covers: str
+    same: UnitTwins
 
 
 def merge(analyses: Mapping[str, Analysis]) -> Merged:
@@ -99,6 +104,7 @@ def merge(analyses: Mapping[str, Analysis]) -> Merged:
         not_joined=(*_differences(pieces), *_left_out(found)),
         cautions=tuple(_cautions(sessions)),
         covers=covers(sessions),
+        same=judge_units(_twins(rows, analyses)),
     )
 
 
@@ -210,6 +216,16 @@ def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> Se
     return SessionEffect(name, machine, fmean(values), error, len(values), tuple(values))
 
 
+def _twins(rows: Sequence[MergedRow], analyses: Mapping[str, Analysis]) -> list[Twins]:
+    arms = [arm for analysis in analyses.values() for arm in analysis.results.plan.arms]
+    same = {(arm.name, arm.same_as) for arm in arms if arm.same_as is not None}
+    return [
+        Twins(row.arm, row.against, row.metric, f"{row.setting.profile}, {row.setting.topology}", row.combined)
+        for row in rows
+        if row.metric.primary and (row.arm, row.against) in same
+    ]
+
+
 def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
     use = next(use for use in analysis.results.plan.workloads if use.name == setting.workload)
     return next(metric for metric in use.metrics if metric.name == name)
@@ -246,8 +262,7 @@ def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
             yield f"In {each.name} a gate has not passed: {', '.join(failed)}."
     if short := [each.name for each in sessions if each.short]:
         yield (
-            f"{' and '.join(short)} {'has' if len(short) == 1 else 'have'} too few blocks to judge an A/A pair alone: the row of the arm that is there"
-            " twice says over all of them whether it differs from itself."
+            f"{' and '.join(short)} {'has' if len(short) == 1 else 'have'} too few blocks to judge an A/A pair alone."
         )
     if alike := [" and ".join(names) for names in _same_links(sessions)]:
         yield (

@@ -142,7 +142,7 @@ def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures:
 
 
 def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int:
-    """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed."""
+    """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed, or the A/A pair differs over them."""
     from tunnelmark import analyse
     from tunnelmark.analyse.meta_analysis import merge
     from tunnelmark.record import several_runs
@@ -157,4 +157,4 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
     (folder / "report.html").write_text(pages.html(found), encoding="utf-8")
     console.print(pages.terminal(found))
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
-    return 1 if any(each.failed_gates for each in found.sessions) else 0
+    return 1 if found.same.standing == "differs" or any(each.failed_gates for each in found.sessions) else 0

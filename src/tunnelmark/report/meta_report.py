@@ -9,11 +9,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tunnelmark.analyse.meta_analysis import Merged
+from tunnelmark.analyse.model import Standing
 from tunnelmark.report import meta_tables
 from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
 from tunnelmark.report.markdown_syntax import rows, safe
 from tunnelmark.report.meta_tables import MetaTable
+
+_SAME: dict[Standing, str] = {"agrees": "green", "differs": "red", "not judged": "yellow"}
 
 _MANY = 15
 """A terminal leaves a table of pairs with more rows to the other reports."""
@@ -23,6 +26,7 @@ def terminal(merged: Merged) -> RenderableType:
     """The report on a terminal."""
     parts: list[RenderableType] = [Text(meta_tables.title(merged), style="bold")]
     parts.append(Text(f"An interval here covers {merged.covers}.", style="bold"))
+    parts.append(Text(meta_tables.same(merged), style=_SAME[merged.same.standing]))
     parts += [Text(f"! {caution}", style="yellow") for caution in merged.cautions]
     parts += [Text(f"not joined: {what}", style="yellow") for what in merged.not_joined]
     parts += [_shown(table) for table in meta_tables.outcome(merged)]
@@ -40,6 +44,7 @@ def terminal(merged: Merged) -> RenderableType:
 def markdown(merged: Merged) -> str:
     """The report as GitHub Markdown."""
     parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
+    parts.append(safe(meta_tables.same(merged)))
     parts += [f"> **{safe(caution)}**" for caution in merged.cautions]
     parts.append("## What was found")
     parts += [_marked(table, 3) for table in meta_tables.outcome(merged)]
@@ -62,6 +67,7 @@ def html(merged: Merged) -> str:
         title=meta_tables.title(merged),
         study=merged.study,
         covers=merged.covers,
+        same=meta_tables.same(merged),
         cautions=merged.cautions,
         outcome=meta_tables.outcome(merged),
         pictures=_pictures(merged),

@@ -93,6 +93,12 @@ def legend(merged: Merged) -> str:
     return " ".join(filter(None, text))
 
 
+def same(merged: Merged) -> str:
+    """The A/A judgement over machines or sessions, with its sign."""
+    sign = {"agrees": "✓", "differs": "✗", "not judged": "?"}[merged.same.standing]
+    return f"{sign} A/A: {merged.same.explanation}."
+
+
 def render_json(merged: Merged) -> str:
     """One JSON document; effects are ratios or differences in the metric's unit; errors, deviations and variances are additive (of logarithms)."""
     document = {
@@ -101,6 +107,7 @@ def render_json(merged: Merged) -> str:
         "title": merged.title,
         "reference": merged.reference,
         "covers": merged.covers,
+        "same": asdict(merged.same),
         "cautions": merged.cautions,
         "not_joined": merged.not_joined,
         "sessions": [asdict(each) for each in merged.sessions],

@@ -196,17 +196,43 @@ def test_sessions_too_short_for_an_aa_judgement_fail_no_gate_and_say_where_it_is
     found = joined(*(run(seed, model=str(seed), blocks=2) for seed in (1, 2, 3)))
     assert ["A/A agrees" in each.failed_gates for each in found.sessions] == [False] * 3
     assert "01 and 02 and 03 have too few blocks to judge an A/A pair alone" in " ".join(found.cautions)
-    twins = row(found, "direct-again").combined
-    assert twins.low is not None and twins.high is not None and twins.low < 0 < twins.high
+    assert found.same.standing == "agrees"
+    assert found.same.explanation == (
+        "over 3 machines no primary metric distinguishes direct-again and direct, which are the same thing under two names"
+    )
+
+
+def shifted(found: Results, factor: float) -> Results:
+    """A run whose second direct came out by that factor higher."""
+    return replace(
+        found,
+        trials=tuple(
+            replace(each, samples=tuple(replace(one, value=factor * one.value) for one in each.samples))
+            if each.arm == "direct-again"
+            else each
+            for each in found.trials
+        ),
+    )
+
+
+def test_twins_that_differ_on_every_machine_differ_over_them_however_short_each_session_is():
+    found = joined(*(shifted(run(seed, model=str(seed), blocks=1), 1.5) for seed in (1, 2, 3, 4)))
+    assert found.same.standing == "differs"
+    assert "direct-again against direct by TCP goodput (gigabit, pair)" in found.same.explanation
+
+
+def test_two_machines_are_too_few_to_judge_twins_over_them():
+    found = joined(*(run(seed, model=str(seed)) for seed in (1, 2)))
+    assert found.same.standing == "not judged"
+    assert "2 machines are too few" in found.same.explanation
+
+
+def test_without_a_twin_nothing_is_judged():
+    found = joined(*(run(seed, model=str(seed), arms=("direct", "tinc")) for seed in (1, 2, 3)))
+    assert found.same.standing == "not judged"
+    assert "no arm was measured twice" in found.same.explanation
 
 
 def test_a_session_of_enough_blocks_whose_aa_pair_differs_fails_its_gate():
-    wrong = run(1, arms=("direct", "direct-again", "tinc"), noise=0.01)
-    rows = tuple(
-        replace(each, samples=tuple(replace(one, value=1.5 * one.value) for one in each.samples))
-        if each.arm == "direct-again"
-        else each
-        for each in wrong.trials
-    )
-    found = joined(replace(wrong, trials=rows), run(2))
+    found = joined(shifted(run(1), 1.5), run(2))
     assert ["A/A agrees" in each.failed_gates for each in found.sessions] == [True, False]

@@ -1,0 +1,71 @@
+"""The A/A judgement over machines or sessions: an arm that was measured twice must not differ from itself there either.
+
+Each unit is one value, so that units of one or two blocks, which can judge nothing alone, judge together. Student's test over units, corrected by
+Bonferroni for the primary metrics and conditions; it needs as many units as an interval over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunnelmark.analyse.intervals import LEVEL, t_quantile
+from tunnelmark.analyse.margins import negligible
+from tunnelmark.analyse.model import Standing
+from tunnelmark.analyse.pairing import additive
+from tunnelmark.analyse.session_effects import Combined
+from tunnelmark.record.results import MetricInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """An arm and its twin by one primary metric over all units, and in which condition that was."""
+
+    arm: str
+    against: str
+    metric: MetricInfo
+    condition: str
+    combined: Combined
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTwins:
+    """What came of it, and in a sentence."""
+
+    standing: Standing
+    explanation: str
+
+
+def judge_units(twins: Sequence[Twins]) -> UnitTwins:
+    """Every pair of twins by every primary metric, as one family."""
+    if not twins:
+        return UnitTwins(
+            "not judged", "no arm was measured twice, so there is no measure of what is shown by chance alone"
+        )
+    unit = f"{twins[0].combined.unit}s"
+    judged = [each for each in twins if each.combined.low is not None]
+    if len(judged) < len(twins):
+        fewest = min(each.combined.units for each in twins)
+        return UnitTwins(
+            "not judged", f"{fewest} {unit} are too few to say whether an arm differs from itself over them"
+        )
+    if wrong := [each for each in judged if _differs(each, len(judged))]:
+        where = ", ".join(
+            f"{each.arm} against {each.against} by {each.metric.title} ({each.condition})" for each in wrong
+        )
+        return UnitTwins("differs", f"over {unit} the same thing under two names came out different: {where}")
+    names = ", ".join(dict.fromkeys(f"{each.arm} and {each.against}" for each in judged))
+    fewest = min(each.combined.units for each in judged)
+    return UnitTwins(
+        "agrees",
+        f"over {fewest} {unit} no primary metric distinguishes {names}, which are the same thing under two names",
+    )
+
+
+def _differs(twins: Twins, family: int) -> bool:
+    """Whether the test says so and the difference is more than negligible (`margins.negligible`)."""
+    found, freedom = twins.combined, twins.combined.units - 1
+    assert found.low is not None and found.high is not None
+    error = (found.high - found.low) / 2 / t_quantile(freedom)
+    far = abs(found.mean) > t_quantile(freedom, LEVEL / family) * error
+    return far and abs(found.mean) > additive(twins.metric, negligible(twins.metric))
