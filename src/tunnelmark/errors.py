@@ -21,7 +21,7 @@ TunnelmarkError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class TunnelmarkError(Exception):
@@ -115,6 +115,17 @@ class OutputUnreadable(TrialError):
 
 class TrialVoid(TrialError):
     """The trial ran, but a gate found that it does not measure what it says."""
+
+
+def plain(error: TunnelmarkError) -> dict[str, str]:
+    """An error as data for another process, which makes it `again`."""
+    return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+
+
+def again(said: Mapping[str, str]) -> TunnelmarkError:
+    """The error that `plain` said; a LabError where it is of a kind that takes more than a message and a hint."""
+    kinds = {each.__name__: each for each in (MissingPart, LabError, StoreError, DiskFull, UsageError)}
+    return kinds.get(said["kind"], LabError)(said["message"], hint=said["hint"])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -16,9 +16,10 @@ from cryptography import x509
 from support import virtual_blocks
 from support.cluster_nodes import ClusterNodes
 from tunnelmark.cli.cluster_command import cluster as command
-from tunnelmark.cli.cluster_options import Where, is_loopback, where
+from tunnelmark.cli.cluster_options import Where, where
 from tunnelmark.cluster import certificates, dispatch
 from tunnelmark.cluster.dispatch import Watcher, Way
+from tunnelmark.cluster.nodes import is_loopback
 from tunnelmark.cluster.tasks import BlockDone, BlockTask
 from tunnelmark.errors import LabError, StoreError, UsageError
 

@@ -81,3 +81,11 @@ def test_an_unknown_name_gives_the_nearest():
 )
 def test_far_names_give_all(name, known, hint):
     assert nearest(name, known) == hint
+
+
+def test_an_error_of_another_process_keeps_its_words_also_where_it_is_made_in_another_way():
+    one = errors.UnknownName("study", "quik", ["quick"])
+    again = errors.again(errors.plain(one))
+    assert (type(again), again.message, again.hint) == (errors.LabError, one.message, one.hint)
+    full = errors.again(errors.plain(errors.DiskFull("no space", hint="free some")))
+    assert (type(full), full.message, full.hint) == (errors.DiskFull, "no space", "free some")

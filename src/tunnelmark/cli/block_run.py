@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,11 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli.progress_views import ProgressView
-from tunnelmark.cluster.tasks import QEMU
+from tunnelmark.cluster.tasks import QEMU, study_of
 from tunnelmark.cluster.worker import ERROR, FACTS, REQUEST, RESULTS
-from tunnelmark.errors import MissingPart, TunnelmarkError
+from tunnelmark.errors import MissingPart, TunnelmarkError, plain
 from tunnelmark.host import privileges
 from tunnelmark.lab.vm import host_support, kernel
-from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Plan, Study
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
@@ -39,14 +36,13 @@ def main(place: Path) -> int:
     threading.Thread(target=_end_with_worker, daemon=True).start()
     asked = json.loads((place / REQUEST).read_text())
     try:
-        study = _study(asked, place)
+        study = study_of(asked, place / "inputs", registry.catalogue())
         if asked["number"] is None:
             (place / FACTS).write_text(json.dumps(_facts(study, asked)))
         else:
             _measure(study, asked, place / RESULTS)
     except TunnelmarkError as error:
-        told = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
-        (place / ERROR).write_text(json.dumps(told))
+        (place / ERROR).write_text(json.dumps(plain(error)))
         return error.exit_code
     return 0
 
@@ -56,13 +52,6 @@ def _end_with_worker() -> None:
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _study(asked: Mapping[str, Any], place: Path) -> Study:
-    settings = dict(asked["settings"])
-    attempts, cores = settings.pop("attempts"), settings.pop("cores")
-    study = load_study(asked["study"], Files((place / "inputs",)), registry.catalogue(), grows=False, **settings)
-    return replace(study, attempts=attempts, cores=cores, replacements=0, enough=None)
 
 
 def _facts(study: Study, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,7 +89,7 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
     prepare(plan, context, console)
     with alone(console, f"block {number} of the study {study.name}"):
         study, measured = link_capacities.before(study, context, console, look=asked["measure"])
-        block = Plan(study, tuple(trial for trial in order(study).trials if trial.block == number))
+        block = order(study).of_block(number)
         ways = {"wait": asked["wait"], "sticks": asked["measure"], "measured": measured}
         asyncio.run(measure(block, context, folder, False, console, ProgressView(), **ways))
 

@@ -45,7 +45,7 @@ def certificates_(folder: Path, days: int) -> None:
 @click.option(
     "--dashboard",
     metavar="ADDRESS:PORT",
-    help="Where a browser finds Dask's dashboard  [a free port of the loopback address]",
+    help="Where a browser finds Dask's dashboard  [no page is shown]",
 )
 @_tls
 def scheduler(listen: str, dashboard: str | None, tls: Path | None) -> None:

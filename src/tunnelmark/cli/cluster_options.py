@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -71,18 +69,11 @@ def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path 
         raise UsageError("--cluster, --hosts and --local each name a place", hint="leave all but one of them out")
     if cluster is None and tls is not None:
         raise UsageError("--tls is for --cluster", hint="workers of --local and --hosts get keys of their own")
+    from tunnelmark.cluster.nodes import is_loopback
+
     if cluster is not None and tls is None and not is_loopback(cluster):
         raise UsageError(
             f"connections to {cluster} would be open to everyone on the way, and a worker runs what it is sent",
             hint="make keys with `tunnelmark cluster certificates DIR`, give DIR to all machines, and add --tls DIR",
         )
     return Where(cluster, local, tls, hosts)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address, with or without protocol and port, is of this machine alone."""
-    host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -18,7 +18,7 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
-from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, spread, vm
+from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.progress_events import EndEvent
@@ -63,6 +63,8 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         return 0
     console = ways.console()
     if where := ways.where:
+        from tunnelmark.cli import spread  # Dask's side and its keys, which a run on one machine does not need
+
         folder = out or _new(study)
         spread.begin(study, folder, where, ways.guests, console, spread.Ways(ways.wait, ways.measure_first))
         return show_gathered(folder, console, ways)

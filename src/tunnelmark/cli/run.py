@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import core_options, param_types, run_options, spread, vm
+from tunnelmark.cli import core_options, param_types, run_options, vm
 from tunnelmark.cli.measuring import show_gathered, study_of
 from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import UsageError
@@ -87,6 +87,8 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
             f"{folder} gathers blocks of a cluster",
             hint="add --cluster ADDRESS, --hosts FILE, or --local N to measure the rest here",
         )
+    from tunnelmark.cli import spread
+
     console = options.console()
     spread.go_on(folder, options.where, console, spread.Ways(options.wait, options.measure_first))
     return show_gathered(folder, console, options)

@@ -19,11 +19,9 @@ from tunnelmark.cli import interrupts
 from tunnelmark.cli.cluster_options import Where
 from tunnelmark.cluster import certificates, dispatch, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
-from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, task_of
+from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, study_of, task_of
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.vm import kernel
-from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
 from tunnelmark.record.gathered import GatheredRuns
 from tunnelmark.record.results import INPUTS
@@ -70,12 +68,7 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
 def go_on(folder: Path, where: Where, console: Console, ways: Ways) -> None:
     """Measure the blocks that a folder lacks, with the same or other machines."""
     gathered = GatheredRuns(folder)
-    settings = dict(gathered.asked["settings"])
-    attempts, cores = settings.pop("attempts"), settings.pop("cores")
-    study = load_study(
-        gathered.asked["study"], Files((folder / INPUTS,)), registry.catalogue(), grows=False, **settings
-    )
-    study = replace(study, attempts=attempts, cores=cores)
+    study = study_of(gathered.asked, folder / INPUTS, registry.catalogue())
     _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)
 
 

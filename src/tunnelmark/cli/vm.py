@@ -24,7 +24,7 @@ from rich.console import Console
 
 from tunnelmark import errors
 from tunnelmark.cli.progress_views import GuestLines, ProgressView
-from tunnelmark.errors import LabError, TunnelmarkError, UsageError
+from tunnelmark.errors import LabError, UsageError
 from tunnelmark.host import utilisation as host
 from tunnelmark.host.programs import version
 from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
@@ -45,7 +45,6 @@ _CORES = 4  # at most, where KVM runs the guest
 _REQUEST = ".request"  # folder in `vm/`, removed at the end
 _PASSED = ("HOME", "PATH", "COLUMNS", "LANG", "LC_ALL", "PYTHONPATH")
 _PASSED_BEGINNINGS = ("TUNNELMARK_", "XDG_DATA", "XDG_CACHE", "XDG_CONFIG")
-_KINDS = {"MissingPart", "LabError", "StoreError", "DiskFull", "UsageError"}
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -182,7 +181,7 @@ async def _ask(
                 follow=lines.take,
             )
         if (told := place / "error.json").exists():
-            raise _error(json.loads(told.read_text()))
+            raise errors.again(json.loads(told.read_text()))
         if done.code:
             said = "\n".join(done.stderr.strip().splitlines()[-15:])
             raise LabError(
@@ -243,9 +242,3 @@ def _environment() -> dict[str, str]:
 def _logs(folder: Path, number: int) -> Path:
     """Each session's own: a run that was resumed has several."""
     return folder / (VM if number == 1 else f"{VM}.{number}")
-
-
-def _error(told: Mapping[str, str]) -> TunnelmarkError:
-    kind = getattr(errors, told["kind"]) if told["kind"] in _KINDS else LabError
-    error: TunnelmarkError = kind(told["message"], hint=told["hint"])
-    return error

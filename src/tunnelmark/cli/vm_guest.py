@@ -22,13 +22,12 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli.core_options import OPTION
-from tunnelmark.errors import TunnelmarkError
+from tunnelmark.errors import TunnelmarkError, plain
 from tunnelmark.host.keep_awake import COUNTED, VARIABLE
 from tunnelmark.lab.vm import clock_keepalive
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
-from tunnelmark.plan.model import Plan
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
 from tunnelmark.run.runner import RunContext
@@ -51,8 +50,7 @@ def main(place: Path) -> int:
     try:
         answer = {"study": _study, "proof": _proof}[asked["kind"]](asked, place)
     except TunnelmarkError as error:
-        told = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
-        (place / "error.json").write_text(json.dumps(told))
+        (place / "error.json").write_text(json.dumps(plain(error)))
         return error.exit_code
     (place / "answer.json").write_text(json.dumps({**answer, "guest": asked["guest"]}))
     return 0
@@ -75,7 +73,7 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     study, measured = link_capacities.before(study, context, console, look=False)
     plan = order(study)
     if asked["only"] is not None:
-        plan = Plan(study, tuple(trial for trial in plan.trials if trial.block == asked["only"]))
+        plan = plan.of_block(asked["only"])
     folder, more = Path(asked["folder"]), {"guest": asked["guest"], "measured": measured}
     view = GuestView(sys.stdout, ratios=asked["ratios"])
     asyncio.run(measure(plan, context, folder, asked["resuming"], console, view, scratch=_SCRATCH, wait=False, **more))

@@ -59,19 +59,24 @@ def make(folder: Path, days: int = DAYS) -> None:
 
 def security(folder: Path) -> Security:
     """Dask's settings for connections that both ends must prove. UsageError where a file is not there."""
-    from distributed.security import Security
-
     for file in (AUTHORITY, CERTIFICATE, KEY):
         if not (folder / file).is_file():
             raise UsageError(
                 f"{folder} has no {file}", hint=f"make the folder with `tunnelmark cluster certificates {folder}`"
             )
+    return settings(str(folder / AUTHORITY), str(folder / CERTIFICATE), str(folder / KEY))
+
+
+def settings(authority: str, certificate: str, key: str) -> Security:
+    """The same of files, or of what is in them as PEM."""
+    from distributed.security import Security
+
     ours = {
-        f"tls_{role}_{kind}": str(folder / file)
+        f"tls_{role}_{kind}": value
         for role in ("scheduler", "worker", "client")
-        for kind, file in (("cert", CERTIFICATE), ("key", KEY))
+        for kind, value in (("cert", certificate), ("key", key))
     }
-    return Security(tls_ca_file=str(folder / AUTHORITY), require_encryption=True, **ours)  # type: ignore[no-untyped-call]
+    return Security(tls_ca_file=authority, require_encryption=True, **ours)  # type: ignore[no-untyped-call]
 
 
 def _builder(

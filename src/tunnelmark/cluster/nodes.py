@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from tunnelmark.cluster import worker as block
 from tunnelmark.errors import UsageError
@@ -93,6 +94,15 @@ async def worker(
             await asyncio.sleep(_RETRY)
 
 
+def is_loopback(address: str) -> bool:
+    """Whether an address, with or without protocol and port, is of this machine alone."""
+    host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _side_by_side() -> int:
     """How many virtual machines fit here at once: one a core, each with its memory."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -104,11 +114,7 @@ def _protocol(security: Security | None) -> str:
 
 
 def _closed(host: str, security: Security | None) -> None:
-    try:
-        inside = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        inside = False
-    if security is None and not inside:
+    if security is None and not is_loopback(host):
         raise UsageError(
             f"on {host} it would take orders from everyone who reaches it",
             hint="make keys with `tunnelmark cluster certificates DIR`, and add --tls DIR",

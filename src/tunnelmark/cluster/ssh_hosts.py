@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from tunnelmark.cluster import certificates
 from tunnelmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,9 +141,5 @@ def keys(security: Security) -> dict[str, str]:
 
 def security(line: str) -> Security:
     """The settings that `keys` said."""
-    from distributed.security import Security
-
     said = json.loads(line)
-    ours = {f"tls_{role}_cert": said["certificate"] for role in ("scheduler", "worker", "client")}
-    ours |= {f"tls_{role}_key": said["key"] for role in ("scheduler", "worker", "client")}
-    return Security(tls_ca_file=said["ca"], require_encryption=True, **ours)  # type: ignore[no-untyped-call]
+    return certificates.settings(said["ca"], said["certificate"], said["key"])

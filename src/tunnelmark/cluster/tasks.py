@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
 from tunnelmark.record.fingerprint_diff import KEY
 
@@ -75,6 +79,14 @@ def task_of(
         "cores": study.cores,
     }
     return BlockTask(study.name, dict(study.inputs), settings, number, kernels, measure, wait)
+
+
+def study_of(asked: Mapping[str, Any], inputs: Path, catalogue: Catalogue) -> Study:
+    """The study that was asked for by `task_of`, read again from its files; PlanError if they are not what they were."""
+    settings = dict(asked["settings"])
+    attempts, cores = settings.pop("attempts"), settings.pop("cores")
+    study = load_study(asked["study"], Files((inputs,)), catalogue, grows=False, **settings)
+    return replace(study, attempts=attempts, cores=cores, replacements=0, enough=None)
 
 
 def programs_hash(environment: Mapping[str, Any]) -> str:

@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tunnelmark import errors
 from tunnelmark.cluster.tasks import HOST, BlockDone, BlockTask, WorkerFacts, programs_hash
-from tunnelmark.errors import LabError, TunnelmarkError
+from tunnelmark.errors import LabError, again
 from tunnelmark.linux import scratch
 from tunnelmark.plan.load import write_inputs
 from tunnelmark.record.results import ENVIRONMENT, JOURNAL, PLAN, RAW
@@ -104,9 +103,7 @@ class _Shared:
                 _lives.discard(ours)
                 os.close(ours)
         if (self.folder / ERROR).exists():
-            told = json.loads((self.folder / ERROR).read_text())
-            kind: type[TunnelmarkError] = getattr(errors, told["kind"], LabError)
-            raise kind(told["message"], hint=told["hint"])
+            raise again(json.loads((self.folder / ERROR).read_text()))
         if done.returncode:
             last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-10:])
             raise LabError(

@@ -261,3 +261,7 @@ class Plan:
 
     study: Study
     trials: tuple[Trial, ...]
+
+    def of_block(self, number: int) -> Plan:
+        """The same study with the trials of that block alone."""
+        return Plan(self.study, tuple(trial for trial in self.trials if trial.block == number))

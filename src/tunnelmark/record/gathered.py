@@ -61,9 +61,7 @@ class GatheredRuns:
             raise StoreError(
                 f"{folder} gathers no blocks: {error}", hint="name the folder of a run over several machines"
             ) from None
-        for place in self._places():
-            self._tidy(place)
-        self._held = {place: _blocks(place) for place in self._places()}
+        self._held = {place: blocks for place in self._places() if (blocks := _tidied(place))}
         self._machines = {(place / MACHINE).read_text(): place for place in self._held}
         self._note()
 
@@ -128,29 +126,24 @@ class GatheredRuns:
     def _places(self) -> list[Path]:
         return sorted(path.parent for path in (self._folder / several_runs.SESSIONS).glob(f"*/{MACHINE}"))
 
-    def _tidy(self, place: Path) -> None:
-        """Remove what belongs to no block of the journal; a session without any block is removed whole."""
-        known = _blocks(place)
-        if not known:
-            shutil.rmtree(place)
-            return
-        with Journal(place / results.JOURNAL):  # cuts a torn line off
-            pass
-        done = {row["trial"] for row in _trials(place)}
-        info = store.load_plan(place)
-        if set(info.trials) - done:
-            kept = tuple(trial for trial in info.trials if trial in done)
-            store.write_plan(place, replace(info, trials=kept, blocks=len(known)))
-        store.discard_unfinished(place)
-
     def _note(self) -> None:
         several_runs.note(self._folder, [Member(place.name) for place, held in self._held.items() if held])
 
 
-def _blocks(place: Path) -> set[int]:
-    return {row["block"] for row in _trials(place)}
-
-
-def _trials(place: Path) -> list[dict[str, Any]]:
+def _tidied(place: Path) -> set[int]:
+    """The blocks in the journal of a session, from which all else is removed; a session without any is removed whole."""
     journal = place / results.JOURNAL
-    return [entry["trial"] for entry in entries(journal) if "trial" in entry] if journal.exists() else []
+    rows = [entry["trial"] for entry in entries(journal) if "trial" in entry] if journal.exists() else []
+    blocks = {row["block"] for row in rows}
+    if not blocks:
+        shutil.rmtree(place)
+        return blocks
+    with Journal(journal):  # cuts a torn line off
+        pass
+    done = {row["trial"] for row in rows}
+    info = store.load_plan(place)
+    if set(info.trials) - done:
+        kept = tuple(trial for trial in info.trials if trial in done)
+        store.write_plan(place, replace(info, trials=kept, blocks=len(blocks)))
+    store.discard_unfinished(place)
+    return blocks

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tunnelmark import errors
 from tunnelmark.cli import command as cli
 from tunnelmark.cli import vm
 from tunnelmark.errors import DiskFull, LabError, UsageError
@@ -49,9 +50,9 @@ def test_the_machine_is_told_in_words() -> None:
 
 
 def test_an_error_in_the_machine_is_the_same_error_outside() -> None:
-    error = vm._error({"kind": "DiskFull", "message": "no space", "hint": "free some"})
+    error = errors.again({"kind": "DiskFull", "message": "no space", "hint": "free some"})
     assert (type(error), error.message, error.hint) == (DiskFull, "no space", "free some")
-    assert type(vm._error({"kind": "Exception", "message": "no", "hint": "none"})) is LabError
+    assert type(errors.again({"kind": "Exception", "message": "no", "hint": "none"})) is LabError
 
 
 @pytest.mark.parametrize(
