@@ -10,7 +10,7 @@ import time
 import pytest
 
 from support.labs import UNSHAPED, in_lab, shaped
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 
 ROUNDS = 7
 SHARE = 0.95  # of the shaped rate, for one TCP stream; headers alone take 4.4 %

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 

@@ -17,7 +17,8 @@ from tunnelmark.cli import other_work
 from tunnelmark.cli.measurement_lock import NO_WAIT, quiet
 from tunnelmark.errors import TrialError
 from tunnelmark.host.programs import Requirement
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.run.deploy import RunningDeployment, deploy, log_end
 from tunnelmark.vpns.base import Driver

@@ -13,7 +13,7 @@ import pytest
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs
 from tunnelmark.host.programs import Requirement
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.packages.status import absent, recipe_for
 from tunnelmark.packages.toolchains import obstacle
 from tunnelmark.plan.model import Link, Profile, Topology

@@ -16,7 +16,7 @@ import pytest
 from contract import wire
 from contract.lab_of_three import NODES, Together, installed
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.vpns.base import Driver
 

@@ -15,7 +15,7 @@ import pytest
 from contract import wire
 from contract.lab_of_three import READY, NamedArm, Together, installed
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.run.deploy import mesh_of
 from unit.vpns.test_drivers import deployed

@@ -19,7 +19,7 @@ from contract.lab_of_three import CONTRACT, NODES, READY, NamedArm, Together, in
 from tunnelmark import registry
 from tunnelmark.errors import NotReady
 from tunnelmark.host import programs
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Completed
 from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.tunnel import NORMAL

@@ -19,7 +19,8 @@ from contract.lab_of_three import READY, TRIO, installed
 from support.machine_stall import unless_starved
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.record.environment import socket_buffer_limit

@@ -10,7 +10,7 @@ import pytest
 from support.labs import PAIR, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.deploy import deploy
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints

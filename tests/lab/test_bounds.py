@@ -15,7 +15,8 @@ from tunnelmark import registry
 from tunnelmark.analyse.bottleneck import of_trial
 from tunnelmark.analyse.model import Bottleneck
 from tunnelmark.cli.measurement_lock import alone
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.linux import cgroups
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import in_lab, shaped
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.impairments import Direction, Pattern
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration

@@ -16,7 +16,8 @@ from support.labs import UNSHAPED
 from tunnelmark import registry
 from tunnelmark.errors import SetupFailed
 from tunnelmark.host import kernel_features
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model import path_looks
 from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import PACKAGED, Files

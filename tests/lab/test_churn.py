@@ -11,7 +11,7 @@ import pytest
 
 from support.labs import in_lab
 from support.trials import carried
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.workloads.base import Reading
 

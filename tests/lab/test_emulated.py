@@ -20,7 +20,8 @@ from tunnelmark.analyse.link.judge import judge, row_of
 from tunnelmark.analyse.link.statistics import ProbeRow
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.lab import emulator
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.observation import Observation
 from tunnelmark.model.probe_plan import pace_of
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering

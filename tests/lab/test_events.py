@@ -12,7 +12,7 @@ import pytest
 from support.events import READY, connected, with_vpn
 from support.labs import TRIO
 from tunnelmark.errors import DaemonDied, WorkloadFailed
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.events import happen
 from tunnelmark.workloads.base import Event

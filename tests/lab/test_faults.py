@@ -11,7 +11,8 @@ from support.events import READY, connected, with_vpn
 from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import WorkloadFailed
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology
 from tunnelmark.plan.model import InnerNetwork, Topology

@@ -12,7 +12,8 @@ import pytest
 from support.host import Host, left_within
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark.errors import LabError, NodeGone
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 
 pytestmark = pytest.mark.root
 

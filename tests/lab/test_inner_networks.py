@@ -9,7 +9,8 @@ import pytest
 
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run.deploy import prepare
 from tunnelmark.run.workload_runner import WorkloadRunner

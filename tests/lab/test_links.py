@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import UNSHAPED, in_lab, shaped
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.server.veth import Shaper
 from tunnelmark.lab.settings_record import facts
 from tunnelmark.plan.model import Profile

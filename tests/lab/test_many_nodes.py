@@ -9,7 +9,8 @@ import pytest
 
 from support.labs import UNSHAPED, in_lab
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology
 from tunnelmark.run.deploy import prepare

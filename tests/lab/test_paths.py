@@ -13,7 +13,8 @@ from contract.lab_of_three import installed
 from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model import path_looks
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology

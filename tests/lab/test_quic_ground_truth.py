@@ -13,7 +13,7 @@ from support.machine_stall import while_still
 from tunnelmark.errors import MissingPart, WorkloadFailed
 from tunnelmark.host import programs
 from tunnelmark.lab import emulator
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.run.deploy import deploy

@@ -17,7 +17,7 @@ from typing import get_args
 import pytest
 
 from support.labs import UNSHAPED, in_lab
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology

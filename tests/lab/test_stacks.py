@@ -20,7 +20,7 @@ from support.labs import in_lab, shaped
 from tunnelmark import registry
 from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.host.programs import require
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import stacks
 from tunnelmark.run.collectors.base import Collected, CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, prepare

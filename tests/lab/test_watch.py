@@ -12,7 +12,8 @@ from support.accounting import busy
 from support.host import Host, left_within
 from support.labs import PAIR, UNSHAPED
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.linux import cgroups, packet_sizes
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors

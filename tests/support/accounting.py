@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunnelmark.host import keep_awake, softirq
-from tunnelmark.lab.client import MIDDLE, Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import MIDDLE, Lab
 from tunnelmark.linux import cgroups
 
 OTHERS = "everybody else"

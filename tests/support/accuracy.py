@@ -19,7 +19,8 @@ import numpy as np
 from support.labs import PAIR
 from tunnelmark.analyse.link.judge import row_of
 from tunnelmark.analyse.link.statistics import Flags, Floats, ProbeRow
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model import emulator_health
 from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering, Schedule, ScheduleStep

@@ -14,7 +14,7 @@ from support.labs import PAIR, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart, TrialVoid
 from tunnelmark.host import programs
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.collection import Collection

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.units import Rate, Size

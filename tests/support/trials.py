@@ -13,7 +13,7 @@ from support.events import with_vpn
 from support.labs import PAIR
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.deploy import RunningDeployment

@@ -15,7 +15,7 @@ from typing import Any
 from support.labs import PAIR, shaped
 from tunnelmark import registry
 from tunnelmark.host import cores
-from tunnelmark.lab import client as labs
+from tunnelmark.lab import labs
 from tunnelmark.lab.client import LabClient
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors

@@ -20,7 +20,8 @@ from typing import Any
 from tunnelmark import registry
 from tunnelmark.cli import link_capacities, other_work
 from tunnelmark.errors import TunnelmarkError
-from tunnelmark.lab.client import MIDDLE, Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import MIDDLE, Lab
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.run.deploy import RunningDeployment, log_end, prepare

@@ -18,7 +18,7 @@ from tunnelmark.host import kernel_features
 from tunnelmark.host.programs import sha256
 from tunnelmark.lab import emulator
 from tunnelmark.lab.backends import backend_of, describe
-from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Labs
 from tunnelmark.model.probe_plan import enough, pace_of
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Plan, Profile, Topology, Trial
@@ -96,7 +96,7 @@ class LinkChecks:
     def __init__(
         self,
         plan: Plan,
-        labs: LabClient,
+        labs: Labs,
         folder: Path,
         journal: Journal,
         console: Console,

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.model import emulator_health
 from tunnelmark.plan import auto
 from tunnelmark.plan.impairments import Direction
@@ -93,7 +93,7 @@ class Chosen:
     tried: Mapping[Rate, Sequence[CapacityLook]] = field(default_factory=dict)
 
 
-async def bulk(labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
+async def bulk(labs: Labs, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
     """One TCP stream for so many seconds; `packets` counts full segments."""
     async with labs.lab(topology.open, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
@@ -111,7 +111,7 @@ def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
 
 
 async def datagrams(
-    labs: LabClient, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
+    labs: Labs, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
 ) -> CapacityLook:
     """UDP of that payload in bytes, `rate` in bit/s of it or (0) as fast as the sender can; what arrived."""
     async with labs.lab(topology.open, profile) as lab:
@@ -165,7 +165,7 @@ def holds(profile: Profile, look: CapacityLook) -> bool:
     return margin(profile, look) >= 0
 
 
-async def choose(labs: LabClient, topology: Topology, profile: Profile) -> Chosen:
+async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
     """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
 
     Steps go down from the rate that the profile states, or from the highest that it may have. Where none holds, the rate is

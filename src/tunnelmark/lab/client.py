@@ -1,4 +1,4 @@
-"""Labs as the command sees them: a lab server for the life of the command, and labs of nodes on links.
+"""Labs on this machine: a lab server for the life of the command, and what cleans up after it.
 
 async with LabClient() as labs:
     async with labs.lab(topology, profile) as lab:
@@ -10,66 +10,33 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.host import fair_nice, pauses, privileges, softirq
+from tunnelmark.host import fair_nice, pauses, privileges
 from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
-from tunnelmark.lab import channel, router_rules, rpc
-from tunnelmark.lab.addressing import profiles_of, specs_of
-from tunnelmark.lab.emulator import Emulator, carry
+from tunnelmark.lab import channel, rpc
+from tunnelmark.lab.labs import MIDDLE, Labs, in_time
 from tunnelmark.lab.node import Node
-from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.server import veth
-from tunnelmark.lab.underlay import Underlay
 from tunnelmark.linux import cgroup_cleanup, cgroups, kernel_threads
-from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.plan.model import Topology
 
-MIDDLE = "middle"
-"""Name of the node that all links run through; no topology may use it."""
-
-HOST_SYSCTLS = {
-    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
-    "net.ipv6.conf.default.accept_dad": "0",
-    "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
-    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
-}
-MIDDLE_SYSCTLS = {
-    "net.ipv6.conf.all.disable_ipv6": "1",  # a link does not speak
-    "net.ipv6.conf.default.disable_ipv6": "1",
-}
 _GONE = "its last output is above; `tunnelmark doctor` shows what this machine lacks"
-_Answer = TypeVar("_Answer")
-_PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Wall seconds a lab took: to be up (nodes, links) and, once it has ended, to be gone."""
-
-    nodes: float
-    links: float
-    up: float
-
-
-class LabClient:
+class LabClient(Labs):
     """The lab server of one command (see `lab.server.server`), with the janitor that cleans up after it; its nodes have so many cores each."""
 
     def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
+        super().__init__(node_cores)
         self._scratch = tuple(scratch)
-        self.node_cores = node_cores
         self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
-        self._labs = 0
         self._group = cgroups.ControlGroup(cgroups.find(), self._name)
         self._cores = Cores(self._name)
-        self.record: dict[str, Any] = {}
 
     async def __aenter__(self) -> LabClient:
         privileges.require("the lab makes network namespaces")
@@ -140,100 +107,29 @@ class LabClient:
         """LabError if the lab server is gone, and every lab with it."""
         await self.request("check")
 
-    @asynccontextmanager
-    async def lab(
-        self,
-        topology: Topology,
-        profile: Profile,
-        *,
-        seed: int = 0,
-        raw: Path | None = None,
-        ipv6: bool = False,
-        sysctls: Mapping[str, str] = MappingProxyType({}),
-    ) -> AsyncIterator[Lab]:
-        """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
-        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6, sysctls=sysctls)
-        try:
-            yield lab
-        finally:
-            await lab.down()
-
-    async def up(
-        self,
-        topology: Topology,
-        profile: Profile,
-        *,
-        seed: int = 0,
-        raw: Path | None = None,
-        ipv6: bool = False,
-        sysctls: Mapping[str, str] = MappingProxyType({}),
-    ) -> Lab:
-        """Make a lab: all nodes, all links, all addresses; it is up until its `down`.
-
-        `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
-        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel settings of
-        all nodes and routers; LabError if this kernel refuses one.
-        """
-        if profile.auto is not None:
-            raise LabError(
-                f"the rate of {profile.name} is not fixed yet", hint="a study fixes it before its first trial"
-            )
-        begun = time.monotonic()
-        self._labs += 1
-        name = f"lab{self._labs}"
-        routers = {router.name: router for router in topology.routers}
-        names = (*topology.nodes, *routers, MIDDLE)
-        pairs = [channel.pair() for _ in names]
-        nodes = {node: Node(node, ours) for node, (ours, _) in zip(names, pairs, strict=True)}
-        links = specs_of(topology, profile, ipv6=ipv6)
+    def placed(self, topology: Topology) -> Placement:
+        """The cores of each node of a topology; the command keeps to its own from now on."""
         placement = placed(topology, self.node_cores)
-        carriers = list(placement.links)
         if placement.links_apart:
             keep_to(placement.command)
+        return placement
+
+    async def born(
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+    ) -> tuple[dict[str, Node], dict[str, Any]]:
+        """The nodes of a lab, and what the lab server says; LabError if it cannot make one."""
+        pairs = [channel.pair() for _ in requests]
+        nodes = {each["name"]: Node(each["name"], ours) for each, (ours, _) in zip(requests, pairs, strict=True)}
         try:
             answer = await self.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
-                lab=name,
+                lab=lab,
                 middle=MIDDLE,
-                nodes=[
-                    {
-                        "name": n,
-                        "sysctls": HOST_SYSCTLS
-                        | dict(sysctls)
-                        | (router_rules.FORWARDS if n in topology.forwards else {}),
-                        "cores": list(own),
-                        "receive": list(own),
-                    }
-                    for n, own in placement.nodes.items()
-                ]
-                + [
-                    {
-                        "name": name,
-                        "sysctls": HOST_SYSCTLS | dict(sysctls) | router_rules.sysctls(router),
-                        "cores": carriers,
-                        "receive": carriers if placement.links_apart else [],
-                        "router": True,
-                    }
-                    for name, router in routers.items()
-                ]
-                + [
-                    {
-                        "name": MIDDLE,
-                        "sysctls": MIDDLE_SYSCTLS,
-                        "cores": carriers,
-                        # Without a core of their own another would only be one more to wake on a packet's way.
-                        "receive": carriers if placement.links_apart else [],
-                    }
-                ],
-                links=[spec.plain() for spec in links],
+                nodes=[dict(each) for each in requests],
             )
-            granted(sysctls, answer["refused"])
-            await _in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
-            await asyncio.gather(
-                *(route(nodes[node], topology, links) for node in names[:-1] if routers or topology.forwards)
-            )
-            emulators = await carry(nodes[MIDDLE], links, profiles_of(topology, profile), seed, raw)
+            joined = await self.request("join", lab=lab, links=[spec.plain() for spec in links])
+            answer["timings"] |= joined["timings"]
         except BaseException:
             for node in nodes.values():
                 node.close()
@@ -241,12 +137,20 @@ class LabClient:
         finally:
             for _, theirs in pairs:
                 theirs.close()
-        timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
+        return nodes, answer
+
+    async def counted(self, lab: str) -> dict[str, dict[str, int]]:
+        """Counters of the middle node by port."""
+        ports: dict[str, dict[str, int]] = (await self.request("count", lab=lab))["ports"]
+        return ports
+
+    async def ended(self, lab: str) -> float:
+        """End a lab; seconds until the kernel had ended its last node."""
+        return float((await self.request("down", lab=lab))["timings"]["end"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
         """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no."""
-        return await _in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}")
+        return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}")
 
     def _noticed(self, message: rpc.Message, _: int | None) -> None:
         """It is ready, or says why it cannot be."""
@@ -267,101 +171,6 @@ def _refused(reason: str) -> LabError:
 
 def _gone(how: str) -> LabError:
     return LabError(f"the lab server {how}", hint=_GONE)
-
-
-class Lab(Underlay):
-    """Nodes on links, all fresh; `middle` is the node that the links run through."""
-
-    def __init__(
-        self,
-        client: LabClient,
-        name: str,
-        topology: Topology,
-        profile: Profile,
-        nodes: dict[str, Node],
-        placement: Placement,
-        links: Sequence[veth.LinkSpec],
-        emulators: Sequence[Emulator],
-        timings: Timings,
-        refused: dict[str, list[str]],
-    ) -> None:
-        self._client = client
-        super().__init__(links)
-        self._emulators = emulators
-        self.name = name
-        self.topology = topology
-        self.profile = profile
-        self.middle = nodes.pop(MIDDLE)
-        self.routers = {router.name: nodes.pop(router.name) for router in topology.routers}
-        self.nodes = nodes
-        self.placement = placement
-        self.cores = {node: list(own) for node, own in placement.nodes.items()}
-        self.timings = timings
-        self.refused = refused
-
-    def cpu_seconds(self) -> float | None:
-        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2.
-
-        With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
-        looks has a meaning.
-        """
-        top = self._client.unified
-        if top is None:
-            return None
-        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, *self.routers, MIDDLE))
-        return groups + sum(softirq.workers().values())
-
-    def member(self, name: str) -> Node:
-        """The node or router of that name."""
-        return self.nodes.get(name) or self.routers[name]
-
-    def group(self, node: str) -> Path | None:
-        """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
-        top = self._client.unified
-        return None if top is None else top / f"{self.name}.{node}"
-
-    async def counters(self) -> dict[str, dict[str, int]]:
-        """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
-        ports = (await self._client.request("count", lab=self.name))["ports"]
-        return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
-
-    async def zero(self) -> None:
-        """Restart the clocks of emulated links: their blackouts and schedules count from now."""
-        for emulator in self._emulators:
-            await emulator.zero()
-
-    async def link_reports(self) -> list[dict[str, Any]]:
-        """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
-
-        Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
-        """
-        seen = await self._client.seen() if self._emulators else None
-        return [await emulator.report(seen) for emulator in self._emulators]
-
-    async def stood_still(self, begin: float, end: float) -> dict[str, float]:
-        """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
-        seen = await self._client.seen()
-        return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
-
-    async def down(self) -> float:
-        """End all nodes with everything in them; seconds until the kernel had ended the last."""
-        for emulator in self._emulators:
-            emulator.close()
-        for node in (*self.nodes.values(), *self.routers.values(), self.middle):
-            node.close()
-        answer = await self._client.request("down", lab=self.name)
-        return float(answer["timings"]["end"])
-
-
-async def _in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
-    """The result of some work; LabError with what did not happen, if it takes too long."""
-    try:
-        return await asyncio.wait_for(work, _PATIENCE)
-    except TimeoutError:
-        raise LabError(
-            f"{otherwise} within {_PATIENCE:g} s",
-            hint="the machine is overloaded, or its kernel takes long to end namespaces",
-        ) from None
 
 
 async def _start(arguments: list[str], fds: list[int], main: bool = False) -> asyncio.subprocess.Process:

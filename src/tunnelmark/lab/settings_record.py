@@ -6,7 +6,7 @@ from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab.backends import describe
-from tunnelmark.lab.client import HOST_SYSCTLS, Lab
+from tunnelmark.lab.labs import HOST_SYSCTLS, Lab
 
 READ_BACK = (
     *HOST_SYSCTLS,

@@ -13,7 +13,7 @@ from itertools import chain, pairwise, zip_longest
 from typing import Any
 
 from tunnelmark.errors import SetupFailed
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CommandSucceeds, Daemon, Step
 from tunnelmark.plan.model import Cascade

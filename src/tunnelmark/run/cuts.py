@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 
 from tunnelmark.errors import LabError, NodeGone
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.background import to_its_end
 
 _HINT = "the cut could not be made as asked: nft(8) and nf_tables of the kernel are needed"

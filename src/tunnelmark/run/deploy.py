@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.host.programs import path_of, with_own
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Cascade, InnerNetwork
 from tunnelmark.run import cascades

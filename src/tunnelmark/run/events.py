@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.routers import Router
 from tunnelmark.run import holdings, rebinding
 from tunnelmark.run.background import together

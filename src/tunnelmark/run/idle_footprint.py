@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.run.deploy import RunningDeployment, prepare
@@ -40,7 +40,7 @@ class IdleFootprint:
     segmentation: bool
 
 
-async def look(labs: LabClient, topology: Topology, driver: Driver[Any], options: Options, logs: Path) -> IdleFootprint:
+async def look(labs: Labs, topology: Topology, driver: Driver[Any], options: Options, logs: Path) -> IdleFootprint:
     """Deploy the VPN, wait until it answers and has settled, and look; TrialError or LabError if it does not come up."""
     logs.mkdir(parents=True, exist_ok=True)
     async with labs.lab(topology, _UNSHAPED) as lab:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tunnelmark.doctor import capacity
 from tunnelmark.doctor.capacity import CapacityLook, bulk, datagrams, holds, margin
 from tunnelmark.lab import backends
-from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Labs
 from tunnelmark.plan import auto
 from tunnelmark.plan.model import Profile, Study, Topology
 from tunnelmark.units import Rate
@@ -75,7 +75,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
     return StudyLoad(False, offered)
 
 
-async def examine(labs: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
+async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
     """Look at most `TIMES` times; one good look is enough, for what a machine does once it can do."""
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
@@ -102,7 +102,7 @@ def _slower(profile: Profile) -> tuple[Rate, ...]:
     return tuple(Rate(profile.rate // by) for by in _SLOWER if profile.rate // by >= auto.LEAST)
 
 
-async def _loaded(labs: LabClient, topology: Topology, profile: Profile, load: StudyLoad) -> CapacityLook:
+async def _loaded(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> CapacityLook:
     if load.bulk:
         return await bulk(labs, topology, profile)
     rate = min(max(int(load.offered), _LIGHT), (profile.rate or auto.MOST) // 2)

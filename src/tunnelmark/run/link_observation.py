@@ -20,7 +20,7 @@ import numpy as np
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab import probe_sender
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.lab.node import Process
 from tunnelmark.model import probe_plan
 from tunnelmark.model.observation import RECORDS, Flow, Observation
@@ -31,7 +31,7 @@ _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 
 
 async def observe(
-    labs: LabClient, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
+    labs: Labs, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
     """Look at the link between a topology's first and last node, or at the one between its routers; `pace` None sends trains only.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.linux.congestion import CUBIC
 from tunnelmark.model import emulator_health, grades, path_looks
 from tunnelmark.model.attempt import PHASES, LinkCounts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 
 from tunnelmark.errors import LabError, NodeGone
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.run.background import to_its_end
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
 

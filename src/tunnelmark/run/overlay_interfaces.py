@@ -8,7 +8,7 @@ from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from tunnelmark.errors import NotReady, SetupFailed
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.steps import Daemon, Interface
 from tunnelmark.run.background import background
 from tunnelmark.vpns.base import Deployment, interface_fault

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.lab import router_rules
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.routing import outside_of
 from tunnelmark.linux import conntrack
 from tunnelmark.plan.routers import Nat, Router

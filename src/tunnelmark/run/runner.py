@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.host.programs import Requirement, with_own
-from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Labs
 from tunnelmark.model.attempt import UNPROVED, Attempt, folder_of
 from tunnelmark.model.retries import Retries, RetryLedger
 from tunnelmark.packages import status
@@ -147,7 +147,7 @@ class RunContext:
 async def carry_out(
     plan: Plan,
     context: RunContext,
-    labs: LabClient,
+    labs: Labs,
     raw: Path,
     *,
     tries: Mapping[str, Retries],
@@ -192,7 +192,7 @@ class _Run:
         self,
         plan: Plan,
         context: RunContext,
-        labs: LabClient,
+        labs: Labs,
         raw: Path,
         ledger: RetryLedger,
         ready: Callable[[], None],

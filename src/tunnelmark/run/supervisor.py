@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Exit, Process
 from tunnelmark.model import steps
 from tunnelmark.model.steps import Condition, Daemon

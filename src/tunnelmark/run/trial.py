@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tunnelmark.errors import LabError, NotReady, TrialError, TrialVoid, TunnelmarkError
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.model.attempt import PHASES, Attempt, Failure
 from tunnelmark.plan.model import Trial
 from tunnelmark.plan.study_arms import DIRECT
@@ -27,7 +27,7 @@ class PreparedTrial:
     Made by `prepare`; `measure` gives the attempt, whatever has failed since.
     """
 
-    def __init__(self, labs: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
+    def __init__(self, labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
         self._labs = labs
         self._number = number
         self._trial = trial
@@ -144,7 +144,7 @@ def _seen(ended: asyncio.Future[None]) -> None:
         ended.exception()
 
 
-async def prepare(labs: LabClient, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
+async def prepare(labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
     """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
     prepared = PreparedTrial(labs, trial, spec, raw, number)
     await prepared.prepare()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
 from tunnelmark.host.programs import path_of
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run import inner_network, overlay_interfaces

@@ -11,7 +11,7 @@ from typing import Any
 
 from tunnelmark.errors import LabError, WorkloadFailed
 from tunnelmark.host.programs import path_of
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
 from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, LogMatch
 from tunnelmark.run.background import background

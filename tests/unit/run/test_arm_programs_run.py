@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tunnelmark import registry
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import Link, Topology
 from tunnelmark.run.deploy import prepare
 

@@ -10,7 +10,7 @@ import pytest
 
 from tunnelmark.errors import SetupFailed
 from tunnelmark.lab.addressing import specs_of
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.underlay import Underlay
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_topology

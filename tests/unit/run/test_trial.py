@@ -15,7 +15,8 @@ from typing import Any, cast
 import pytest
 
 from tunnelmark.errors import LabError, NotReady, OutputUnreadable, TrialVoid
-from tunnelmark.lab.client import Lab, LabClient
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Completed, Exit
 from tunnelmark.model.attempt import PHASES, Attempt
 from tunnelmark.model.metrics import Metric, Sample

@@ -5,8 +5,9 @@ the name of its control group; AWAKE is the open file in which loops count that 
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls, cores, receive}], middle, links; files: one channel end a node, the middle last;
+    up      lab, nodes [{name, sysctls, cores, receive, realtime}], middle; files: one channel end a node;
             a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core)
+    join    lab, links: those of the lab's nodes that are here; other ends of a link are there already (see `veth.build`)
     down    lab
     check                                      -> nothing
     count   lab                                -> counters by port of the middle node
@@ -36,6 +37,7 @@ HIGHEST_AUTOGROUP = -15  # nice value of the session where no CPU controller is 
 class _Lab:
     agents: dict[str, int]  # node -> PID of its agent, as we see it
     middle: str
+    nodes: list[dict[str, Any]]  # as they were asked for
     alive: set[int]
     ending: int | None = None  # id of the request that waits for the end
     asked: float = 0.0
@@ -72,6 +74,8 @@ class LabServer:
             match request["op"]:
                 case "up":
                     answer = self._up(request, fds)
+                case "join":
+                    answer = self._join(request)
                 case "down":
                     self._down(request)
                     return
@@ -92,14 +96,11 @@ class LabServer:
     def _up(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         begun = time.monotonic()
         nodes = request["nodes"]
-        lab = _Lab({}, request["middle"], set())
+        lab = _Lab({}, request["middle"], nodes, set())
         self._labs[request["lab"]] = lab
         births = []
-        links = [veth.LinkSpec.read(spec) for spec in request["links"]]
-        emulated = any(spec.emulated for spec in links)
         for node, fd in zip(nodes, fds, strict=True):
-            realtime = emulated and node["name"] == lab.middle
-            self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=realtime)
+            self._group.leaf(self._leaf(request["lab"], node["name"]), realtime=node.get("realtime", False))
             births.append(self._bear(request["lab"], node, fd))
         refused: dict[str, Any] = {}
         for node, birth in zip(nodes, births, strict=True):
@@ -111,14 +112,17 @@ class LabServer:
             lab.agents[node["name"]] = pid
             lab.alive.add(pid)
             refused[node["name"]] = [text for word, _, text in said if word == "refused"]
-        born = time.monotonic()
+        return {"refused": refused, "timings": {"nodes": time.monotonic() - begun}}
+
+    def _join(self, request: dict[str, Any]) -> dict[str, Any]:
+        begun, lab = time.monotonic(), self._labs[request["lab"]]
         ends = {
             n["name"]: veth.LinkEnd(n["name"], lab.agents[n["name"]], tuple(n["receive"]), n.get("router", False))
-            for n in nodes
+            for n in lab.nodes
         }
-        middle = ends.pop(lab.middle)
-        veth.build(middle, list(ends.values()), links)
-        return {"refused": refused, "timings": {"nodes": born - begun, "links": time.monotonic() - born}}
+        middle = ends.pop(lab.middle, None)
+        veth.build(middle, list(ends.values()), [veth.LinkSpec.read(spec) for spec in request["links"]])
+        return {"timings": {"links": time.monotonic() - begun}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:
         """Fork the agent of a node.

@@ -160,33 +160,51 @@ class LinkEnd:
     router: bool = False
 
 
-def build(middle: LinkEnd, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
-    """Join end hosts by links that run through the middle node."""
-    joined: dict[str, list[_Joint]] = {host.name: [] for host in hosts}
+def build(middle: LinkEnd | None, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
+    """Join end hosts by links that run through the middle node.
+
+    Where a link's other nodes, or the middle node, are on another machine, the interfaces that lead there are in place already, by
+    the names that `ports` and `interface_of` give them.
+    """
     pids = {host.name: host.pid for host in hosts}
-    with _inside(middle.pid) as route:
-        for number, spec in enumerate(links):
-            ports, macs = spec.ports(number), spec.macs(number)
-            for name in spec.addresses:
-                interface = f"eth{len(joined[name])}"
-                peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": spec.mtu}
-                route.link("add", ifname=ports[name], kind="veth", mtu=spec.mtu, peer=peer)
-                _receive_on(ports[name], middle)
-                if spec.card:
-                    _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
-                joined[name].append(_Joint(interface, spec, number))
-            _tc([line for name in ports for line in _queues(name, ports[name], spec)])
-            for name in ports:
-                route.link("set", index=_index(route, ports[name]), state="up")
-            if not spec.emulated:
-                _tc([line for name in ports for line in _copying(name, ports, macs)])
-            elif spec.shapers:
-                _shape_behind(route, spec, number)
+    if middle is not None:
+        with _inside(middle.pid) as route:
+            for number, spec in enumerate(links):
+                _make_ports(route, middle, pids, links, number)
+                if spec.emulated and spec.shapers:
+                    _shape_behind(route, spec, number)
     for host in hosts:
         with _inside(host.pid) as route:
             route.link("set", index=_index(route, "lo"), state="up")
-            for joint in joined[host.name]:
-                _connect(route, host, joint)
+            for number, spec in enumerate(links):
+                if host.name in spec.addresses:
+                    _connect(route, host, _Joint(interface_of(host.name, links, number), spec, number))
+
+
+def interface_of(node: str, links: Sequence[LinkSpec], number: int) -> str:
+    """A node's interface on the link of that number."""
+    return f"eth{sum(node in spec.addresses for spec in links[:number])}"
+
+
+def _make_ports(
+    route: IPRoute, middle: LinkEnd, pids: Mapping[str, int], links: Sequence[LinkSpec], number: int
+) -> None:
+    """The middle node's ports of one link, up and joined by copying unless a program carries the packets."""
+    spec = links[number]
+    ports, macs = spec.ports(number), spec.macs(number)
+    for name in spec.addresses:
+        if name in pids:
+            interface = interface_of(name, links, number)
+            peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": spec.mtu}
+            route.link("add", ifname=ports[name], kind="veth", mtu=spec.mtu, peer=peer)
+        _receive_on(ports[name], middle)
+        if spec.card:
+            _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
+    _tc([line for name in ports for line in _queues(name, ports[name], spec)])
+    for name in ports:
+        route.link("set", index=_index(route, ports[name]), state="up")
+    if not spec.emulated:
+        _tc([line for name in ports for line in _copying(name, ports, macs)])
 
 
 def _shape_behind(route: IPRoute, spec: LinkSpec, number: int) -> None:

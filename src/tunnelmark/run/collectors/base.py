@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from tunnelmark.lab.client import Lab
+from tunnelmark.lab.labs import Lab
 from tunnelmark.model.metrics import Feels, Metric, Sample
 from tunnelmark.run.deploy import RunningDeployment
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 from tunnelmark.errors import LabError
 from tunnelmark.host import softirq
-from tunnelmark.lab.client import MIDDLE
+from tunnelmark.lab.labs import MIDDLE
 from tunnelmark.linux import cgroups
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts

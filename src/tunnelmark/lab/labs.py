@@ -1,0 +1,276 @@
+"""Labs as the command sees them, whatever starts their nodes: how one is brought up, and what it is once it is up.
+
+`LabClient` starts nodes on this machine, `SshLabs` on others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from tunnelmark.errors import LabError
+from tunnelmark.host import pauses, softirq
+from tunnelmark.host.placement import Placement
+from tunnelmark.lab import router_rules
+from tunnelmark.lab.addressing import profiles_of, specs_of
+from tunnelmark.lab.emulator import Emulator, carry
+from tunnelmark.lab.node import Node
+from tunnelmark.lab.routing import granted, route
+from tunnelmark.lab.server import veth
+from tunnelmark.lab.underlay import Underlay
+from tunnelmark.linux import cgroups
+from tunnelmark.plan.model import Profile, Topology
+
+MIDDLE = "middle"
+"""Name of the node that all links run through; no topology may use it."""
+
+HOST_SYSCTLS = {
+    "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
+    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
+}
+MIDDLE_SYSCTLS = {
+    "net.ipv6.conf.all.disable_ipv6": "1",  # a link does not speak
+    "net.ipv6.conf.default.disable_ipv6": "1",
+}
+_Answer = TypeVar("_Answer")
+_PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Wall seconds a lab took: to be up (nodes, links) and, once it has ended, to be gone."""
+
+    nodes: float
+    links: float
+    up: float
+
+
+class Labs(ABC):
+    """What makes the labs of one command; its nodes have so many cores each."""
+
+    here = True
+    """Whether the nodes run on this machine, under this kernel."""
+
+    def __init__(self, node_cores: int) -> None:
+        self.node_cores = node_cores
+        self.record: dict[str, Any] = {}
+        self._labs = 0
+
+    @property
+    @abstractmethod
+    def unified(self) -> Path | None:
+        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+
+    @abstractmethod
+    def watch(self) -> None:
+        """Watch for pauses of the machine from now on; where that is not possible, `clocks_not` in the record says why."""
+
+    @abstractmethod
+    async def seen(self) -> pauses.PausesSeen | None:
+        """The pauses of the machine since `watch`; None where nothing sees them."""
+
+    @abstractmethod
+    async def check(self) -> None:
+        """LabError if labs can be made no more."""
+
+    @abstractmethod
+    def placed(self, topology: Topology) -> Placement:
+        """The cores of each node of a topology."""
+
+    @abstractmethod
+    async def born(
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+    ) -> tuple[dict[str, Node], dict[str, Any]]:
+        """The nodes of a lab, the middle one last, on their links, and what the lab server says: `refused` and `timings`."""
+
+    @abstractmethod
+    async def counted(self, lab: str) -> dict[str, dict[str, int]]:
+        """Counters of the middle node by port (see `veth.counters`)."""
+
+    @abstractmethod
+    async def ended(self, lab: str) -> float:
+        """End what is left of a lab; seconds until the kernel had ended the last node."""
+
+    @asynccontextmanager
+    async def lab(
+        self,
+        topology: Topology,
+        profile: Profile,
+        *,
+        seed: int = 0,
+        raw: Path | None = None,
+        ipv6: bool = False,
+        sysctls: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncIterator[Lab]:
+        """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
+        lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6, sysctls=sysctls)
+        try:
+            yield lab
+        finally:
+            await lab.down()
+
+    async def up(
+        self,
+        topology: Topology,
+        profile: Profile,
+        *,
+        seed: int = 0,
+        raw: Path | None = None,
+        ipv6: bool = False,
+        sysctls: Mapping[str, str] = MappingProxyType({}),
+    ) -> Lab:
+        """Make a lab: all nodes, all links, all addresses; it is up until its `down`.
+
+        `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
+        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel settings of
+        all nodes and routers; LabError if this kernel refuses one.
+        """
+        if profile.auto is not None:
+            raise LabError(
+                f"the rate of {profile.name} is not fixed yet", hint="a study fixes it before its first trial"
+            )
+        begun = time.monotonic()
+        self._labs += 1
+        name = f"lab{self._labs}"
+        links = specs_of(topology, profile, ipv6=ipv6)
+        placement = self.placed(topology)
+        carriers = list(placement.links)
+        # Without a core of their own another would only be one more to wake on a packet's way.
+        receive = carriers if placement.links_apart else []
+        requests: list[dict[str, Any]] = []
+        for each, own in placement.nodes.items():
+            settings = HOST_SYSCTLS | dict(sysctls) | (router_rules.FORWARDS if each in topology.forwards else {})
+            requests.append({"name": each, "sysctls": settings, "cores": list(own), "receive": list(own)})
+        for router in topology.routers:
+            settings = HOST_SYSCTLS | dict(sysctls) | router_rules.sysctls(router)
+            requests.append(
+                {"name": router.name, "sysctls": settings, "cores": carriers, "receive": receive, "router": True}
+            )
+        middle = {"name": MIDDLE, "sysctls": MIDDLE_SYSCTLS, "cores": carriers, "receive": receive}
+        requests.append(middle | {"realtime": any(spec.emulated for spec in links)})
+        nodes, answer = await self.born(name, requests, links)
+        try:
+            granted(sysctls, answer["refused"])
+            await in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
+            await asyncio.gather(
+                *(
+                    route(node, topology, links)
+                    for node in nodes.values()
+                    if node.name != MIDDLE and (topology.routers or topology.forwards)
+                )
+            )
+            emulators = await carry(nodes[MIDDLE], links, profiles_of(topology, profile), seed, raw)
+        except BaseException:
+            for node in nodes.values():
+                node.close()
+            raise
+        timings = Timings(**answer["timings"], up=time.monotonic() - begun)
+        return Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
+
+
+class Lab(Underlay):
+    """Nodes on links, all fresh; `middle` is the node that the links run through."""
+
+    def __init__(
+        self,
+        client: Labs,
+        name: str,
+        topology: Topology,
+        profile: Profile,
+        nodes: dict[str, Node],
+        placement: Placement,
+        links: Sequence[veth.LinkSpec],
+        emulators: Sequence[Emulator],
+        timings: Timings,
+        refused: dict[str, list[str]],
+    ) -> None:
+        self._client = client
+        super().__init__(links)
+        self._emulators = emulators
+        self.name = name
+        self.topology = topology
+        self.profile = profile
+        self.middle = nodes.pop(MIDDLE)
+        self.routers = {router.name: nodes.pop(router.name) for router in topology.routers}
+        self.nodes = nodes
+        self.placement = placement
+        self.cores = {node: list(own) for node, own in placement.nodes.items()}
+        self.timings = timings
+        self.refused = refused
+
+    @property
+    def here(self) -> bool:
+        """Whether the nodes run on this machine, under this kernel."""
+        return self._client.here
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2, or where they run elsewhere.
+
+        With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
+        looks has a meaning.
+        """
+        top = self._client.unified if self.here else None
+        if top is None:
+            return None
+        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, *self.routers, MIDDLE))
+        return groups + sum(softirq.workers().values())
+
+    def member(self, name: str) -> Node:
+        """The node or router of that name."""
+        return self.nodes.get(name) or self.routers[name]
+
+    def group(self, node: str) -> Path | None:
+        """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
+        top = self._client.unified
+        return None if top is None else top / f"{self.name}.{node}"
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
+        ports = await self._client.counted(self.name)
+        return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
+
+    async def zero(self) -> None:
+        """Restart the clocks of emulated links: their blackouts and schedules count from now."""
+        for emulator in self._emulators:
+            await emulator.zero()
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
+
+        Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
+        """
+        seen = await self._client.seen() if self._emulators else None
+        return [await emulator.report(seen) for emulator in self._emulators]
+
+    async def stood_still(self, begin: float, end: float) -> dict[str, float]:
+        """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
+        seen = await self._client.seen()
+        return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
+
+    async def down(self) -> float:
+        """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        for emulator in self._emulators:
+            emulator.close()
+        for node in (*self.nodes.values(), *self.routers.values(), self.middle):
+            node.close()
+        return await self._client.ended(self.name)
+
+
+async def in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
+    """The result of some work; LabError with what did not happen, if it takes too long."""
+    try:
+        return await asyncio.wait_for(work, _PATIENCE)
+    except TimeoutError:
+        raise LabError(
+            f"{otherwise} within {_PATIENCE:g} s",
+            hint="the machine is overloaded, or its kernel takes long to end namespaces",
+        ) from None
