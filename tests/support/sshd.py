@@ -1,4 +1,4 @@
-"""OpenSSH servers of our own, each in a network of its own as another host is, with its own keys; a client reaches one by its ProxyCommand."""
+"""OpenSSH servers of our own, each in a network of its own and with a /run of its own, as another host is, with its own keys; a client reaches one by its ProxyCommand."""
 
 from __future__ import annotations
 
@@ -39,12 +39,22 @@ class SshHost:
             "UsePAM": "no",
         }
         server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
-        reached = shlex.join(["nsenter", f"--net=/proc/{self._network.pid}/ns/net", *server])
+        reached = shlex.join(["nsenter", "-t", str(self.pid), "--net", "--mount", *server])
         known, key = self._folder / "known", self._folder / "user"
         return (
             *("-F", "none", "-i", str(key), "-o", "IdentitiesOnly=yes"),
             *("-o", f"UserKnownHostsFile={known}", "-o", f"ProxyCommand={reached}", f"root@{self.name}"),
         )
+
+    @property
+    def pid(self) -> int:
+        """A process of the host, which lasts as long as the host does."""
+        return self._network.pid
+
+    def run(self, *words: str) -> str:
+        """What a command prints that runs in the host's network."""
+        line = ["nsenter", "-t", str(self.pid), "--net", "--mount", *words]
+        return subprocess.run(line, check=True, capture_output=True, text=True).stdout
 
     def change_key(self) -> None:
         """Have the client know another host key than the server's."""
@@ -52,8 +62,8 @@ class SshHost:
         self._know(self._folder / "other.pub")
 
     def __enter__(self) -> SshHost:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        line = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep infinity"]
+        begin = "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && ip link set lo up && echo up && exec sleep infinity"
+        line = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", begin]
         self._network = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self._network.stdout is not None and self._network.stdout.readline() == b"up\n"
         return self

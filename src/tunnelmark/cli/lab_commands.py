@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -106,6 +107,15 @@ def list_(as_json: bool) -> None:
         _show(state)
     if not found:
         click.echo("no lab is up; see `tunnelmark lab up --help`")
+
+
+@lab.command(hidden=True)
+def relay() -> None:
+    """Serve the nodes of a command on another machine, over standard input and output; `run --backend ssh` starts it."""
+    from tunnelmark.cli import real_hosts
+    from tunnelmark.lab.ssh import relay as served
+
+    asyncio.run(served.serve(real_hosts.facts, real_hosts.held))
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -18,7 +18,7 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
-from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, vm
+from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, real_hosts, vm
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.progress_events import EndEvent
@@ -29,6 +29,8 @@ from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
+from tunnelmark.lab.ssh.client import SshLabs
+from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.retries import RetryLedger
 from tunnelmark.plan.load import STACKS
@@ -68,12 +70,14 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         folder = out or _new(study)
         spread.begin(study, folder, where, ways.guests, console, spread.Ways(ways.wait, ways.measure_first))
         return show_gathered(folder, console, ways)
-    if not ways.guests:  # a guest says itself what it lacks
+    if not ways.guests and ways.on is None:  # a guest says itself what it lacks, and so does a host
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
         prepare(plan, context, console)
     measured: Mapping[str, Any] = {}
-    if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
+    if ways.on is not None:
+        _require_rates(study)
+    elif not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
         with alone(console, f"a look at this machine for the study {study.name}"):
             study, measured = link_capacities.before(study, context, console, look=ways.measure_first)
         plan = order(study)
@@ -101,6 +105,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
                             wait=ways.wait,
                             other_boot=ways.other_boot,
                             sticks=ways.measure_first,
+                            on=ways.on,
                         )
                     )
             interrupts.goes_on(f"every trial is kept. Its report: tunnelmark report {shlex.quote(str(folder))}")
@@ -172,8 +177,9 @@ async def measure(
     wait: bool = True,
     other_boot: bool = False,
     sticks: bool = True,
+    on: Inventory | None = None,
 ) -> None:
-    """Carry a plan out with this kernel and record it in the folder.
+    """Carry a plan out with this kernel, or `on` the hosts of an inventory, and record it in the folder.
 
     `measured`: what was measured of the machine before. `guest`: facts about the virtual machine that we run in, None on the host;
     with `scratch` raw output is written there first. The `view` shows what happens.
@@ -182,15 +188,20 @@ async def measure(
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(context.watching, plan.study.watch)
-    async with LabClient(node_cores=plan.study.cores) as labs:
+    sticks, wait = sticks and on is None, wait and on is None  # this machine measures nothing
+    async with SshLabs(on) if on is not None else LabClient(node_cores=plan.study.cores) as labs:
         labs.watch()
         async with labs.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = labs.record | await facts(lab) | link_checks.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
-            found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
-        parts = [context.part(arm) for arm in plan.study.arms if context.missing(arm) is None]
-        used = [context.workloads[use.workload].part for use in plan.study.workloads]
-        now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
+            if labs.here:
+                found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
+        if isinstance(labs, SshLabs):
+            now = await real_hosts.environment(labs, plan.study, found)
+        else:
+            parts = [context.part(arm) for arm in plan.study.arms if context.missing(arm) is None]
+            used = [context.workloads[use.workload].part for use in plan.study.workloads]
+            now = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used), lab=found, guest=guest)
         tested = {arm.vpn for arm in plan.study.arms}
         now |= {"measured": dict(measured)} if measured else {}
         now["matrix"] = [row.plain() for row in registry.matrix() if row.name in tested - {ANCHOR, DIRECT}]
@@ -250,6 +261,14 @@ async def measure(
                 listener.wait("machine", "measuring the machine after the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "after", yardsticks.measure)
             journal.append({"wall": time.monotonic() - begun})
+
+
+def _require_rates(study: Study) -> None:
+    if unknown := [profile.name for profile in study.profiles if profile.auto is not None]:
+        raise UsageError(
+            f"the rate of {unknown[0]} is what this machine can carry, and the hosts are others",
+            hint="take a profile with a stated rate, such as gigabit",
+        )
 
 
 def require(plan: Plan, context: RunContext, console: Console) -> None:

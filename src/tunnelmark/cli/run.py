@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import core_options, param_types, run_options, vm
+from tunnelmark.cli import core_options, param_types, real_hosts, run_options, vm
 from tunnelmark.cli.measuring import show_gathered, study_of
 from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import UsageError
@@ -56,10 +56,10 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
         flags = (options.kernels, length.smoke, length.full, options.watch, options.profile_stacks, options.enough)
-        if any(given is not None for given in (length.seed, out, options.backend)) or any(flags):
+        if any(given is not None for given in (length.seed, out, options.backend, options.inventory)) or any(flags):
             raise UsageError(
                 "a resumed run keeps its seed, length, folder and backend",
-                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --kernel, --precision, --time-budget and "
+                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --inventory, --kernel, --precision, --time-budget and "
                 "--max-blocks out",
             )
         if is_gathered(resume):
@@ -70,7 +70,8 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
                 hint="leave --cluster, --hosts, --local and --tls out",
             )
         loaded = options.of(_begun(resume, length.blocks))
-        return study_of(loaded, resume, replace(options, guests=vm.of_results(resume), resuming=True))
+        begun_on = replace(options, guests=vm.of_results(resume), on=real_hosts.of_results(resume), resuming=True)
+        return study_of(loaded, resume, begun_on)
     if options.other_boot:
         raise UsageError("a new run has only one boot", hint="--other-boot goes with --resume")
     assert study is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,11 +20,14 @@ from tunnelmark.cli import (
     enough_options,
     link_capacities,
     progress_options,
+    real_hosts,
     retry_options,
     vm,
 )
 from tunnelmark.cli.enough_options import NOTHING_ASKED, Asked
 from tunnelmark.cli.progress_views import ProgressView
+from tunnelmark.errors import UsageError
+from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -42,6 +45,7 @@ class RunOptions:
     """What the options of a command say: how a study is carried out, and what they change of it.
 
     `guests`: kernels of virtual machines to run it in, none: here; `placed` chooses them by `backend` and `kernels`.
+    `on`: other hosts to run it on, which `placed` reads from the file `inventory`.
     `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless fresh
     results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
     restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
@@ -61,6 +65,8 @@ class RunOptions:
     repeat: bool = True
     enough: Asked = NOTHING_ASKED
     backend: str | None = None
+    inventory: Path | None = None
+    on: Inventory | None = None
     kernels: tuple[str, ...] = ()
     quiet: bool = False
     progress: progress_options.Shown = "auto"
@@ -93,8 +99,13 @@ class RunOptions:
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:
-        """The same with the guests that `--backend` and `--kernel` ask for. UsageError if they do not fit."""
-        return replace(self, guests=vm.chosen(self.backend, self.kernels))
+        """The same with the guests or hosts that `--backend`, `--kernel` and `--inventory` ask for. UsageError if they do not fit."""
+        chosen = real_hosts.chosen(self.backend, self.inventory)
+        if chosen is not None and self.where:
+            raise UsageError(
+                "a study runs on the hosts of an inventory, or spread over machines", hint="leave one of the two out"
+            )
+        return replace(self, guests=vm.chosen(self.backend, self.kernels), on=chosen)
 
 
 def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
@@ -104,7 +115,8 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
     `several` times has none of those that belong to one run.
     """
     every = (collector_options.option, core_options.option, *own, retry_options.options)
-    alone = (enough_options.options, binary_overrides.option, vm.options, cluster_options.options)
+    where = partial(vm.options, hosts=True)
+    alone = (enough_options.options, binary_overrides.option, where, real_hosts.option, cluster_options.options)
     one = (*alone, link_capacities.option, json_option, dry_option)
     rest = (binary_overrides.option, link_capacities.option) if several else one
     shown = (*every, *rest, progress_options.options)

@@ -49,12 +49,13 @@ _PASSED_BEGINNINGS = ("TUNNELMARK_", "XDG_DATA", "XDG_CACHE", "XDG_CONFIG")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def options(command: _Command) -> _Command:
-    """Adds `--backend` and `--kernel` to a command."""
+def options(command: _Command, *, hosts: bool = False) -> _Command:
+    """Adds `--backend` and `--kernel` to a command; with `hosts` the lab may also run on other ones."""
+    elsewhere = ", or other hosts" if hosts else ""
     backend = click.option(
         "--backend",
-        type=click.Choice(("netns", "vm")),
-        help="Where the lab runs: namespaces of this kernel, or of another one in a virtual machine [netns].",
+        type=click.Choice(("netns", "vm", *(("ssh",) if hosts else ()))),
+        help=f"Where the lab runs: namespaces of this kernel, {'' if hosts else 'or '}of another one in a virtual machine{elsewhere} [netns].",
     )
     kernels = click.option(
         "--kernel",

@@ -82,9 +82,11 @@ class Process:
 class Node:
     """A host of the lab. All its methods raise NodeGone when the node has ended."""
 
-    def __init__(self, name: str, sock: socket.socket) -> None:
+    def __init__(self, name: str, sock: socket.socket, *, elsewhere: str | None = None) -> None:
+        """`sock` leads to the node's agent; `elsewhere` names the host that it runs on, if that is not this machine."""
         self.name = name
-        self.pid = 0  # of its first process, in the host's numbering; known after `hello`
+        self._elsewhere = elsewhere
+        self._pid = 0
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop = asyncio.get_running_loop()
         self._exits: dict[int, asyncio.Future[Exit]] = {}
@@ -97,6 +99,16 @@ class Node:
             on_answer=self._answered,
             on_end=lambda: self._fail(NodeGone(f"node {name} ended by itself", hint=_GONE)),
         )
+
+    @property
+    def pid(self) -> int:
+        """The number of its first process on this machine, known after `hello`; LabError where it runs elsewhere."""
+        if self._elsewhere is not None:
+            raise LabError(
+                f"{self.name} runs on host {self._elsewhere}, whose kernel is not looked into from here",
+                hint="see docs/hosts.md, limits",
+            )
+        return self._pid
 
     async def hello(self) -> None:
         """Wait until the node's agent has said that it is there."""
@@ -176,7 +188,7 @@ class Node:
 
     def _noticed(self, message: rpc.Message, pid: int | None) -> None:
         if "hello" in message:
-            self.pid = pid or 0
+            self._pid = pid or 0
             self._hello.set_result(None)
             return
         ended = self._exits.get(message.pop("exit"))  # None: not ours, a daemon's orphan

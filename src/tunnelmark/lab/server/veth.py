@@ -14,6 +14,7 @@ buffers) and would wait where on a real path packets are lost.
 
 from __future__ import annotations
 
+import errno
 import platform
 import re
 import subprocess
@@ -361,8 +362,12 @@ def _set_offloads(interface: str, wanted: Mapping[str, bool]) -> None:
     with Ethtool() as ethtool:
         features = ethtool.get_features(interface)
         for name, on in wanted.items():
-            if name in features.features:
-                features.features[name].enable = on
+            if (feature := features.features.get(name)) is None or feature.enable == on:
+                continue
+            if feature.available:
+                feature.enable = on
+            elif not on:  # what a VXLAN cannot do is missed by no one; what cannot be turned off makes another link
+                raise OSError(errno.EOPNOTSUPP, f"{interface} cannot turn {name} off")
         ethtool.set_features(interface, features)
 
 

@@ -1,0 +1,10 @@
+"""Nodes on other hosts, which OpenSSH reaches.
+
+inventory    which hosts there are, from a file
+segments     which interfaces join the nodes' hosts with the middle one
+frames       messages and files as bytes of one connection
+places       where this installation lies, here and there
+relay        runs on a host: an ordinary lab server, and the way to it
+connection   the command's end of one connection
+client       labs whose nodes are on the hosts of an inventory
+"""

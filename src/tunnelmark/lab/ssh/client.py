@@ -1,0 +1,230 @@
+"""Labs whose nodes are on the hosts of an inventory."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tunnelmark
+from tunnelmark.errors import LabError, TunnelmarkError, UsageError
+from tunnelmark.host import pauses
+from tunnelmark.host.placement import Placement
+from tunnelmark.lab.labs import MIDDLE, Labs
+from tunnelmark.lab.node import Node
+from tunnelmark.lab.server import veth
+from tunnelmark.lab.ssh.connection import Connection
+from tunnelmark.lab.ssh.interfaces import fits
+from tunnelmark.lab.ssh.inventory import Host, Inventory
+from tunnelmark.lab.ssh.segments import segments
+from tunnelmark.plan.model import Topology
+
+_BACK = 120.0  # seconds in which a host that was lost may come back, such as after a restart
+_AGAIN = 2.0  # seconds between two tries
+_NOT_READ = "what the kernels of other hosts count is not read yet; see docs/hosts.md, limits"
+
+
+class SshLabs(Labs):
+    """The hosts of an inventory for the life of a command: each with one connection, a relay and a lab server."""
+
+    here = False
+
+    def __init__(self, inventory: Inventory) -> None:
+        super().__init__(node_cores=1)
+        self.inventory = inventory
+        self._connections: dict[str, Connection] = {}
+        self._used: dict[str, list[str]] = {}  # lab -> hosts
+        self._numbers: dict[str, list[int]] = {}  # lab -> of its segments
+        self._lost: list[str] = []
+
+    async def __aenter__(self) -> SshLabs:
+        tried = await asyncio.gather(*(self._connect(host) for host in self.inventory.hosts), return_exceptions=True)
+        if failed := [each for each in tried if isinstance(each, BaseException)]:
+            await self.__aexit__()
+            raise _together(failed)
+        self.record = {
+            "hosts": {
+                name: {"release": one.about["release"], "interface": one.host.interface, "mtu": one.about["mtu"]}
+                for name, one in self._connections.items()
+            },
+            "network": self.inventory.network.model_dump(),
+            "middle": self.inventory.middle.name,
+        }
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End every lab of this command on every host."""
+        await asyncio.gather(*(one.end() for one in self._connections.values()))
+
+    @property
+    def unified(self) -> Path | None:
+        """Control groups are on the hosts: LabError."""
+        raise LabError("the nodes run on other hosts", hint=_NOT_READ)
+
+    def watch(self) -> None:
+        """The pauses of the hosts are not watched."""
+        self.record["clocks_not"] = "the nodes run on other hosts, whose pauses are not watched yet"
+
+    async def seen(self) -> pauses.PausesSeen | None:
+        """None: nothing sees the pauses of the hosts."""
+        return None
+
+    async def check(self) -> None:
+        """Every host that was lost connected again, within bounds; LabError with the reason where that cannot be."""
+        lost = [one for one in self._connections.values() if one.lost is not None]
+        for one in lost:
+            assert one.lost is not None
+            self._lost.append(one.lost.message)
+        await asyncio.gather(*(self._reconnect(one) for one in lost))
+
+    def lost(self) -> str | None:
+        """Why connections were lost since this was last asked; None if none was."""
+        said, self._lost = self._lost, []
+        return "; ".join(said) or None
+
+    def placed(self, topology: Topology) -> Placement:
+        """Every node has all cores of its host."""
+        self._hosts_of(topology.nodes)
+        return Placement(dict.fromkeys(topology.nodes, ()), (), (), 0)
+
+    async def born(
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+    ) -> tuple[dict[str, Node], dict[str, Any]]:
+        """The nodes of a lab on their hosts, joined by segments; LabError with the host that refuses something."""
+        await self.check()
+        middle = self.inventory.middle
+        *members, _ = requests
+        hosts = self._hosts_of([each["name"] for each in members if not each.get("router", False)])
+        hosts |= {each["name"]: middle.name for each in members if each.get("router", False)}
+        self._require_mtu(links, hosts)
+        self._used[lab] = list(dict.fromkeys([*hosts.values(), middle.name]))
+        numbers = self._free_numbers()
+        ends = segments(links, hosts, middle.name, MIDDLE, numbers)
+        self._numbers[lab] = [each.number for made in ends.values() for each in made]
+        nodes: dict[str, Node] = {}
+        asked = []
+        for name in self._used[lab]:
+            connection = self._connections[name]
+            own = [dict(each) for each in requests if hosts.get(each["name"], middle.name) == name]
+            channels = []
+            for each in own:
+                nodes[each["name"]], number = connection.node(each["name"])
+                channels.append(number)
+            ways = [{"end": end.plain(), "way": self._way(name, end.other_host)} for end in ends.get(name, ())]
+            asked.append(
+                connection.request(
+                    "up",
+                    lab=lab,
+                    middle=MIDDLE,
+                    nodes=own,
+                    numbers=channels,
+                    segments=ways,
+                    links=[spec.plain() for spec in links],
+                )
+            )
+        try:
+            answers = await asyncio.gather(*asked)
+        except BaseException:
+            for node in nodes.values():
+                node.close()
+            raise
+        nodes = {each["name"]: nodes[each["name"]] for each in requests}
+        refused = {node: why for answer in answers for node, why in answer["refused"].items()}
+        timings = {what: max(answer["timings"][what] for answer in answers) for what in ("nodes", "links")}
+        return nodes, {"refused": refused, "timings": timings}
+
+    async def counted(self, lab: str) -> dict[str, dict[str, int]]:
+        """Counters of the middle node by port."""
+        answer = await self._connections[self.inventory.middle.name].request("count", lab=lab)
+        ports: dict[str, dict[str, int]] = answer["ports"]
+        return ports
+
+    async def ended(self, lab: str) -> float:
+        """End a lab on all its hosts; seconds until the slowest had ended its nodes. A host that was lost has ended them itself."""
+        self._numbers.pop(lab, None)
+        there = [one for name in self._used.pop(lab, ()) if (one := self._connections[name]).lost is None]
+        answers = await asyncio.gather(*(one.request("down", lab=lab) for one in there), return_exceptions=True)
+        return max((float(each["timings"]["end"]) for each in answers if isinstance(each, dict)), default=0.0)
+
+    async def facts(self, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """What each host would measure a study with, by the host's name; the error of a host that lacks something."""
+        answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
+        return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
+
+    def clocks(self) -> dict[str, dict[str, float]]:
+        """By host: what its clock shows more than ours, and within what error, in microseconds."""
+        return {
+            name: {"offset_us": one.clocks.offset.realtime / 1e3, "error_us": one.clocks.offset.error / 1e3}
+            for name, one in self._connections.items()
+        }
+
+    async def _connect(self, host: Host) -> None:
+        connection = self._connections[host.name] = Connection(host)
+        await connection.begin()
+        if (theirs := connection.about["tunnelmark"]) != tunnelmark.__version__:
+            raise LabError(
+                f"host {host.name} has tunnelmark {theirs}, this machine {tunnelmark.__version__}",
+                hint="install the same version on all hosts",
+            )
+
+    async def _reconnect(self, lost: Connection) -> None:
+        until = time.monotonic() + _BACK
+        while True:
+            await lost.end()
+            try:
+                await self._connect(lost.host)
+                return
+            except LabError:
+                self._connections[lost.host.name].lost = self._connections[lost.host.name].lost or lost.lost
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(_AGAIN)
+
+    def _hosts_of(self, names: Sequence[str]) -> dict[str, str]:
+        """By node: its host, in the order of both; UsageError if there are not enough."""
+        hosts = self.inventory.nodes
+        if len(names) > len(hosts):
+            raise UsageError(
+                f"the topology has {len(names)} nodes, and the inventory {len(hosts)} hosts for nodes",
+                hint='name more hosts with roles = ["node"], or take a topology with fewer nodes',
+            )
+        return {node: host.name for node, host in zip(names, hosts, strict=False)}
+
+    def _require_mtu(self, links: Sequence[veth.LinkSpec], hosts: Mapping[str, str]) -> None:
+        """UsageError where packets of a link would not pass between two hosts whole."""
+        kind, wanted = self.inventory.network.kind, max(spec.mtu for spec in links)
+        for name in dict.fromkeys([*hosts.values(), self.inventory.middle.name]):
+            connection = self._connections[name]
+            if not fits(kind, mtu := connection.about["mtu"], wanted):
+                raise UsageError(
+                    f"host {name}: {connection.host.interface} has an MTU of {mtu}, too little for packets of {wanted} bytes in {kind}",
+                    hint='raise it on all hosts (ip link set INTERFACE mtu 9000), take VLANs (kind = "vlan"), or state mtu = '
+                    f"{mtu - 50} for the topology's links",
+                )
+
+    def _way(self, host: str, other: str) -> dict[str, Any]:
+        """How a segment goes from a host to another, for `interfaces.Wanted`."""
+        network, own = self.inventory.network, self._connections[host].host
+        return {
+            "kind": network.kind,
+            "interface": own.interface,
+            "address": str(own.address),
+            "other": str(self._connections[other].host.address),
+            "port": network.port,
+        }
+
+    def _free_numbers(self) -> Any:
+        taken = {number for numbers in self._numbers.values() for number in numbers}
+        return (number for number in itertools.count(self.inventory.network.first) if number not in taken)
+
+
+def _together(errors: Sequence[BaseException]) -> BaseException:
+    """The first error, with what the others say."""
+    first, *others = errors
+    said = [each.message for each in others if isinstance(each, TunnelmarkError)]
+    if isinstance(first, TunnelmarkError) and said:
+        return type(first)("\n".join([first.message, *said]), hint=first.hint)
+    return first

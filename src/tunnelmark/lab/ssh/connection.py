@@ -1,0 +1,336 @@
+"""One connection to a host: ssh(1) with the host's relay at its other end, requests to it, and nodes whose channels go through it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tunnelmark.errors import LabError, TunnelmarkError, again
+from tunnelmark.lab import channel
+from tunnelmark.lab.node import Node
+from tunnelmark.lab.ssh import frames, places
+from tunnelmark.lab.ssh.clocks import Clocks
+from tunnelmark.lab.ssh.inventory import Host
+from tunnelmark.lab.ssh.options import ALIVE, BATCH
+
+_BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
+_LAST = 5  # lines of what ssh says in an error
+_GONE = "look at the host and the network to it; `tunnelmark run --resume DIR` goes on with what is finished"
+_NULL = os.stat(os.devnull).st_rdev
+
+
+class Connection:
+    """A host's relay while the connection lasts; `lost` says why it does no more."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.lost: LabError | None = None
+        self.about: dict[str, Any] = {}
+        self.clocks = Clocks()
+        self._loop = asyncio.get_running_loop()
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._channels: dict[int, _Channel] = {}
+        self._outputs: dict[int, int] = {}  # file -> ours, to be written to
+        self._sending: set[asyncio.Task[None]] = set()
+        self._next = 1
+        self._ssh: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._said: list[str] = []
+
+    async def begin(self) -> None:
+        """Connect, and have the relay begin. LabError with what ssh or the host says."""
+        line = shlex.join([*shlex.split(self.host.command), "lab", "relay"])
+        self._ssh = await asyncio.create_subprocess_exec(
+            "ssh",
+            *("-T", *BATCH, *ALIVE),
+            *shlex.split(self.host.ssh),
+            line,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is ours
+        )
+        self._complaints = self._loop.create_task(self._listen())
+        try:
+            await asyncio.wait_for(self._until_ready(), _BEGIN)
+        except TimeoutError:
+            await self.end()
+            raise LabError(
+                f"host {self.host.name} did not begin within {_BEGIN:g} s", hint=f"try: ssh {self.host.ssh} true"
+            ) from None
+        except BaseException:
+            await self.end()
+            raise
+        self._tasks.append(self._loop.create_task(self._read()))
+        try:
+            self.about = await self.request(
+                "begin", places=places.here(), interface=self.host.interface, address=str(self.host.address)
+            )
+            await self.look_at_clock()
+        except BaseException:
+            await self.end()
+            raise
+        self._tasks.append(self._loop.create_task(self._keep()))
+
+    async def end(self) -> None:
+        """Let go of the host: its relay ends with its input, and all that it made with it."""
+        for task in (*self._tasks, *self._sending):
+            task.cancel()
+        if self._ssh is None:
+            return
+        assert self._ssh.stdin is not None
+        self._ssh.stdin.close()
+        try:
+            await asyncio.wait_for(self._ssh.wait(), 10.0)
+        except TimeoutError:
+            self._ssh.kill()
+            await self._ssh.wait()
+        self._complaints.cancel()
+        self._end(LabError(f"the connection to host {self.host.name} was ended", hint=_GONE))
+
+    def drop(self) -> None:
+        """End the connection at once, without waiting."""
+        with contextlib.suppress(ProcessLookupError):
+            assert self._ssh is not None
+            self._ssh.send_signal(signal.SIGKILL)
+
+    async def request(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask the relay for something; LabError if it says no, or if the connection is lost."""
+        number, self._next = self._next, self._next + 1
+        answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._answers[number] = answer
+        self._say({"op": op, "id": number, **fields})
+        said = await answer
+        if "error" in said:
+            raise self._refusal(said["error"])
+        return said
+
+    def _refusal(self, said: Mapping[str, str]) -> TunnelmarkError:
+        return again({**said, "message": f"host {self.host.name}: {said['message']}"})
+
+    def node(self, name: str) -> tuple[Node, int]:
+        """A node that is going to be there, and the number of its channel."""
+        ours, theirs = channel.pair()
+        number, self._next = self._next, self._next + 1
+        self._channels[number] = _Channel(theirs)
+        theirs.setblocking(False)
+        self._loop.add_reader(theirs.fileno(), self._from_node, number)
+        return Node(name, ours, elsewhere=self.host.name), number
+
+    async def look_at_clock(self) -> None:
+        """Compare the host's clocks with ours, once."""
+        async with self.clocks.look() as took:
+            took(await self.request("clock"))
+
+    async def _keep(self) -> None:
+        """Look at the clock now and then, by which the relay also knows that we are there."""
+        with contextlib.suppress(LabError):
+            while True:
+                await asyncio.sleep(self.clocks.every)
+                await self.look_at_clock()
+
+    async def _until_ready(self) -> None:
+        assert self._ssh is not None and self._ssh.stdout is not None
+        try:
+            before = await self._ssh.stdout.readuntil(frames.MARK)
+        except asyncio.IncompleteReadError as error:
+            raise await self._broken(error.partial) from None
+        except asyncio.LimitOverrunError:
+            raise LabError(
+                f"host {self.host.name} prints much before it begins", hint="mend its shell's start-up files"
+            ) from None
+        del before
+        self._unpacker = frames.Unpacker()
+        while data := await self._ssh.stdout.read(1 << 16):
+            for message, _ in self._unpacker.feed(data):
+                if message["ready"]:
+                    return
+                raise self._refusal(message["error"])
+        raise await self._broken(b"")
+
+    async def _broken(self, printed: bytes) -> LabError:
+        """Why there is no relay, in the words of ssh or the host."""
+        assert self._ssh is not None
+        code = await self._ssh.wait()
+        await asyncio.wait({self._complaints}, timeout=1.0)
+        said = self._said[-_LAST:] or printed.decode(errors="replace").strip().splitlines()[-_LAST:]
+        return LabError(
+            f"host {self.host.name}: {' / '.join(said) or f'ssh ended with code {code}'}",
+            hint=f"try: ssh {self.host.ssh} {shlex.join([*shlex.split(self.host.command), '--version'])}",
+        )
+
+    async def _listen(self) -> None:
+        assert self._ssh is not None and self._ssh.stderr is not None
+        while line := await self._ssh.stderr.readline():
+            self._said.append(line.decode(errors="replace").strip())
+            del self._said[:-50]
+
+    async def _read(self) -> None:
+        assert self._ssh is not None and self._ssh.stdout is not None
+        try:
+            while data := await self._ssh.stdout.read(1 << 16):
+                for message, content in self._unpacker.feed(data):
+                    self._take(message, content)
+        except (OSError, ValueError) as error:
+            self._said.append(str(error))
+            self.drop()
+        broken = await self._broken(b"")
+        self._end(
+            LabError(f"the connection to host {self.host.name} ended: {broken.message.partition(': ')[2]}", hint=_GONE)
+        )
+
+    def _end(self, error: LabError) -> None:
+        self.lost = self.lost or error
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(error)
+                future.exception()
+        self._answers.clear()
+        for number in tuple(self._channels):
+            self._close(number)
+        for fd in self._outputs.values():
+            os.close(fd)
+        self._outputs.clear()
+
+    def _take(self, message: dict[str, Any], content: bytes) -> None:
+        if "id" in message and "node" not in message:
+            if (answer := self._answers.pop(message["id"], None)) is not None and not answer.done():
+                answer.set_result(message)
+        elif "node" in message:
+            if "end" in message:
+                self._close(message["node"])
+            elif (held := self._channels.get(message["node"])) is not None:
+                said = message["message"]
+                if "exit" in said:
+                    said["time"] = self.clocks.monotonic(said["time"])
+                held.say(said)
+        elif (fd := self._outputs.get(message["file"])) is not None:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(fd, view) :]
+            if "end" in message:
+                os.close(self._outputs.pop(message["file"]))
+
+    def _from_node(self, number: int) -> None:
+        """The command asks something of a node: pass it on, with its files."""
+        try:
+            received = channel.receive(self._channels[number].sock)
+        except BlockingIOError:
+            return
+        if received is None:
+            self._close(number)
+            self._say({"node": number, "end": True})
+            return
+        message, fds, _ = received
+        self._say({"node": number, "message": message, "files": self._files(fds)})
+
+    def _files(self, fds: Sequence[int]) -> list[dict[str, Any]]:
+        """What the relay has to make for the files of a program: the first is what it reads, the others are what it writes to."""
+        found: list[dict[str, Any]] = []
+        known: dict[tuple[int, int], int] = {}
+        for place, fd in enumerate(fds):
+            state = os.fstat(fd)
+            if stat.S_ISCHR(state.st_mode) and state.st_rdev == _NULL:
+                os.close(fd)
+                found.append({"file": -1, "way": "none"})
+                continue
+            same = (state.st_dev, state.st_ino)
+            if place and same in known:  # the program's messages go where its output goes
+                os.close(fd)
+                found.append({"file": known[same], "way": "out"})
+                continue
+            number, self._next = self._next, self._next + 1
+            found.append({"file": number, "way": "out" if place else "in"})
+            if place:
+                known[same] = number
+                self._outputs[number] = fd
+            else:
+                task = self._loop.create_task(self._send(number, fd))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
+        return found
+
+    async def _send(self, number: int, fd: int) -> None:
+        """Send what is in a file, or comes out of a pipe, until its end."""
+        try:
+            pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+            if pipe:
+                os.set_blocking(fd, False)
+            while data := await self._piece(fd, pipe):
+                self._say({"file": number}, data)
+            self._say({"file": number, "end": True})
+        finally:
+            os.close(fd)
+
+    async def _piece(self, fd: int, pipe: bool) -> bytes:
+        while True:
+            try:
+                return os.read(fd, frames.PIECE)
+            except BlockingIOError:
+                assert pipe
+                there: asyncio.Future[None] = self._loop.create_future()
+                self._loop.add_reader(fd, _come, there)
+                try:
+                    await there
+                finally:
+                    self._loop.remove_reader(fd)
+
+    def _say(self, message: Mapping[str, Any], data: bytes = b"") -> None:
+        if self.lost is not None:
+            for number, answer in tuple(self._answers.items()):
+                if not answer.done():
+                    answer.set_exception(self.lost)
+                del self._answers[number]
+            return
+        assert self._ssh is not None and self._ssh.stdin is not None
+        self._ssh.stdin.write(frames.pack(message, data))
+
+    def _close(self, number: int) -> None:
+        if (held := self._channels.pop(number, None)) is not None:
+            self._loop.remove_reader(held.sock.fileno())
+            held.close()
+
+
+def _come(there: asyncio.Future[None]) -> None:
+    if not there.done():
+        there.set_result(None)
+
+
+class _Channel:
+    """The host's end of a node's channel, as the node's client here has it: what does not fit into the socket waits."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._waiting: list[dict[str, Any]] = []
+        self._loop = asyncio.get_running_loop()
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Hand on what the node's agent says."""
+        self._waiting.append(message)
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def close(self) -> None:
+        """End it, which the node's client sees."""
+        self._loop.remove_writer(self.sock.fileno())
+        self.sock.close()
+
+    def _go_on(self) -> None:
+        self._loop.remove_writer(self.sock.fileno())
+        while self._waiting:
+            try:
+                channel.send(self.sock, self._waiting[0])
+            except BlockingIOError:
+                self._loop.add_writer(self.sock.fileno(), self._go_on)
+                return
+            except OSError:  # the command has let go of the node
+                self._waiting.clear()
+                return
+            del self._waiting[0]

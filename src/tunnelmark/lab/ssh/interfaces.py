@@ -1,0 +1,96 @@
+"""Makes the interfaces that lead from a node here to other hosts. Called on a host, in its own network.
+
+Each is made in the node's network at once, and ends with it. The host's network is not changed: a VXLAN sends by a UDP socket of the host, and a
+VLAN's frames pass by the interface of the host that it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from dataclasses import dataclass
+
+from pyroute2 import IPRoute, NetlinkError
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab.ssh.segments import VXLAN_HEADERS, Segment
+
+_PATIENCE = 10.0  # seconds for the kernel to end an earlier interface of the same number
+_POLL = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One end of a segment, and by which interface and address of the host it goes to which address of the other."""
+
+    segment: Segment
+    agent: int  # process of the node's agent
+    kind: str  # `vxlan` or `vlan`
+    interface: str
+    address: str
+    other: str
+    port: int
+
+
+def mtu_of(interface: str, address: str) -> int:
+    """The MTU of an interface of this host, in bytes. LabError if it is not there, is down, or has not that address."""
+    with IPRoute() as route:
+        found = route.link_lookup(ifname=interface)
+        if not found:
+            names = ", ".join(link.get("ifname") for link in route.get_links())
+            raise LabError(f"there is no interface {interface}", hint=f"this host has {names}")
+        (link,) = route.get_links(found[0])
+        own = [each.get("address") for each in route.get_addr(index=found[0])]
+        if address not in own:
+            raise LabError(
+                f"{interface} has not the address {address}", hint=f"it has {', '.join(map(str, own)) or 'none'}"
+            )
+        if link.get("operstate") == "DOWN":
+            raise LabError(f"{interface} is down", hint=f"ip link set {interface} up")
+        return int(link.get("mtu"))
+
+
+async def make(wanted: Wanted) -> None:
+    """Make the interface in the node's network. LabError if the kernel refuses it."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            await asyncio.to_thread(_make, wanted)  # pyroute2 runs an event loop of its own
+            return
+        except NetlinkError as error:
+            # A VXLAN of an earlier lab ends a moment after its node; its number is free only then.
+            if error.code != errno.EEXIST or time.monotonic() > until:
+                raise LabError(
+                    f"the kernel refuses {wanted.kind} {wanted.segment.number} on {wanted.interface}: {error}",
+                    hint="another number: `first` in [network]; or another `kind`, where the kernel lacks this one",
+                ) from None
+        await asyncio.sleep(_POLL)
+
+
+def _make(wanted: Wanted) -> None:
+    segment = wanted.segment
+    with IPRoute() as route:
+        (below,) = route.link_lookup(ifname=wanted.interface)
+        what: dict[str, object] = {"ifname": segment.interface, "kind": wanted.kind, "net_ns_pid": wanted.agent}
+        what["mtu"] = segment.mtu
+        if segment.mac is not None:
+            what["address"] = segment.mac
+        if wanted.kind == "vxlan":
+            what |= {
+                "vxlan_id": segment.number,
+                "vxlan_link": below,
+                "vxlan_local": wanted.address,
+                "vxlan_group": wanted.other,
+                "vxlan_port": wanted.port,
+                "vxlan_learning": 0,
+                "vxlan_ttl": 16,
+            }
+        else:
+            what |= {"link": below, "vlan_id": segment.number}
+        route.link("add", **what)
+
+
+def fits(kind: str, mtu: int, wanted: int) -> bool:
+    """Whether IP packets of `wanted` bytes pass an interface with this MTU without being cut into fragments."""
+    return mtu >= wanted + (VXLAN_HEADERS if kind == "vxlan" else 0)

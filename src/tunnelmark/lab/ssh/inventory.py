@@ -1,0 +1,102 @@
+"""Reads an inventory: the hosts that nodes run on, how OpenSSH reaches them, and the network between them."""
+
+from __future__ import annotations
+
+import shlex
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.problems import Problems, parse
+
+Role = Literal["node", "middle"]
+"""What a host is for: nodes of a topology, or the middle node that all links run through, with the topology's routers."""
+
+
+class Host(BaseModel):
+    """One host of an inventory."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    """Its name in messages and results."""
+
+    ssh: str
+    """What ssh(1) takes to reach it, the destination last: `root@192.0.2.11`, or `-p 2222 user@host`."""
+
+    address: IPv4Address
+    """Its address on the network between the hosts, which carries the links."""
+
+    interface: str
+    """Its network interface with that address."""
+
+    roles: tuple[Role, ...] = ("node",)
+    """What it is for."""
+
+    command: str = "tunnelmark"
+    """The words that start tunnelmark there as root: `sudo -n tunnelmark` for a user who may do so."""
+
+    @field_validator("ssh", "command")
+    @classmethod
+    def _words(cls, value: str) -> str:
+        if not shlex.split(value):
+            raise ValueError("must not be empty")
+        return value
+
+
+class Network(BaseModel):
+    """How the links between hosts are told apart on the network that carries them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["vxlan", "vlan"] = "vxlan"
+    """`vxlan` works wherever hosts reach each other by UDP, and takes 50 bytes of each packet; `vlan` needs a switch that passes
+    802.1Q tags, and takes none."""
+
+    first: int = Field(3000, ge=1, le=16_000_000)
+    """The first VXLAN or VLAN number; there are as many as nodes on links, and they must be free."""
+
+    port: int = Field(4789, ge=1, le=65535)
+    """The UDP port of VXLAN."""
+
+
+class Inventory(BaseModel):
+    """The hosts of a laboratory."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hosts: tuple[Host, ...] = Field(min_length=1)
+    network: Network = Network()
+
+    @property
+    def nodes(self) -> tuple[Host, ...]:
+        """The hosts that nodes run on, in order."""
+        return tuple(host for host in self.hosts if "node" in host.roles)
+
+    @property
+    def middle(self) -> Host:
+        """The host that all links run through: the one of that role, else the first."""
+        return next((host for host in self.hosts if "middle" in host.roles), self.hosts[0])
+
+
+def read(file: Path) -> Inventory:
+    """The inventory in a TOML file. PlanError or UsageError that say what is wrong in it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}", hint="name a TOML file of hosts (docs/hosts.md)") from None
+    found = parse(text, str(file), Inventory)
+    problems = Problems(str(file))
+    for what in ("name", "address"):
+        seen: set[object] = set()
+        for place, host in enumerate(found.hosts):
+            if (value := getattr(host, what)) in seen:
+                problems.add(("hosts", place, what), f"{value} is another host's, too", "give each host its own")
+            seen.add(value)
+    if not found.nodes:
+        problems.add(("hosts",), "none has the role node", 'add roles = ["node"] to those that nodes run on')
+    problems.raise_if_any()
+    return found

@@ -1,0 +1,305 @@
+"""Runs on a host of an inventory: an ordinary lab server, and the way to it over standard input and output.
+
+The command on the other machine starts it by ssh(1). It ends with its input, or when nothing has come for SILENCE seconds; the lab server, its
+nodes and everything on them end with it, as they end with any command. Frames (see `frames`), from the command:
+
+    {op, id, ...}                       a request to the relay, see `Relay._asked`
+    {node, message, files}              a message to a node's agent; `files` are its files in order: {file, way}, the way `in` for what
+                                        the agent reads, `out` for what it writes, `none` for nothing
+    {file} + data, {file, end}          what such a file has for the agent
+
+and back:
+
+    {id, ...}                           an answer
+    {node, message}, {node, end}        what an agent says, and that it has ended
+    {file} + data, {file, end}          what programs wrote
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import tunnelmark
+from tunnelmark.errors import LabError, TunnelmarkError, plain
+from tunnelmark.lab import channel
+from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.ssh import frames, interfaces, places
+from tunnelmark.lab.ssh.segments import Segment
+
+SILENCE = 30.0
+"""Seconds without a word from the command after which the relay ends: it asks for the time more often than that."""
+
+_PATIENCE = 10.0  # seconds for nodes to begin
+
+Facts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Answers what this host would measure a study with; blocking."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node's agent: our end of its channel, its process, and the files that each of its programs writes to."""
+
+    sock: socket.socket
+    lab: str
+    hello: asyncio.Future[int]
+    asked: dict[int, list[int]] = field(default_factory=dict)  # request -> files that its program writes
+    writes: dict[int, list[int]] = field(default_factory=dict)  # program -> the same
+
+
+class Relay:
+    """Serves one command until its input ends."""
+
+    def __init__(self, labs: LabClient, facts: Facts) -> None:
+        self._labs, self._facts = labs, facts
+        self._loop = asyncio.get_running_loop()
+        self._nodes: dict[int, _Node] = {}
+        self._into: dict[int, _Into] = {}
+        self._outof: dict[int, int] = {}  # file -> the end of a pipe that we read
+        self._moves: places.Moves = ()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.heard = time.monotonic()
+
+    async def serve(self) -> None:
+        """Answer until the command's input ends."""
+        reader = asyncio.StreamReader()
+        await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
+        unpacker = frames.Unpacker()
+        while data := await reader.read(1 << 16):
+            self.heard = time.monotonic()
+            for message, content in unpacker.feed(data):
+                self._take(message, content)
+
+    def _take(self, message: dict[str, Any], content: bytes) -> None:
+        if "op" in message:
+            task = self._loop.create_task(self._answer(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif "node" in message:
+            self._to_node(message)
+        elif (file := self._into.get(message["file"])) is not None:
+            file.write(content, last="end" in message)
+
+    async def _answer(self, message: dict[str, Any]) -> None:
+        try:
+            answer = await self._asked(message)
+        except TunnelmarkError as error:
+            answer = {"error": plain(error)}
+        except Exception as error:  # whatever the kernel or pyroute2 says is the command's to tell
+            answer = {"error": plain(LabError(f"{type(error).__name__}: {error}"))}
+        say({"id": message["id"], **answer})
+
+    async def _asked(self, message: dict[str, Any]) -> dict[str, Any]:
+        match message["op"]:
+            case "begin":
+                self._moves = places.moves(message["places"], places.here())
+                return {
+                    "tunnelmark": tunnelmark.__version__,
+                    "release": platform.release(),
+                    "record": self._labs.record,
+                    "mtu": await asyncio.to_thread(interfaces.mtu_of, message["interface"], message["address"]),
+                }
+            case "clock":
+                return {"realtime": time.time_ns(), "monotonic": time.monotonic_ns()}
+            case "facts":
+                return {"facts": dict(await asyncio.to_thread(self._facts, message["asked"]))}
+            case "up":
+                return await self._up(message)
+            case "down" | "count" as op:
+                return await self._labs.request(op, lab=message["lab"])
+            case "check":
+                await self._labs.check()
+                return {}
+            case unknown:
+                raise ValueError(f"unknown request {unknown!r}")
+
+    async def _up(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Nodes first, then the segments that join them with other hosts, then their links."""
+        pairs = [channel.pair() for _ in message["nodes"]]
+        try:
+            for node, number, (ours, _) in zip(message["nodes"], message["numbers"], pairs, strict=True):
+                self._nodes[number] = self._listen(number, ours, message["lab"])
+                node["sysctls"] = dict(node["sysctls"])
+            answer = await self._labs.request(
+                "up",
+                [theirs.fileno() for _, theirs in pairs],
+                lab=message["lab"],
+                middle=message["middle"],
+                nodes=message["nodes"],
+            )
+        finally:
+            for _, theirs in pairs:
+                theirs.close()
+        born = [self._nodes[number].hello for number in message["numbers"]]
+        pids = await asyncio.wait_for(asyncio.gather(*born), _PATIENCE)
+        agents = {node["name"]: pid for node, pid in zip(message["nodes"], pids, strict=True)}
+        for segment in message["segments"]:
+            made = Segment(**segment["end"])
+            await interfaces.make(interfaces.Wanted(made, agents[made.node], **segment["way"]))
+        joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
+        return {"refused": answer["refused"], "timings": answer["timings"] | joined["timings"]}
+
+    def _listen(self, number: int, ours: socket.socket, lab: str) -> _Node:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        ours.setblocking(False)
+        self._loop.add_reader(ours.fileno(), self._from_node, number)
+        return _Node(ours, lab, self._loop.create_future())
+
+    def _from_node(self, number: int) -> None:
+        node = self._nodes[number]
+        try:
+            received = channel.receive(node.sock)
+        except BlockingIOError:
+            return
+        if received is None:
+            self._forget(number)
+            say({"node": number, "end": True})
+            return
+        message, _, pid = received
+        if "hello" in message and not node.hello.done():
+            node.hello.set_result(pid or 0)
+        if "id" in message and (files := node.asked.pop(message["id"], None)) is not None and "pid" in message:
+            node.writes[message["pid"]] = files
+        if "exit" in message:
+            for file in node.writes.pop(message["exit"], ()):
+                self._from_file(file)  # all that it wrote comes before its end
+        say({"node": number, "message": message})
+
+    def _forget(self, number: int) -> None:
+        node = self._nodes.pop(number)
+        self._loop.remove_reader(node.sock.fileno())
+        node.sock.close()
+
+    def _to_node(self, frame: dict[str, Any]) -> None:
+        node = self._nodes.get(frame["node"])
+        if node is None:
+            return
+        if "end" in frame:
+            self._forget(frame["node"])
+            return
+        message = places.request(frame["message"], self._moves)
+        fds: dict[int, int] = {}
+        outs: list[int] = []
+        given: list[int] = []
+        for each in frame.get("files", ()):
+            file, way = each["file"], each["way"]
+            if file not in fds:
+                fds[file] = self._opened(file, way)
+                if way == "out":
+                    outs.append(file)
+            given.append(fds[file])
+        if outs:
+            node.asked[message["id"]] = outs
+        try:
+            channel.send(node.sock, message, given)
+        except OSError:  # it has ended, which is reported
+            pass
+        finally:
+            for fd in fds.values():
+                os.close(fd)
+
+    def _opened(self, file: int, way: str) -> int:
+        """The end of a pipe that an agent gets for a file."""
+        if way == "none":
+            return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        read, write = os.pipe2(os.O_CLOEXEC)
+        if way == "in":
+            self._into[file] = _Into(write, lambda: self._into.pop(file, None))
+            return read
+        os.set_blocking(read, False)
+        self._outof[file] = read
+        self._loop.add_reader(read, self._from_file, file)
+        return write
+
+    def _from_file(self, file: int) -> None:
+        """Pass on what is there."""
+        if (fd := self._outof.get(file)) is None:
+            return
+        while True:
+            try:
+                data = os.read(fd, frames.PIECE)
+            except BlockingIOError:
+                return
+            if not data:
+                break
+            say({"file": file}, data)
+        self._loop.remove_reader(fd)
+        os.close(self._outof.pop(file))
+        say({"file": file, "end": True})
+
+
+class _Into:
+    """A pipe to a program: what does not fit into it waits."""
+
+    def __init__(self, fd: int, closed: Callable[[], object]) -> None:
+        os.set_blocking(fd, False)
+        self._fd, self._closed = fd, closed
+        self._waiting, self._last, self._watched = bytearray(), False, False
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, data: bytes, *, last: bool) -> None:
+        """Write bytes; after the `last` ones the program finds the end of its input."""
+        self._waiting += data
+        self._last |= last
+        self._go_on()
+
+    def _go_on(self) -> None:
+        try:
+            while self._waiting:
+                del self._waiting[: os.write(self._fd, self._waiting[: frames.PIECE])]
+        except BlockingIOError:
+            if not self._watched:
+                self._loop.add_writer(self._fd, self._go_on)
+                self._watched = True
+            return
+        except OSError:  # the program has closed it
+            self._last = True
+        if self._watched:
+            self._loop.remove_writer(self._fd)
+            self._watched = False
+        if self._last:
+            self._closed()
+            os.close(self._fd)
+
+
+def say(message: Mapping[str, Any], data: bytes = b"") -> None:
+    """Write a frame to standard output, whole: the command reads as fast as the network is."""
+    frame = memoryview(frames.pack(message, data))
+    while frame:
+        frame = frame[os.write(1, frame) :]
+
+
+async def serve(facts: Facts, held: Callable[[], AbstractContextManager[None]]) -> None:
+    """Be the relay of this host until the command that started it is gone; `held` keeps the host for it."""
+    os.write(1, frames.MARK)
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            with held():
+                await _serve(facts)
+        except TunnelmarkError as error:
+            say({"ready": False, "error": plain(error)})
+
+
+async def _serve(facts: Facts) -> None:
+    async with LabClient() as labs:
+        relay = Relay(labs, facts)
+        threading.Thread(target=_end_in_silence, args=(relay,), daemon=True).start()
+        say({"ready": True})
+        await relay.serve()
+
+
+def _end_in_silence(relay: Relay) -> None:
+    """End this process when the command has not been heard for long: a connection that is lost ends by itself only much later."""
+    while time.monotonic() - relay.heard < SILENCE:
+        time.sleep(1.0)
+    os.kill(os.getpid(), signal.SIGKILL)  # as after any kill, nothing is left
