@@ -62,7 +62,9 @@ class SshHost:
         self._know(self._folder / "other.pub")
 
     def __enter__(self) -> SshHost:
-        begin = "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && ip link set lo up && echo up && exec sleep infinity"
+        begin = (
+            "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && ip link set lo up && echo up && exec sleep infinity"
+        )
         line = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", begin]
         self._network = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self._network.stdout is not None and self._network.stdout.readline() == b"up\n"

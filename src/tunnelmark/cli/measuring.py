@@ -6,7 +6,8 @@ import asyncio
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -88,7 +89,10 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         with _ended(view, folder) as codes:
             progress.opening(console, plan, context, folder)
             interrupts.goes_on(partial(_how_to_go_on, folder))
-            with alone(console, f"the study {study.name}", folder, progress.estimate(plan, context)) as held, view:
+            seconds = progress.estimate(plan, context)
+            # On other hosts it is their relays that keep others out.
+            keeping = nullcontext() if ways.on else alone(console, f"the study {study.name}", folder, seconds)
+            with keeping as held, view:
                 view.tells(held.left if held is not None else None)
                 if ways.guests:
                     vm.study(study, folder, release, console, view, resuming=ways.resuming)
@@ -198,6 +202,7 @@ async def measure(
                 found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
         if isinstance(labs, SshLabs):
             now = await real_hosts.environment(labs, plan.study, found)
+            context = replace(context, socket_buffer=min(host["socket_buffer"] for host in now["hosts"].values()))
         else:
             parts = [context.part(arm) for arm in plan.study.arms if context.missing(arm) is None]
             used = [context.workloads[use.workload].part for use in plan.study.workloads]

@@ -69,10 +69,11 @@ async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> di
                 f"host {name} differs from host {nodes[0]}: {'; '.join(wrong)}",
                 hint="install the same versions on all hosts: `tunnelmark packages list` shows them",
             )
-    hosts = {name: {"machine": facts["machine"], "tools": facts["tools"]} for name, facts in found.items()}
+    kept = ("machine", "tools", "host_sysctls", "socket_buffer")
+    hosts = {name: {key: facts[key] for key in kept} for name, facts in found.items()}
     clocks = labs.clocks()
     return {
-        **first,
+        **{key: value for key, value in first.items() if key != "socket_buffer"},
         "command": ["tunnelmark", *sys.argv[1:]],
         "lab": dict(lab) | {"backend": "ssh", "clocks": clocks},
         INVENTORY: labs.inventory.model_dump(mode="json"),
@@ -99,7 +100,8 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     measuring.prepare(plan, context, quiet)
     parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
     used = [context.workloads[use.workload].part for use in study.workloads]
-    return record.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
+    captured = record.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
+    return captured | {"socket_buffer": context.socket_buffer}
 
 
 @contextmanager

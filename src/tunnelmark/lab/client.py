@@ -104,7 +104,7 @@ class LabClient(Labs):
         return await self._cores.seen()
 
     async def check(self) -> None:
-        """LabError if the lab server is gone, and every lab with it."""
+        """LabError if the lab server is gone, and every lab with it: there is never a reason to return."""
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:

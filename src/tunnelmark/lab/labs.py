@@ -79,8 +79,12 @@ class Labs(ABC):
         """The pauses of the machine since `watch`; None where nothing sees them."""
 
     @abstractmethod
-    async def check(self) -> None:
-        """LabError if labs can be made no more."""
+    async def check(self) -> str | None:
+        """Why labs that were up are gone, if they are since this was last asked; LabError if no more can be made."""
+
+    def lost(self, lab: str) -> str | None:
+        """Why a lab is gone although no one has ended it; None if it is not."""
+        return None
 
     @abstractmethod
     def placed(self, topology: Topology) -> Placement:
@@ -211,6 +215,11 @@ class Lab(Underlay):
     def here(self) -> bool:
         """Whether the nodes run on this machine, under this kernel."""
         return self._client.here
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is gone although no one has ended it; None if it is not."""
+        return self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
         """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2, or where they run elsewhere.

@@ -19,6 +19,8 @@ def covers(results: Results) -> str:
         return "this run, in this emulated machine"
     if guest:
         return "this run, in this virtual machine"
+    if results.environment.get("inventory"):
+        return "this run, on these hosts"
     boots = len({session.boot for session in results.sessions if session.boot})
     return f"this run, on this machine, in {'this boot' if boots < 2 else f'these {boots} boots'}"
 

@@ -64,13 +64,27 @@ def _machine(results: Results) -> str:
             else ""
         )
         said = [f"All hosts were network namespaces in a virtual machine with Linux {guest.get('kernel', '?')}{clock}."]
-    if results.plan.cores is not None:
+    if hosts := mapping(record.get("hosts")):
+        said = [_hosts(mapping(record.get("inventory")), hosts)]
+    elif results.plan.cores is not None:
         said.append(f"Each host had {results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'} at most.")
     if control := lab.get("congestion_control"):
         said.append(f"TCP used {_CONTROLS.get(control, control)} as congestion control.")
     if version := record.get("tunnelmark"):
         said.append(f"The laboratory was tunnelmark {version}.")
     return " ".join(said)
+
+
+def _hosts(inventory: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
+    """The hosts of a study that ran on several, each with what it is."""
+    roles = {host["name"]: host["roles"] for host in inventory.get("hosts", ())}
+    known = []
+    for name, facts in hosts.items():
+        machine = mapping(mapping(facts).get("machine"))
+        parts = (machine.get("cpu"), f"{machine.get('cores')} cores", f"Linux {machine.get('kernel')}")
+        known.append(f"{name} ({' and '.join(roles.get(name, ()))}: {', '.join(str(part) for part in parts if part)})")
+    kind = str(mapping(inventory.get("network")).get("kind", "")).upper()
+    return f"Nodes ran on hosts of their own, joined by {kind}s: {formatting.listed(known)}."
 
 
 def _links(results: Results) -> str:

@@ -47,8 +47,7 @@ class PreparedTrial:
         try:
             await self._deploy()
         except (TrialError, LabError) as error:
-            await self._labs.check()  # without a lab server nothing can go on, and this trial is not to blame
-            self._error = error
+            self._error = await self._blamed(error)
 
     async def _deploy(self) -> None:
         trial, spec = self._trial, self._spec
@@ -90,8 +89,7 @@ class PreparedTrial:
         try:
             await self._traffic(source, target)
         except (TrialError, LabError) as error:
-            await self._labs.check()
-            self._error = error
+            self._error = await self._blamed(error)
         with self._clock.phase("lab"):
             await self.end()
         evidence, why = self._evidence, self._error
@@ -127,6 +125,13 @@ class PreparedTrial:
                     raise
         context = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
         await measure(context, self._spec, self._clock, self._evidence)
+
+    async def _blamed(self, error: TrialError | LabError) -> TrialError | LabError:
+        """The error, or that the trial is void if its hosts were lost meanwhile; LabError if nothing can go on."""
+        why = await self._labs.check()
+        if self._lab is not None:
+            why = self._lab.lost or why
+        return error if why is None else TrialVoid(why, hint="look at the host and the network to it")
 
     async def end(self) -> None:
         """End the lab, if it is up."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,9 @@ class SshLabs(Labs):
         self._connections: dict[str, Connection] = {}
         self._used: dict[str, list[str]] = {}  # lab -> hosts
         self._numbers: dict[str, list[int]] = {}  # lab -> of its segments
-        self._lost: list[str] = []
+        self._gone: dict[str, str] = {}  # lab -> why
+        first, last = inventory.network.numbers
+        self._latest = first + secrets.randbelow(last + 1 - first)  # an earlier command's may still be ending
 
     async def __aenter__(self) -> SshLabs:
         tried = await asyncio.gather(*(self._connect(host) for host in self.inventory.hosts), return_exceptions=True)
@@ -72,18 +74,20 @@ class SshLabs(Labs):
         """None: nothing sees the pauses of the hosts."""
         return None
 
-    async def check(self) -> None:
-        """Every host that was lost connected again, within bounds; LabError with the reason where that cannot be."""
+    async def check(self) -> str | None:
+        """Have every host that was lost connected again, within bounds, and say why it was lost; LabError where that cannot be."""
         lost = [one for one in self._connections.values() if one.lost is not None]
-        for one in lost:
-            assert one.lost is not None
-            self._lost.append(one.lost.message)
+        if not lost:
+            return None
+        why = "; ".join(one.lost.message for one in lost if one.lost is not None)
+        names = {one.host.name for one in lost}
+        self._gone |= dict.fromkeys((lab for lab, used in self._used.items() if names & set(used)), why)
         await asyncio.gather(*(self._reconnect(one) for one in lost))
+        return why
 
-    def lost(self) -> str | None:
-        """Why connections were lost since this was last asked; None if none was."""
-        said, self._lost = self._lost, []
-        return "; ".join(said) or None
+    def lost(self, lab: str) -> str | None:
+        """Why a lab is gone although no one has ended it: a host of it was lost."""
+        return self._gone.get(lab)
 
     def placed(self, topology: Topology) -> Placement:
         """Every node has all cores of its host."""
@@ -101,8 +105,7 @@ class SshLabs(Labs):
         hosts |= {each["name"]: middle.name for each in members if each.get("router", False)}
         self._require_mtu(links, hosts)
         self._used[lab] = list(dict.fromkeys([*hosts.values(), middle.name]))
-        numbers = self._free_numbers()
-        ends = segments(links, hosts, middle.name, MIDDLE, numbers)
+        ends = segments(links, hosts, middle.name, MIDDLE, self._free_numbers())
         self._numbers[lab] = [each.number for made in ends.values() for each in made]
         nodes: dict[str, Node] = {}
         asked = []
@@ -216,9 +219,18 @@ class SshLabs(Labs):
             "port": network.port,
         }
 
-    def _free_numbers(self) -> Any:
+    def _free_numbers(self) -> Iterator[int]:
+        """Numbers that no lab of ours has. The kernel may still be ending interfaces of those that were used last."""
         taken = {number for numbers in self._numbers.values() for number in numbers}
-        return (number for number in itertools.count(self.inventory.network.first) if number not in taken)
+        first, last = self.inventory.network.numbers
+        for _ in range(first, last + 1):
+            self._latest = first + (self._latest + 1 - first) % (last + 1 - first)
+            if self._latest not in taken:
+                yield self._latest
+        raise LabError(
+            f"the inventory's {last + 1 - first} numbers are too few for the links of the labs that are up",
+            hint="widen `numbers` in [network]",
+        )
 
 
 def _together(errors: Sequence[BaseException]) -> BaseException:

@@ -63,7 +63,7 @@ async def make(wanted: Wanted) -> None:
             if error.code != errno.EEXIST or time.monotonic() > until:
                 raise LabError(
                     f"the kernel refuses {wanted.kind} {wanted.segment.number} on {wanted.interface}: {error}",
-                    hint="another number: `first` in [network]; or another `kind`, where the kernel lacks this one",
+                    hint="other `numbers` in [network]; or another `kind`, where the kernel lacks this one",
                 ) from None
         await asyncio.sleep(_POLL)
 

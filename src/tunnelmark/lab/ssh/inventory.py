@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.problems import Problems, parse
@@ -56,11 +56,20 @@ class Network(BaseModel):
     """`vxlan` works wherever hosts reach each other by UDP, and takes 50 bytes of each packet; `vlan` needs a switch that passes
     802.1Q tags, and takes none."""
 
-    first: int = Field(3000, ge=1, le=16_000_000)
-    """The first VXLAN or VLAN number; there are as many as nodes on links, and they must be free."""
+    numbers: tuple[int, int] = (3000, 3999)
+    """The first and the last VXLAN or VLAN number to use, which nothing else may use on that network: two labs are up at once, each
+    with one for every node on a link, and a number is used again only when all others have been."""
 
     port: int = Field(4789, ge=1, le=65535)
     """The UDP port of VXLAN."""
+
+    @model_validator(mode="after")
+    def _range(self) -> Network:
+        first, last = self.numbers
+        most = {"vxlan": (1 << 24) - 1, "vlan": 4094}[self.kind]
+        if not 1 <= first <= last <= most:
+            raise ValueError(f"{self.kind} has the numbers 1 to {most}, and the first must not be above the last")
+        return self
 
 
 class Inventory(BaseModel):

@@ -97,7 +97,7 @@ class Relay:
             answer = {"error": plain(error)}
         except Exception as error:  # whatever the kernel or pyroute2 says is the command's to tell
             answer = {"error": plain(LabError(f"{type(error).__name__}: {error}"))}
-        say({"id": message["id"], **answer})
+        say({**answer, "id": message["id"]})
 
     async def _asked(self, message: dict[str, Any]) -> dict[str, Any]:
         match message["op"]:
