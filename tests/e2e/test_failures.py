@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import command, complete, environment, journal, run, settled, small_study
+from support.command import command, complete, environment, finished, journal, run, settled, small_study
 from tunnelmark.record.store import SPARE
 
 pytestmark = pytest.mark.root
@@ -154,14 +154,7 @@ def test_a_full_disk_stops_the_study_and_loses_nothing(tmp_path: Path):
         {again} > /dev/null; echo second $?
         sed 's/^/2 /' {lines}
     """
-    done = subprocess.run(
-        ["unshare", "--mount", "bash", "-c", script],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=200,
-        check=False,
-    )
+    done = finished(["unshare", "--mount", "bash", "-c", script], environment(), within=200)
     said = done.stdout + done.stderr
     assert "first 2" in said, said
     assert "left for results" in said and "--resume" in said

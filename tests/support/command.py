@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 SMALL = """\
@@ -72,9 +72,19 @@ def command(*arguments: str | Path, path: Path | None = None) -> list[str]:
 
 def run(*arguments: str | Path, path: Path | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    return subprocess.run(
-        command(*arguments, path=path), capture_output=True, text=True, timeout=timeout, env=environment(), check=False
-    )
+    return finished(command(*arguments, path=path), environment(), within=timeout)
+
+
+def finished(argv: Sequence[str], env: Mapping[str, str], *, within: float) -> subprocess.CompletedProcess[str]:
+    """A command that has ended. AssertionError with what it has printed up to then, if that takes longer than `within` seconds."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=within, env=env, check=False)
+    except subprocess.TimeoutExpired as late:
+        printed = [
+            part.decode(errors="replace") if isinstance(part, bytes) else part for part in (late.stdout, late.stderr)
+        ]
+        said = "\n".join(part for part in printed if part)
+        raise AssertionError(f"{' '.join(argv)[:300]} did not end within {within:g} s; it printed:\n{said}") from None
 
 
 def environment() -> dict[str, str]:

@@ -164,6 +164,10 @@ class SshLabs(Labs):
             for name, one in self._connections.items()
         }
 
+    def abouts(self) -> dict[str, dict[str, Any]]:
+        """By host: what its relay said of itself."""
+        return {name: one.about for name, one in self._connections.items()}
+
     async def _connect(self, host: Host) -> None:
         connection = self._connections[host.name] = Connection(host)
         await connection.begin()
