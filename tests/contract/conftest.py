@@ -18,7 +18,9 @@ from tunnelmark.cli.measurement_lock import NO_WAIT, quiet
 from tunnelmark.errors import TrialError
 from tunnelmark.host.programs import Requirement
 from tunnelmark.lab.client import LabClient
-from tunnelmark.lab.labs import Lab
+from tunnelmark.lab.labs import Lab, Labs
+from tunnelmark.lab.ssh.client import SshLabs
+from tunnelmark.lab.ssh.inventory import read
 from tunnelmark.plan.model import Topology
 from tunnelmark.run.deploy import RunningDeployment, deploy, log_end
 from tunnelmark.vpns.base import Driver
@@ -26,6 +28,7 @@ from tunnelmark.vpns.base import Driver
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--arm", action="append", default=[], help="test this arm of the VPNs only; repeatable")
+    parser.addoption("--inventory", type=Path, help="run the suite on the hosts of this inventory, not on this machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -65,16 +68,17 @@ def run() -> Iterator[Callable[[Any], Any]]:
 
 
 @pytest.fixture(scope="module")
-def labs(run: Callable[[Any], Any]) -> Iterator[LabClient]:
+def labs(run: Callable[[Any], Any], request: pytest.FixtureRequest) -> Iterator[Labs]:
     installed(Requirement("the contract suite", ("ip", "ping", "iperf3", "tcpdump", "bash"), ()))
-    labs = LabClient()
+    hosts = request.config.getoption("--inventory", default=None)
+    labs = SshLabs(read(hosts)) if hosts is not None else LabClient()
     run(labs.__aenter__())
     yield labs
     run(labs.__aexit__())
 
 
 @pytest.fixture(scope="module")
-def together(labs: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Together:
+def together(labs: Labs, tmp_path_factory: pytest.TempPathFactory) -> Together:
     """Makes fresh labs with a VPN; where the VPN does not come up, the error shows the end of its logs."""
 
     @asynccontextmanager

@@ -133,8 +133,10 @@ def test_a_study_over_hosts_says_what_they_are(network: HostNetwork, tmp_path: P
     trials = [each["trial"] for each in attempts if "trial" in each]
     assert {each["arm"] for each in trials if each["outcome"] == "ok"} == {"direct", "direct-again", "wireguard-go"}
     assert all("host h1" in each["notes"]["cpu"] or "other hosts" in each["notes"]["cpu"] for each in trials)
-    report = (results / "report.html").read_text()
-    assert "Nodes ran on hosts of their own, joined by VXLANs: h1 (node:" in report
+    assert "An interval here covers this run, on these hosts" in done.stdout
+    finished(tunnelmark("report", results, "--export", "paper", "--to", tmp_path / "paper"), with_code(), within=120)
+    methods = (tmp_path / "paper" / "methods.tex").read_text()
+    assert "Nodes ran on hosts of their own, joined by VXLANs: h1 (node:" in methods
     again = finished(tunnelmark("run", "--resume", results), with_code(), within=240)
     assert again.returncode == done.returncode, again.stdout + again.stderr
     assert rests(network) == []
