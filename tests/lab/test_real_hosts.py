@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from support.command import command as tunnelmark
 from support.command import environment as with_code
 from support.command import finished, small_study
 from support.host_network import COMMAND, HostNetwork, host_network, is_root_with_server, left
-from tunnelmark.errors import LabError, NodeGone, UsageError
+from tunnelmark.errors import LabError, NodeGone, TunnelmarkError, UsageError
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.ssh.client import SshLabs
 from tunnelmark.plan.files import Files
@@ -142,7 +143,7 @@ def test_a_study_over_hosts_says_what_they_are(network: HostNetwork, tmp_path: P
     assert rests(network) == []
 
 
-def refused(network: HostNetwork) -> LabError | UsageError:
+def refused(network: HostNetwork) -> TunnelmarkError:
     async def go() -> None:
         async with SshLabs(network.inventory) as labs, labs.lab(PAIR, GIGABIT):
             pass
@@ -201,3 +202,24 @@ def test_an_inventory_and_its_backend_go_together(tmp_path: Path):
     study = small_study(tmp_path)
     alone = finished(tunnelmark("run", study, "--backend", "ssh"), os.environ | with_code(), within=60)
     assert alone.returncode == 2 and "--inventory FILE" in alone.stderr
+
+
+@pytest.mark.proof("five VPNs keep the contract on nodes of other hosts")
+def test_vpns_keep_the_contract_on_other_hosts(tmp_path: Path):
+    vpns = ("tinc", "nebula", "wireguard-go", "openvpn", "yggdrasil")
+    with host_network(tmp_path, [["node"], ["node"], ["node"], ["middle"]]) as network:
+        argv = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "0",
+            "tests/contract/test_vpns.py",
+            "--inventory",
+            network.file,
+        ]
+        argv += [word for vpn in vpns for word in ("--arm", vpn)]
+        done = finished([str(word) for word in argv], os.environ, within=900)
+        assert done.returncode == 0, done.stdout[-5000:]
+        assert rests(network) == []

@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 
 from tunnelmark.cluster import certificates
 from tunnelmark.errors import UsageError
+from tunnelmark.lab.ssh.options import ALIVE, BATCH
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
 _RETRY = 5.0  # seconds until a host whose connection has ended is tried again
-_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=10")
-_ALIVE = ("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")  # a host that vanished is missed after 30 s
+_OPTIONS = ("-T", *BATCH, "-o", "ExitOnForwardFailure=yes", *ALIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Connection:
         asked = ["cluster", "worker", f"tls://127.0.0.1:{there.port}", "--name", self._host.name]
         asked += ["--listen", f"127.0.0.1:{port}", "--keys-from-input"]
         forward = ("-R", back, "-L", f"127.0.0.1:{port}:127.0.0.1:{port}")
-        return ["ssh", *_OPTIONS, *_ALIVE, *forward, *self._host.ssh, shlex.join([*self._host.command, *asked])]
+        return ["ssh", *_OPTIONS, *forward, *self._host.ssh, shlex.join([*self._host.command, *asked])]
 
 
 def keys(security: Security) -> dict[str, str]:

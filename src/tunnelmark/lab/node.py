@@ -106,7 +106,7 @@ class Node:
         if self._elsewhere is not None:
             raise LabError(
                 f"{self.name} runs on host {self._elsewhere}, whose kernel is not looked into from here",
-                hint="see docs/hosts.md, limits",
+                hint="see docs/hosts.md (limits)",
             )
         return self._pid
 

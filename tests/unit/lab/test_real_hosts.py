@@ -7,6 +7,7 @@ import itertools
 import time
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,10 +41,15 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_frames_come_whole_however_they_are_cut():
-    sent = [({"op": "clock", "id": 1}, b""), ({"file": 7}, bytes(range(256)) * 40), ({"file": 7, "end": True}, b"")]
+    sent: list[tuple[dict[str, Any], bytes]] = [
+        ({"op": "clock", "id": 1}, b""),
+        ({"file": 7}, bytes(range(256)) * 40),
+        ({"file": 7, "end": True}, b""),
+    ]
     stream = b"".join(frames.pack(message, data) for message, data in sent)
     for size in (1, 3, 7, 1000, len(stream)):
-        unpacker, got = frames.Unpacker(), []
+        unpacker = frames.Unpacker()
+        got: list[tuple[dict[str, Any], bytes]] = []
         for begin in range(0, len(stream), size):
             got += unpacker.feed(stream[begin : begin + size])
         assert got == sent

@@ -24,7 +24,7 @@ from tunnelmark.plan.model import Topology
 
 _BACK = 120.0  # seconds in which a host that was lost may come back, such as after a restart
 _AGAIN = 2.0  # seconds between two tries
-_NOT_READ = "what the kernels of other hosts count is not read yet; see docs/hosts.md, limits"
+_NOT_READ = "what the kernels of other hosts count is not read yet; see docs/hosts.md (limits)"
 
 
 class SshLabs(Labs):

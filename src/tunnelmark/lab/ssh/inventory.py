@@ -48,7 +48,7 @@ class Host(BaseModel):
 
 
 class Network(BaseModel):
-    """How the links between hosts are told apart on the network that carries them."""
+    """How links are kept apart on the network that carries them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

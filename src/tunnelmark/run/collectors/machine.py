@@ -44,7 +44,7 @@ def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[floa
 class _Machine:
     def __init__(self, context: CollectorContext) -> None:
         if not context.lab.here:
-            raise LabError("the nodes run on other hosts", hint="see docs/hosts.md, limits")
+            raise LabError("the nodes run on other hosts", hint="see docs/hosts.md (limits)")
         if os.environ.get(keep_awake.COUNTED):
             raise LabError(
                 "a loop that another program started keeps the cores awake, so that their rest is not known",
