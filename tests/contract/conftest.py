@@ -19,8 +19,8 @@ from tunnelmark.errors import TrialError
 from tunnelmark.host.programs import Requirement
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab, Labs
-from tunnelmark.lab.ssh.client import SshLabs
 from tunnelmark.lab.ssh.inventory import read
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.model import Topology
 from tunnelmark.run.deploy import RunningDeployment, deploy, log_end
 from tunnelmark.vpns.base import Driver

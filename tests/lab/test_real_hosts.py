@@ -20,7 +20,7 @@ from support.command import finished, small_study
 from support.host_network import COMMAND, HostNetwork, host_network, is_root_with_server, left
 from tunnelmark.errors import LabError, NodeGone, TunnelmarkError, UsageError
 from tunnelmark.lab.labs import Lab
-from tunnelmark.lab.ssh.client import SshLabs
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 

@@ -112,10 +112,10 @@ def list_(as_json: bool) -> None:
 @lab.command(hidden=True)
 def relay() -> None:
     """Serve the nodes of a command on another machine, over standard input and output; `run --backend ssh` starts it."""
-    from tunnelmark.cli import real_hosts
+    from tunnelmark.cli import host_relay
     from tunnelmark.lab.ssh import relay as served
 
-    asyncio.run(served.serve(real_hosts.facts, real_hosts.held))
+    asyncio.run(served.serve(host_relay.facts, host_relay.held))
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -30,8 +30,8 @@ from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
-from tunnelmark.lab.ssh.client import SshLabs
 from tunnelmark.lab.ssh.inventory import Inventory
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.retries import RetryLedger
 from tunnelmark.plan.load import STACKS

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
 
-from tunnelmark.cli import measurement_lock
-from tunnelmark.cluster.tasks import differing, study_of, task_of
+from tunnelmark.cluster.tasks import differing, task_of
 from tunnelmark.errors import LabError, UsageError
 from tunnelmark.lab.ssh import inventory
-from tunnelmark.lab.ssh.client import SshLabs
 from tunnelmark.lab.ssh.inventory import Inventory
-from tunnelmark.plan.load import write_inputs
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
 
@@ -79,35 +75,3 @@ async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> di
         INVENTORY: labs.inventory.model_dump(mode="json"),
         "hosts": hosts,
     }
-
-
-def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """On a host: what it would measure a study with, and what the study needs beforehand made; the error that says what it lacks."""
-    import tempfile
-
-    from tunnelmark import registry
-    from tunnelmark.cli import measuring
-    from tunnelmark.plan.order import order
-    from tunnelmark.record import environment as record
-    from tunnelmark.run.runner import RunContext
-
-    with tempfile.TemporaryDirectory(prefix="tunnelmark-study-") as folder:
-        write_inputs(asked["inputs"], Path(folder))
-        study = study_of(asked, Path(folder), registry.catalogue())
-    context = RunContext(registry.vpns(), registry.workloads(), record.socket_buffer_limit())
-    plan, quiet = order(study), Console(file=sys.stderr)
-    measuring.require(plan, context, quiet)
-    measuring.prepare(plan, context, quiet)
-    parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
-    used = [context.workloads[use.workload].part for use in study.workloads]
-    captured = record.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
-    return captured | {"socket_buffer": context.socket_buffer}
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """On a host: no other command measures there meanwhile. LabError if one does already."""
-    if (other := measurement_lock.measuring()) is not None:
-        raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")
-    with measurement_lock.alone(Console(file=sys.stderr), "a study on several hosts"):
-        yield

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from tunnelmark.cluster import certificates
 from tunnelmark.errors import UsageError
-from tunnelmark.lab.ssh.options import ALIVE, BATCH
+from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
 
 if TYPE_CHECKING:
     from distributed.security import Security

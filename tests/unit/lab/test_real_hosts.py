@@ -14,7 +14,7 @@ import pytest
 from tunnelmark.errors import PlanError, UsageError
 from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, inventory, places
-from tunnelmark.lab.ssh.clocks import Clocks, Offset
+from tunnelmark.lab.ssh.clocks import HostClocks, Offset
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.segments import Segment, segments
 
@@ -96,14 +96,14 @@ def test_an_inventory_that_is_not_there_is_a_usage_error(tmp_path: Path):
 
 
 def test_programs_are_found_where_a_host_has_them():
-    there = {"prefix": "/home/me/lab/.venv", "built": "/home/me/lab/target/release", "data": "/same"}
+    there = {"prefix": "/srv/mine/.venv", "built": "/srv/mine/target/release", "data": "/same"}
     mine = {"prefix": "/opt/lab", "built": "/opt/lab/bin", "data": "/same"}
     changes = places.moves(there, mine)
-    assert places.moved("/home/me/lab/.venv/bin/python", changes) == "/opt/lab/bin/python"
+    assert places.moved("/srv/mine/.venv/bin/python", changes) == "/opt/lab/bin/python"
     said = {
         "op": "spawn",
-        "argv": ["/home/me/lab/target/release/tunnelmark-probe", "-n"],
-        "env": {"PATH": "/home/me/lab/.venv/bin:/bin"},
+        "argv": ["/srv/mine/target/release/tunnelmark-probe", "-n"],
+        "env": {"PATH": "/srv/mine/.venv/bin:/bin"},
     }
     assert places.request(said, changes) == {
         "op": "spawn",
@@ -143,14 +143,14 @@ def test_a_vxlan_needs_room_for_its_headers():
     assert fits("vxlan", 1550, 1500) and not fits("vxlan", 1549, 1500) and fits("vlan", 1500, 1500)
 
 
-async def look(clocks: Clocks, ahead: int, wait: float) -> None:
+async def look(clocks: HostClocks, ahead: int, wait: float) -> None:
     async with clocks.look() as took:
         time.sleep(wait)
         took({"realtime": time.time_ns() + ahead, "monotonic": time.monotonic_ns() + ahead})
 
 
 def test_the_quickest_answer_says_how_far_a_clock_is_ahead():
-    clocks, ahead = Clocks(), 5_000_000_000
+    clocks, ahead = HostClocks(), 5_000_000_000
     assert clocks.offset == Offset(0, 0, 0)
     for wait in (0.02, 0.0, 0.02):
         asyncio.run(look(clocks, ahead, wait))

@@ -6,5 +6,5 @@ frames       messages and files as bytes of one connection
 places       where this installation lies, here and there
 relay        runs on a host: an ordinary lab server, and the way to it
 connection   the command's end of one connection
-client       labs whose nodes are on the hosts of an inventory
+ssh_labs     labs whose nodes are on the hosts of an inventory
 """

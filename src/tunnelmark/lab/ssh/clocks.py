@@ -21,7 +21,7 @@ class Offset:
     error: int
 
 
-class Clocks:
+class HostClocks:
     """The clocks of a host, by the last looks at them."""
 
     every = 2.0

@@ -16,9 +16,9 @@ from tunnelmark.errors import LabError, TunnelmarkError, again
 from tunnelmark.lab import channel
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.ssh import frames, places
-from tunnelmark.lab.ssh.clocks import Clocks
-from tunnelmark.lab.ssh.inventory import Host
-from tunnelmark.lab.ssh.options import ALIVE, BATCH
+from tunnelmark.lab.ssh.clocks import HostClocks
+from tunnelmark.lab.ssh.inventory import InventoryHost
+from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
 
 _BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
 _LAST = 5  # lines of what ssh says in an error
@@ -26,14 +26,14 @@ _GONE = "look at the host and the network to it; `tunnelmark run --resume DIR` g
 _NULL = os.stat(os.devnull).st_rdev
 
 
-class Connection:
+class HostConnection:
     """A host's relay while the connection lasts; `lost` says why it does no more."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: InventoryHost) -> None:
         self.host = host
         self.lost: LabError | None = None
         self.about: dict[str, Any] = {}
-        self.clocks = Clocks()
+        self.clocks = HostClocks()
         self._loop = asyncio.get_running_loop()
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._channels: dict[int, _Channel] = {}

@@ -16,7 +16,7 @@ Role = Literal["node", "middle"]
 """What a host is for: nodes of a topology, or the middle node that all links run through, with the topology's routers."""
 
 
-class Host(BaseModel):
+class InventoryHost(BaseModel):
     """One host of an inventory."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,16 +77,16 @@ class Inventory(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    hosts: tuple[Host, ...] = Field(min_length=1)
+    hosts: tuple[InventoryHost, ...] = Field(min_length=1)
     network: Network = Network()
 
     @property
-    def nodes(self) -> tuple[Host, ...]:
+    def nodes(self) -> tuple[InventoryHost, ...]:
         """The hosts that nodes run on, in order."""
         return tuple(host for host in self.hosts if "node" in host.roles)
 
     @property
-    def middle(self) -> Host:
+    def middle(self) -> InventoryHost:
         """The host that all links run through: the one of that role, else the first."""
         return next((host for host in self.hosts if "middle" in host.roles), self.hosts[0])
 

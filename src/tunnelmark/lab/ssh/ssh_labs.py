@@ -16,9 +16,9 @@ from tunnelmark.host.placement import Placement
 from tunnelmark.lab.labs import MIDDLE, Labs
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.server import veth
-from tunnelmark.lab.ssh.connection import Connection
+from tunnelmark.lab.ssh.connection import HostConnection
 from tunnelmark.lab.ssh.interfaces import fits
-from tunnelmark.lab.ssh.inventory import Host, Inventory
+from tunnelmark.lab.ssh.inventory import Inventory, InventoryHost
 from tunnelmark.lab.ssh.segments import segments
 from tunnelmark.plan.model import Topology
 
@@ -35,7 +35,7 @@ class SshLabs(Labs):
     def __init__(self, inventory: Inventory) -> None:
         super().__init__(node_cores=1)
         self.inventory = inventory
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, HostConnection] = {}
         self._used: dict[str, list[str]] = {}  # lab -> hosts
         self._numbers: dict[str, list[int]] = {}  # lab -> of its segments
         self._gone: dict[str, str] = {}  # lab -> why
@@ -168,8 +168,8 @@ class SshLabs(Labs):
         """By host: what its relay said of itself."""
         return {name: one.about for name, one in self._connections.items()}
 
-    async def _connect(self, host: Host) -> None:
-        connection = self._connections[host.name] = Connection(host)
+    async def _connect(self, host: InventoryHost) -> None:
+        connection = self._connections[host.name] = HostConnection(host)
         await connection.begin()
         if (theirs := connection.about["tunnelmark"]) != tunnelmark.__version__:
             raise LabError(
@@ -177,7 +177,7 @@ class SshLabs(Labs):
                 hint="install the same version on all hosts",
             )
 
-    async def _reconnect(self, lost: Connection) -> None:
+    async def _reconnect(self, lost: HostConnection) -> None:
         until = time.monotonic() + _BACK
         while True:
             await lost.end()
