@@ -90,7 +90,7 @@ def test_a_host_that_is_lost_is_named_and_comes_back(network: HostNetwork):
                 await sleeping.wait()
             why = await labs.check()
             assert why is not None and "host h2" in why
-            assert lab.lost == why, "what was measured on it is void"
+            assert await lab.lost() == why, "what was measured on it is void"
             await lab.down()
             assert await labs.check() is None, "it is connected again"
             async with labs.lab(PAIR, GIGABIT) as again:
@@ -140,6 +140,24 @@ def test_a_study_over_hosts_says_what_they_are(network: HostNetwork, tmp_path: P
     assert "Nodes ran on hosts of their own, joined by VXLANs: h1 (node:" in methods
     again = finished(tunnelmark("run", "--resume", results), with_code(), within=240)
     assert again.returncode == done.returncode, again.stdout + again.stderr
+    assert rests(network) == []
+
+
+def test_a_trial_whose_host_is_lost_is_void_and_measured_again(network: HostNetwork, tmp_path: Path):
+    study, results = small_study(tmp_path), tmp_path / "results"
+    study.write_text(study.read_text().replace('duration = "1 s"', 'duration = "4 s"'))
+    argv = tunnelmark("run", study, "--backend", "ssh", "--inventory", network.file, "--out", results)
+    with subprocess.Popen(argv, env=with_code(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        raw, until = results / "raw", time.monotonic() + 120
+        while not list(raw.glob("*/*client*")) and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.1)
+        network.hosts[1].cut()
+        said, complaints = process.communicate(timeout=240)
+    attempts = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
+    trials = [each["trial"] for each in attempts if "trial" in each]
+    (void,) = [each for each in trials if each["outcome"] != "ok"]
+    assert void["outcome"] == "void" and "the connection to host h2 ended" in void["message"], said + complaints
+    assert void["trial"] in {each["trial"] for each in trials if each["outcome"] == "ok"}, "it was measured again"
     assert rests(network) == []
 
 

@@ -82,8 +82,8 @@ class Labs(ABC):
     async def check(self) -> str | None:
         """Why labs that were up are gone, if they are since this was last asked; LabError if no more can be made."""
 
-    def lost(self, lab: str) -> str | None:
-        """Why a lab is gone although no one has ended it; None if it is not."""
+    async def lost(self, lab: str) -> str | None:
+        """Why a lab, or a part of it, is gone although no one has ended it; None if all of it is there."""
         return None
 
     @abstractmethod
@@ -216,10 +216,9 @@ class Lab(Underlay):
         """Whether the nodes run on this machine, under this kernel."""
         return self._client.here
 
-    @property
-    def lost(self) -> str | None:
-        """Why it is gone although no one has ended it; None if it is not."""
-        return self._client.lost(self.name)
+    async def lost(self) -> str | None:
+        """Why it, or a part of it, is gone although no one has ended it; None if all of it is there."""
+        return await self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
         """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2, or where they run elsewhere.

@@ -20,6 +20,8 @@ from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.measurement import Clock, Evidence, TrialSpec, measure
 from tunnelmark.run.tunnel import RunningDeployment
 
+_LOST = "look at the host and the network to it"
+
 
 class PreparedTrial:
     """A trial whose lab and deployment are up, to be measured now or when others have been.
@@ -125,13 +127,16 @@ class PreparedTrial:
                     raise
         context = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
         await measure(context, self._spec, self._clock, self._evidence)
+        # Traffic may end well although the host at its other end was lost meanwhile.
+        if (why := await self._lab.lost()) is not None:
+            raise TrialVoid(why, hint=_LOST)
 
     async def _blamed(self, error: TrialError | LabError) -> TrialError | LabError:
         """The error, or that the trial is void if its hosts were lost meanwhile; LabError if nothing can go on."""
         why = await self._labs.check()
         if self._lab is not None:
-            why = self._lab.lost or why
-        return error if why is None else TrialVoid(why, hint="look at the host and the network to it")
+            why = await self._lab.lost() or why
+        return error if why is None else TrialVoid(why, hint=_LOST)
 
     async def end(self) -> None:
         """End the lab, if it is up."""

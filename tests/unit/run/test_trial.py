@@ -98,7 +98,9 @@ class FakeLab:
     topology: Topology = PAIR
     is_down: bool = False
     here: bool = True
-    lost: str | None = None
+
+    async def lost(self) -> None:
+        return None
 
     def cpu_seconds(self) -> None:
         return None

@@ -21,6 +21,7 @@ from tunnelmark.lab.ssh.inventory import InventoryHost
 from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
 
 _BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
+_ANSWER = 10.0  # seconds for a host to answer before what was measured on it is void
 _LAST = 5  # lines of what ssh says in an error
 _GONE = "look at the host and the network to it; `tunnelmark run --resume DIR` goes on with what is finished"
 _NULL = os.stat(os.devnull).st_rdev
@@ -123,6 +124,16 @@ class HostConnection:
         theirs.setblocking(False)
         self._loop.add_reader(theirs.fileno(), self._from_node, number)
         return Node(name, ours, elsewhere=self.host.name), number
+
+    async def answers(self) -> None:
+        """Wait until the host has answered; it is lost if it does not in time."""
+        try:
+            await asyncio.wait_for(self.request("check"), _ANSWER)
+        except TimeoutError:
+            self._end(LabError(f"host {self.host.name} did not answer within {_ANSWER:g} s", hint=_GONE))
+            self.drop()
+        except LabError as error:
+            self._end(error)
 
     async def look_at_clock(self) -> None:
         """Compare the host's clocks with ours, once."""

@@ -76,18 +76,25 @@ class SshLabs(Labs):
 
     async def check(self) -> str | None:
         """Have every host that was lost connected again, within bounds, and say why it was lost; LabError where that cannot be."""
-        lost = [one for one in self._connections.values() if one.lost is not None]
-        if not lost:
+        if not (lost := self._note_lost()):
             return None
-        why = "; ".join(one.lost.message for one in lost if one.lost is not None)
-        names = {one.host.name for one in lost}
-        self._gone |= dict.fromkeys((lab for lab, used in self._used.items() if names & set(used)), why)
-        await asyncio.gather(*(self._reconnect(one) for one in lost))
-        return why
+        await asyncio.gather(*(self._reconnect(self._connections[name]) for name in lost))
+        return "; ".join(why.message for why in lost.values())
 
-    def lost(self, lab: str) -> str | None:
-        """Why a lab is gone although no one has ended it: a host of it was lost."""
+    async def lost(self, lab: str) -> str | None:
+        """Why a lab is gone although no one has ended it: a host of it was lost, or does not answer in time."""
+        if lab not in self._gone:
+            await asyncio.gather(*(self._connections[name].answers() for name in self._used.get(lab, ())))
+            self._note_lost()
         return self._gone.get(lab)
+
+    def _note_lost(self) -> dict[str, LabError]:
+        """Hosts that are lost, and why; every lab on them is gone."""
+        lost = {name: one.lost for name, one in self._connections.items() if one.lost is not None}
+        for lab, used in self._used.items():
+            if why := [lost[name].message for name in used if name in lost]:
+                self._gone.setdefault(lab, "; ".join(why))
+        return lost
 
     def placed(self, topology: Topology) -> Placement:
         """Every node has all cores of its host."""
