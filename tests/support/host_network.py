@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -91,8 +90,3 @@ def is_root_with_server() -> bool:
     from support.sshd import SERVER
 
     return os.geteuid() == 0 and SERVER is not None
-
-
-def ssh_version() -> str:
-    """What ssh(1) says it is."""
-    return subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr.strip()

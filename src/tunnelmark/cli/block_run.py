@@ -38,7 +38,7 @@ def main(place: Path) -> int:
     try:
         study = study_of(asked, place / "inputs", registry.catalogue())
         if asked["number"] is None:
-            (place / FACTS).write_text(json.dumps(_facts(study, asked)))
+            (place / FACTS).write_text(json.dumps(facts(study, asked, _console())))
         else:
             _measure(study, asked, place / RESULTS)
     except TunnelmarkError as error:
@@ -54,11 +54,11 @@ def _end_with_worker() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _facts(study: Study, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The environment with every program that takes part. MissingPart where no VPN, or no workload, is there."""
+def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[str, Any]:
+    """The environment with every program that takes part. MissingPart where no VPN, or no workload, is there; warnings go to the console."""
     from tunnelmark.cli.measuring import require
 
-    plan, context, console = _parts(study)
+    plan, context, _ = _parts(study)
     if asked["kernels"]:
         support = host_support.look()
         if support.lacks:
@@ -94,9 +94,13 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
         asyncio.run(measure(block, context, folder, False, console, ProgressView(), **ways))
 
 
+def _console() -> Console:
+    return Console(highlight=False)
+
+
 def _parts(study: Study) -> tuple[Plan, RunContext, Console]:
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    return order(study), context, Console(highlight=False)
+    return order(study), context, _console()
 
 
 if __name__ == "__main__":

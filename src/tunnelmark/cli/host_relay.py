@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli import measurement_lock, measuring
+from tunnelmark.cli import block_run, measurement_lock, measuring
 from tunnelmark.cluster.tasks import study_of
 from tunnelmark.errors import LabError
 from tunnelmark.plan.load import write_inputs
@@ -26,14 +26,11 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="tunnelmark-study-") as folder:
         write_inputs(asked["inputs"], Path(folder))
         study = study_of(asked, Path(folder), registry.catalogue())
+    console = Console(file=sys.stderr)  # standard output carries frames
+    captured = block_run.facts(study, asked, console)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    plan, quiet = order(study), Console(file=sys.stderr)
-    measuring.require(plan, context, quiet)
-    measuring.prepare(plan, context, quiet)
-    parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
-    used = [context.workloads[use.workload].part for use in study.workloads]
-    captured = environment.capture(dict.fromkeys(parts), workloads=dict.fromkeys(used))
-    return captured | {"socket_buffer": context.socket_buffer}
+    measuring.prepare(order(study), context, console)
+    return {**captured, "socket_buffer": context.socket_buffer}
 
 
 @contextmanager

@@ -150,14 +150,13 @@ class HostConnection:
     async def _until_ready(self) -> None:
         assert self._ssh is not None and self._ssh.stdout is not None
         try:
-            before = await self._ssh.stdout.readuntil(frames.MARK)
+            await self._ssh.stdout.readuntil(frames.MARK)
         except asyncio.IncompleteReadError as error:
             raise await self._broken(error.partial) from None
         except asyncio.LimitOverrunError:
             raise LabError(
                 f"host {self.host.name} prints much before it begins", hint="mend its shell's start-up files"
             ) from None
-        del before
         self._unpacker = frames.Unpacker()
         while data := await self._ssh.stdout.read(1 << 16):
             for message, _ in self._unpacker.feed(data):
@@ -295,10 +294,7 @@ class HostConnection:
 
     def _say(self, message: Mapping[str, Any], data: bytes = b"") -> None:
         if self.lost is not None:
-            for number, answer in tuple(self._answers.items()):
-                if not answer.done():
-                    answer.set_exception(self.lost)
-                del self._answers[number]
+            self._end(self.lost)  # what is asked now gets no answer either
             return
         assert self._ssh is not None and self._ssh.stdin is not None
         self._ssh.stdin.write(frames.pack(message, data))

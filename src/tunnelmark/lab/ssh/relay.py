@@ -51,7 +51,6 @@ class _Node:
     """A node's agent: our end of its channel, its process, and the files that each of its programs writes to."""
 
     sock: socket.socket
-    lab: str
     hello: asyncio.Future[int]
     asked: dict[int, list[int]] = field(default_factory=dict)  # request -> files that its program writes
     writes: dict[int, list[int]] = field(default_factory=dict)  # program -> the same
@@ -127,9 +126,8 @@ class Relay:
         """Nodes first, then the segments that join them with other hosts, then their links."""
         pairs = [channel.pair() for _ in message["nodes"]]
         try:
-            for node, number, (ours, _) in zip(message["nodes"], message["numbers"], pairs, strict=True):
-                self._nodes[number] = self._listen(number, ours, message["lab"])
-                node["sysctls"] = dict(node["sysctls"])
+            for number, (ours, _) in zip(message["numbers"], pairs, strict=True):
+                self._nodes[number] = self._listen(number, ours)
             answer = await self._labs.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
@@ -149,11 +147,11 @@ class Relay:
         joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
         return {"refused": answer["refused"], "timings": answer["timings"] | joined["timings"]}
 
-    def _listen(self, number: int, ours: socket.socket, lab: str) -> _Node:
+    def _listen(self, number: int, ours: socket.socket) -> _Node:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         ours.setblocking(False)
         self._loop.add_reader(ours.fileno(), self._from_node, number)
-        return _Node(ours, lab, self._loop.create_future())
+        return _Node(ours, self._loop.create_future())
 
     def _from_node(self, number: int) -> None:
         node = self._nodes[number]
