@@ -44,9 +44,14 @@ class HostNetwork:
 def host_network(
     folder: Path, roles: Sequence[Sequence[str]], *, mtu: int = MTU, network: str = "", command: str = COMMAND
 ) -> Iterator[HostNetwork]:
-    """A host for each of the `roles`, called h1, h2, ... with the addresses 192.0.2.1, 192.0.2.2, ... (RFC 5737)."""
+    """A host for each of the `roles`, called h1, h2, ... with the addresses 192.0.2.1, 192.0.2.2, ... (RFC 5737).
+
+    They were started a day apart, by their clocks.
+    """
     with ExitStack() as stack:
-        hosts = [stack.enter_context(SshHost(folder / f"h{n}", f"h{n}")) for n in range(1, len(roles) + 1)]
+        hosts = [
+            stack.enter_context(SshHost(folder / f"h{n}", f"h{n}", uptime=n * 86_400)) for n in range(1, len(roles) + 1)
+        ]
         switch = stack.enter_context(SshHost(folder / "switch", "switch"))
         switch.run("ip", "link", "add", "br0", "mtu", str(mtu), "type", "bridge")
         switch.run("ip", "link", "set", "br0", "up")
@@ -78,7 +83,7 @@ def left(host: SshHost) -> list[str]:
     network = os.readlink(f"/proc/{host.pid}/ns/net")
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if os.readlink(folder / "ns/net") == network and int(folder.name) != host.pid:
+            if os.readlink(folder / "ns/net") == network and int(folder.name) not in host.own:
                 found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""OpenSSH servers of our own, each in a network of its own and with a /run of its own, as another host is, with its own keys; a client reaches one by its ProxyCommand."""
+"""OpenSSH servers of our own, each with its own network, /run, CLOCK_MONOTONIC and keys, as another host has them; a client reaches one by its ProxyCommand."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ SERVER = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 
 
 class SshHost:
-    """A host of that name with a server that takes one key; `options` are what a client needs to reach it."""
+    """A host of that name with a server that takes one key; `options` are what a client needs to reach it.
 
-    def __init__(self, folder: Path, name: str) -> None:
+    It was started `uptime` seconds before this machine, by its CLOCK_MONOTONIC.
+    """
+
+    def __init__(self, folder: Path, name: str, uptime: int = 0) -> None:
         folder.mkdir(mode=0o700)
-        self.name, self._folder = name, folder
+        self.name, self._folder, self._uptime = name, folder, uptime
         for each in ("host", "user"):
             _make_key(folder / each)
         (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
@@ -39,7 +42,7 @@ class SshHost:
             "UsePAM": "no",
         }
         server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
-        reached = shlex.join(["nsenter", "-t", str(self.pid), "--net", "--mount", *server])
+        reached = shlex.join(["nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *server])
         known, key = self._folder / "known", self._folder / "user"
         return (
             *("-F", "none", "-i", str(key), "-o", "IdentitiesOnly=yes"),
@@ -49,11 +52,16 @@ class SshHost:
     @property
     def pid(self) -> int:
         """A process of the host, which lasts as long as the host does."""
-        return self._network.pid
+        return self._first
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """The processes that are the host itself."""
+        return self._network.pid, self._first
 
     def run(self, *words: str) -> str:
         """What a command prints that runs in the host's network."""
-        line = ["nsenter", "-t", str(self.pid), "--net", "--mount", *words]
+        line = ["nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *words]
         return subprocess.run(line, check=True, capture_output=True, text=True).stdout
 
     def change_key(self) -> None:
@@ -62,12 +70,12 @@ class SshHost:
         self._know(self._folder / "other.pub")
 
     def __enter__(self) -> SshHost:
-        begin = (
-            "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && ip link set lo up && echo up && exec sleep infinity"
-        )
-        line = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", begin]
-        self._network = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        assert self._network.stdout is not None and self._network.stdout.readline() == b"up\n"
+        # Only children of the process that unshares it have the new clock.
+        begin = "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && ip link set lo up && { sleep infinity & echo $!; wait; }"
+        line = ["unshare", "--net", "--mount", "--propagation", "private", "--time", "--monotonic", str(self._uptime)]
+        self._network = subprocess.Popen([*line, "sh", "-c", begin], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert self._network.stdout is not None
+        self._first = int(self._network.stdout.readline())
         return self
 
     def __exit__(
@@ -75,16 +83,17 @@ class SshHost:
     ) -> None:
         self.cut()
         self._network.kill()
+        os.kill(self._first, signal.SIGKILL)
         self._network.wait()
         assert self._network.stdout is not None
         self._network.stdout.close()
 
     def cut(self) -> None:
         """Kill everything on the host, as a restart does."""
-        network = os.readlink(f"/proc/{self._network.pid}/ns/net")
+        network = os.readlink(f"/proc/{self.pid}/ns/net")
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if os.readlink(folder / "ns/net") == network and int(folder.name) != self._network.pid:
+                if os.readlink(folder / "ns/net") == network and int(folder.name) not in self.own:
                     os.kill(int(folder.name), signal.SIGKILL)
 
     def _know(self, key: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tunnelmark import registry
 from tunnelmark.cli import block_run, measurement_lock, measuring
 from tunnelmark.cluster.tasks import study_of
 from tunnelmark.errors import LabError
+from tunnelmark.host.clock_discipline import clock_discipline
 from tunnelmark.plan.load import write_inputs
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
@@ -30,7 +32,7 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     captured = block_run.facts(study, asked, console)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     measuring.prepare(order(study), context, console)
-    return {**captured, "socket_buffer": context.socket_buffer}
+    return {**captured, "socket_buffer": context.socket_buffer, "clock": asdict(clock_discipline())}
 
 
 @contextmanager

@@ -65,11 +65,11 @@ async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> di
                 f"host {name} differs from host {nodes[0]}: {'; '.join(wrong)}",
                 hint="install the same versions on all hosts: `tunnelmark packages list` shows them",
             )
-    kept = ("machine", "tools", "host_sysctls", "socket_buffer")
+    kept = ("machine", "tools", "host_sysctls", "socket_buffer", "clock")
     hosts = {name: {key: facts[key] for key in kept} for name, facts in found.items()}
-    clocks = labs.clocks()
+    clocks = labs.clocks_record()
     return {
-        **{key: value for key, value in first.items() if key != "socket_buffer"},
+        **{key: value for key, value in first.items() if key not in ("socket_buffer", "clock")},
         "command": ["tunnelmark", *sys.argv[1:]],
         "lab": dict(lab) | {"backend": "ssh", "clocks": clocks},
         INVENTORY: labs.inventory.model_dump(mode="json"),

@@ -26,6 +26,7 @@ from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.server import veth
 from tunnelmark.lab.underlay import Underlay
 from tunnelmark.linux import cgroups
+from tunnelmark.model.clock_offsets import ClockOffset
 from tunnelmark.plan.model import Profile, Topology
 
 MIDDLE = "middle"
@@ -85,6 +86,10 @@ class Labs(ABC):
     async def lost(self, lab: str) -> str | None:
         """Why a lab, or a part of it, is gone although no one has ended it; None if all of it is there."""
         return None
+
+    async def clocks(self, lab: str) -> dict[str, ClockOffset]:
+        """By node: how far its clocks are from the command's now; empty where all have the same."""
+        return {}
 
     @abstractmethod
     def placed(self, topology: Topology) -> Placement:
@@ -258,6 +263,10 @@ class Lab(Underlay):
         """
         seen = await self._client.seen() if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
+
+    async def clocks(self) -> dict[str, ClockOffset]:
+        """By node, the middle one too: how far its clocks are from the command's now; empty where all have the same."""
+        return await self._client.clocks(self.name)
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
         """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""

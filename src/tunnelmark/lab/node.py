@@ -23,6 +23,8 @@ from tunnelmark.lab import rpc
 ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
 """The environment of every program on a node; of the caller's, only PATH goes in."""
 
+CLOCK = "TUNNELMARK_CLOCK"
+"""The variable by which programs know that nodes of several hosts have been given one CLOCK_MONOTONIC, and its name."""
 
 _GONE = "a node ends with its lab, when its first process is killed, or when memory runs out (see dmesg)"
 _REFUSED = "the node's kernel or its files refused; the words before say which"
@@ -86,6 +88,7 @@ class Node:
         """`sock` leads to the node's agent; `elsewhere` names the host that it runs on, if that is not this machine."""
         self.name = name
         self._elsewhere = elsewhere
+        self._environment = ENVIRONMENT if elsewhere is None else ENVIRONMENT | {CLOCK: "the lab's"}
         self._pid = 0
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop = asyncio.get_running_loop()
@@ -137,7 +140,7 @@ class Node:
                 "spawn",
                 [into.fileno(), out.fileno(), err.fileno()],
                 argv=[str(word) for word in argv],
-                env=ENVIRONMENT | dict(env or {}),
+                env=self._environment | dict(env or {}),
             )
         return Process(self, answer["pid"], self._exits[answer["pid"]])
 

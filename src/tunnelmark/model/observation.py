@@ -47,6 +47,7 @@ class Observation:
 
     `zero` is when the plan of the probes began, on the clock of the flows' stamps, and `begun` when the link's own time did, as
     its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` after them.
+    `clock_error`: seconds by which all delays one way may be wrong together, because each end has the clock of another host.
     """
 
     profile: str
@@ -60,6 +61,7 @@ class Observation:
     final: tuple[Mapping[str, Any], ...] = ()
     seed: int = 0
     begun: int | None = None
+    clock_error: float = 0.0
 
     def place(self, target: str) -> int | None:
         """The place of the direction to a node among those of its emulator; None if nothing emulates the link."""

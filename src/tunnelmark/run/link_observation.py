@@ -23,6 +23,7 @@ from tunnelmark.lab import probe_sender
 from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.lab.node import Process
 from tunnelmark.model import probe_plan
+from tunnelmark.model.clock_offsets import ClockCourse, rounded_up
 from tunnelmark.model.observation import RECORDS, Flow, Observation
 from tunnelmark.model.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Train
 from tunnelmark.plan.model import Profile, Topology
@@ -48,9 +49,11 @@ async def observe(
         (raw / "probe.plan.json").write_text(json.dumps(plans, indent=1))
         async with _probers(lab, plans, raw) as probers:
             await lab.zero()
-            zero = time.time_ns()
+            known, seen_at = await lab.clocks(), time.time_ns()
+            # What a host is asked reaches it in less than the round trip, which is twice the error of its clocks.
+            zero = time.time_ns() + 2 * max((each.error for each in known.values()), default=0)
             for each in probers:
-                each.begin(zero)
+                each.begin(zero + (known[each.node].realtime if each.node in known else 0))
             # Before the trains, which ask more than the link can carry: each trial reports what suffers then.
             await asyncio.sleep(probe_plan.probed(plans) / 1e9)
             looks = [await _look(lab)]
@@ -59,7 +62,9 @@ async def observe(
                 looks.append(await _look(lab))
             said = [await each.end(plans[each.node]) for each in probers]
             final = await lab.link_reports()
-    forward, back = (_flow(plans, zero, said, raw, ends, way, looks) for way in (0, 1))
+            later, ended = await lab.clocks(), time.time_ns()
+    courses = {node: ClockCourse(known[node], later[node], seen_at, ended) for node in ends if node in later}
+    forward, back = (_flow(plans, zero, said, raw, ends, way, looks, courses) for way in (0, 1))
     return Observation(
         profile.name,
         topology.name,
@@ -72,6 +77,7 @@ async def observe(
         tuple(final),
         seed,
         _begun(looks[0].reports),
+        rounded_up(sum(course.error for course in courses.values()) / 1e9),
     )
 
 
@@ -159,6 +165,7 @@ def _flow(
     ends: tuple[str, str],
     way: int,
     looks: Sequence[_Look],
+    courses: Mapping[str, ClockCourse],
 ) -> Flow:
     source, target = ends[way], ends[1 - way]
     planned, done = plans[source]["phases"], said[way]["phases"]
@@ -173,6 +180,10 @@ def _flow(
         if looks[0].reports:
             behind = _behind(looks, way + 1, target, begun, train.count, done[TRAIN]["seconds"])
     records = np.frombuffer((raw / f"probe.{target}.out").read_bytes(), RECORDS)
+    if courses:
+        records = records.copy()
+        for stamp, node in (("sent", source), ("received", target)):
+            records[stamp] = courses[node].ours(records[stamp])
     return Flow(source, target, zero + row["start"], pace, train, begun, rate, done[PROBES]["latest"], behind, records)
 
 

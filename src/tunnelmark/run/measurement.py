@@ -18,6 +18,7 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.linux.congestion import CUBIC
 from tunnelmark.model import emulator_health, grades, path_looks
 from tunnelmark.model.attempt import PHASES, LinkCounts
+from tunnelmark.model.clock_offsets import apart
 from tunnelmark.model.grades import Graded
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.options import Options
@@ -114,6 +115,10 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
         evidence.notes, evidence.limits = collection.notes, collection.limits
         await tunnel.unless_dead(runner.serve())
     seconds, watched = await _drive(context, runner, collection, clock, evidence, alone=spec.alone)
+    if clocks := await lab.clocks():
+        evidence.notes["clocks"] = (
+            f"the nodes' clocks differ by at most {1e3 * apart(clocks.values()):.2g} ms, and a delay one way may be wrong by that"
+        )
     with clock.phase("collect"):
         await tunnel.unless_dead(runner.finish())
         graded = await _grade(lab, spec, evidence)

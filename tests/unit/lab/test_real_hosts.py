@@ -14,9 +14,10 @@ import pytest
 from tunnelmark.errors import PlanError, UsageError
 from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, inventory, places
-from tunnelmark.lab.ssh.clocks import HostClocks, Offset
+from tunnelmark.lab.ssh.clocks import DRIFT, HostClocks
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.segments import Segment, segments
+from tunnelmark.model.clock_offsets import ClockOffset
 
 HOSTS = """
 [[hosts]]
@@ -151,11 +152,17 @@ async def look(clocks: HostClocks, ahead: int, wait: float) -> None:
 
 def test_the_quickest_answer_says_how_far_a_clock_is_ahead():
     clocks, ahead = HostClocks(), 5_000_000_000
-    assert clocks.offset == Offset(0, 0, 0)
+    assert clocks.offset == ClockOffset(0, 0, 0)
     for wait in (0.02, 0.0, 0.02):
         asyncio.run(look(clocks, ahead, wait))
     offset = clocks.offset
     assert offset.error < 10_000_000, "the slow answers do not count"
     assert abs(offset.realtime - ahead) <= offset.error + 1000 and abs(offset.monotonic - ahead) <= offset.error + 1000
-    now = time.monotonic()
-    assert clocks.monotonic(now + 5) == pytest.approx(now, abs=0.01)
+
+
+def test_an_offset_is_the_less_certain_the_older_it_is():
+    clocks = HostClocks()
+    asyncio.run(look(clocks, 0, 0.0))
+    first = clocks.offset.error
+    time.sleep(0.05)
+    assert clocks.offset.error >= first + 0.05e9 * DRIFT

@@ -43,6 +43,9 @@ _CHANGE = 0.2  # of the chance to be lost: a larger change from one probe to the
 _OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
 """Seconds that the path through the nodes may add to a single delay, as to the largest ones that are judged."""
 
+LEVELS = ("delay_mean", "delay_p50", "delay_p05", "delay_p99")
+"""The properties that move with all delays alike."""
+
 _FATAL = 207 / (8 * (SIZE + 28))
 """Share of a frame's bits (its Ethernet header apart) that lose a probe when they are inverted: those of the IP header, and
 of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
@@ -59,6 +62,10 @@ class ExpectedRange:
     low: float
     high: float
 
+    def wider(self, by: float) -> ExpectedRange:
+        """The same with both limits further out."""
+        return ExpectedRange(self.middle, self.low - by, self.high + by)
+
     def holds(self, value: float) -> bool:
         """Whether a value is inside; one that is not known (NaN) is not outside."""
         return not (value < self.low or value > self.high)
@@ -72,6 +79,7 @@ class Expected:
     `shape` bounds the distance of a row's distribution from them (None: the delay does not vary); `ceiling` is the largest
     delay of any run in seconds, and what the instrument may add to it. `losing` is each probe's chance to be lost where the very
     bursts and cuts are known (NaN near their starts and ends), and `misplaced` bounds how many probes differ from that.
+    `clock_error`: seconds by which all delays may be wrong together, and by which their limits are wider.
     """
 
     limits: Mapping[str, ExpectedRange]
@@ -80,16 +88,28 @@ class Expected:
     ceiling: float
     losing: Floats | None = None
     misplaced: ExpectedRange | None = None
+    clock_error: float = 0.0
 
     def elsewhere(self, lost: Flags) -> float:
         """Probes that were lost at other moments than the link's bursts and cuts, or arrived in them; NaN where these are not known."""
         return float("nan") if self.losing is None else _elsewhere(lost, self.losing)
 
+    def apart(self, delay: Floats, late: float = 0.0) -> float:
+        """The distance of the delays' distribution from the simulated one, at the least that is found by moving them all alike.
+
+        They are moved by at most `clock_error`, and by up to `late` seconds more to the earlier side.
+        """
+        low, high = -self.clock_error, self.clock_error + late
+        moves = list(np.linspace(low, high, 7 if high > low else 1))
+        if self.clock_error and len(delay):
+            moves.append(np.clip(np.median(delay) - np.median(self.pooled), low, high))
+        return min(distance(delay - by, self.pooled) for by in moves)
+
     def outside(self, row: ProbeRow) -> frozenset[str]:
         """The names of the lines that a row has outside of their limits."""
         found = statistics(row)
         names = {name for name, limits in self.limits.items() if not limits.holds(found[name])}
-        if self.shape is not None and not self.shape.holds(distance(_arrived(row), self.pooled)):
+        if self.shape is not None and not self.shape.holds(self.apart(_arrived(row))):
             names.add("distribution")
         if self.misplaced is not None and not self.misplaced.holds(self.elsewhere(row.lost)):
             names.add("misplaced")
@@ -97,11 +117,18 @@ class Expected:
 
 
 def expect(
-    model: Model, direction: Direction, sent: Floats, *, serial: float, path: LinkPath | None = None
+    model: Model,
+    direction: Direction,
+    sent: Floats,
+    *,
+    serial: float,
+    path: LinkPath | None = None,
+    clock_error: float = 0.0,
 ) -> Expected:
     """Simulate a direction for probes sent at these seconds since the link's zero; `serial`: see `serial_of`.
 
-    `path` is that of the link, where its seed and zero are known.
+    `path` is that of the link, where its seed and zero are known. `clock_error`: seconds by which all delays that are met may be wrong
+    together.
     """
     runs = int(np.clip(_DRAWS // max(len(sent), 1), *_RUNS))
     rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial, path=path)
@@ -112,6 +139,8 @@ def expect(
         values = np.array([run[each.name] for run in found])
         if len(known := values[~np.isnan(values)]):
             limits[each.name] = _limits(each, known, len(sent), slow=slow)
+            if each.name in LEVELS:
+                limits[each.name] = limits[each.name].wider(1e3 * clock_error)
     every = [_arrived(each) for each in rows]
     pooled = np.concatenate(every)
     shape = None
@@ -123,8 +152,8 @@ def expect(
         losing = _apart(np.mean([each.lost for each in rows], axis=0), sent)
         numbers = np.array([_elsewhere(each.lost, losing) for each in rows])
         misplaced = ExpectedRange(float(numbers.mean()), 0.0, float(numbers.mean() + SPREADS * numbers.std()) + GRAIN)
-    ceiling = max(map(np.max, filter(len, every)), default=np.inf) + _OWN
-    return Expected(limits, pooled, shape, ceiling, losing, misplaced)
+    ceiling = max(map(np.max, filter(len, every)), default=np.inf) + _OWN + clock_error
+    return Expected(limits, pooled, shape, ceiling, losing, misplaced, clock_error)
 
 
 def simulated(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tunnelmark.analyse.link import lateness, power, text, train
-from tunnelmark.analyse.link.expected import Expected, expect, floor_of, serial_of
+from tunnelmark.analyse.link.expected import LEVELS, Expected, expect, floor_of, serial_of
 from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.analyse.link.processes import in_time
-from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
+from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, statistics
 from tunnelmark.model import emulator_health
 from tunnelmark.model.observation import Flow, Observation
 from tunnelmark.model.probe_plan import PROBES
@@ -31,7 +31,15 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
         way = f"{flow.source}>{flow.target}"
         if flow.pace is not None:
             row = replace(row_of(flow, seen.zero if seen.begun is None else seen.begun), floor=floor_of(direction))
-            lines += _probes(way, profile, direction, row, _path(seen, flow, direction), apart=when != "alone")
+            lines += _probes(
+                way,
+                profile,
+                direction,
+                row,
+                _path(seen, flow, direction),
+                apart=when != "alone",
+                clock_error=seen.clock_error,
+            )
             series[way] = _series(row)
         lines += train.judge(way, profile, direction, flow, seen.final)
     lines += emulator_lines(profile, seen.reports)
@@ -42,7 +50,13 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
         part
         for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back))
         for part in power.parts(
-            f"{flow.source}>{flow.target}", profile, direction, flow.pace, lines, _path(seen, flow, direction)
+            f"{flow.source}>{flow.target}",
+            profile,
+            direction,
+            flow.pace,
+            lines,
+            _path(seen, flow, direction),
+            seen.clock_error,
         )
     ]
     return LinkProof(
@@ -92,10 +106,24 @@ def row_of(flow: Flow, zero: int) -> ProbeRow:
 
 
 def _probes(
-    way: str, profile: Profile, direction: Direction, row: ProbeRow, path: LinkPath | None, *, apart: bool
+    way: str,
+    profile: Profile,
+    direction: Direction,
+    row: ProbeRow,
+    path: LinkPath | None,
+    *,
+    apart: bool,
+    clock_error: float,
 ) -> Sequence[LinkLine]:
     """The lines on probes; `apart`: probes later than the profile can make any packet are judged apart (`lateness`)."""
-    expected = expect(profile.model, direction, row.sent, serial=serial_of(profile, direction), path=path)
+    expected = expect(
+        profile.model,
+        direction,
+        row.sent,
+        serial=serial_of(profile, direction),
+        path=path,
+        clock_error=clock_error,
+    )
     row = replace(row, ceiling=expected.ceiling)
     lines = tuple(_lines(way, direction, row, expected))
     if not apart or all(line.ok is not False for line in lines):
@@ -143,6 +171,7 @@ def _line(way: str, each: Property, stated: str, expected: Expected, achieved: f
         known.high,
         achieved,
         known.low <= achieved <= known.high,
+        text.clock_error(expected.clock_error) if each.name in LEVELS else "",
     )
 
 
@@ -154,7 +183,7 @@ def _shape(way: str, direction: Direction, row: ProbeRow, expected: Expected, sh
         note = "not judged: the delay does not vary"
         return LinkLine(way, name, "", stated, None, None, None, None, None, note)
     known = expected.shape
-    found = min(distance(met - by, expected.pooled) for by in np.linspace(0, shift, 7 if shift else 1))
+    found = expected.apart(met, late=shift)
     return LinkLine(
         way,
         name,

@@ -125,11 +125,20 @@ def _doubled(loss: Loss) -> Loss | None:
 
 @cache
 def finds(
-    model: Model, way: Direction, serial: float, count: int, interval: float, path: LinkPath | None = None
+    model: Model,
+    way: Direction,
+    serial: float,
+    count: int,
+    interval: float,
+    path: LinkPath | None = None,
+    clock_error: float = 0.0,
 ) -> tuple[WrongLinkLooks, ...]:
-    """What a look of so many probes, so many seconds apart, finds of each wrong link, on this path if it is known."""
+    """What a look of so many probes, so many seconds apart, finds of each wrong link, on this path if it is known.
+
+    `clock_error`: seconds by which all its delays may be wrong together.
+    """
     sent = moments(count, interval)
-    expected = expect(model, way, sent, serial=serial, path=path)
+    expected = expect(model, way, sent, serial=serial, path=path, clock_error=clock_error)
     return tuple(
         WrongLinkLooks(wrong, looks_at(wrong.way, model, way, serial, sent, expected, _LOOKS, seed, path))
         for seed, wrong in enumerate(wrongs(way, model), 1000)
@@ -164,6 +173,7 @@ def parts(
     pace: Pace | None,
     lines: Sequence[LinkLine],
     path: LinkPath | None = None,
+    clock_error: float = 0.0,
 ) -> Iterator[LinkPart]:
     """What a look has shown of each part that a direction states, by its lines that were judged."""
     mine = {line.name: line for line in lines if line.way == way}
@@ -175,7 +185,8 @@ def parts(
         )
     elif pace is not None:
         weakest: dict[str, tuple[float, str]] = {}
-        for each in finds(profile.model, direction, serial_of(profile, direction), pace.count, pace.interval, path):
+        serial = serial_of(profile, direction)
+        for each in finds(profile.model, direction, serial, pace.count, pace.interval, path, clock_error):
             power = each.power(judged)
             if power < weakest.get(each.wrong.part, (2.0, ""))[0]:
                 weakest[each.wrong.part] = power, each.wrong.words

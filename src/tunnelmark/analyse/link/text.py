@@ -47,6 +47,11 @@ def stated(direction: Direction, name: str) -> str:
     return ""
 
 
+def clock_error(seconds: float) -> str:
+    """Why the limits of a delay are wider than the link itself makes them; nothing where both ends have one clock."""
+    return f"the ends' clocks are known to {1e3 * seconds:g} ms, and the limits are wider by that" if seconds else ""
+
+
 def _loss(direction: Direction) -> str:
     match direction.loss:
         case Chance():

@@ -5,8 +5,9 @@ the name of its control group; AWAKE is the open file in which loops count that 
 anything, so that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls, cores, receive, realtime}], middle; files: one channel end a node;
-            a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core)
+    up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic}], middle; files: one channel end a node;
+            a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core); its
+            CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
     join    lab, links: those of the lab's nodes that are here; other ends of a link are there already (see `veth.build`)
     down    lab
     check                                      -> nothing
@@ -136,7 +137,7 @@ class LabServer:
                 self._group.join(self._leaf(lab, node["name"]))
                 if node["cores"]:
                     os.sched_setaffinity(0, node["cores"])
-                isolate.leave_host()
+                isolate.leave_host(node.get("monotonic", 0))
                 pid = os.fork()
                 if pid:
                     os.write(report, f"pid {pid}\n".encode())

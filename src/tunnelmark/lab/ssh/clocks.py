@@ -9,26 +9,37 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-_KEPT = 8  # looks: of the last ones that with the quickest answer counts, as in NTP's clock filter
+from tunnelmark.model.clock_offsets import ClockOffset
+
+_KEPT = 8  # looks: of the last ones that with the smallest error counts, as in NTP's clock filter
+DRIFT = 15e-6
+"""Seconds by which two clocks drift apart in one second at the most: PHI of RFC 5905, section 7.1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offset:
-    """What a host's clocks show more than ours, in nanoseconds, each within `error` of the truth."""
+class _Look:
+    """One answer: the offsets, within `error` when it had come (`at`, nanoseconds of our monotonic clock)."""
 
     realtime: int
     monotonic: int
     error: int
+    at: int
+
+    def error_at(self, moment: int) -> int:
+        return self.error + round(DRIFT * (moment - self.at))
 
 
 class HostClocks:
     """The clocks of a host, by the last looks at them."""
 
     every = 2.0
-    """Seconds between two looks: clocks that nothing corrects drift apart by some 50 us a second at most."""
+    """Seconds between two looks, so that drift adds little."""
+
+    burst = 6
+    """Looks in a row where a clock is to be known as well as it can be: the quickest answer says most."""
 
     def __init__(self) -> None:
-        self._looks: deque[Offset] = deque(maxlen=_KEPT)
+        self._looks: deque[_Look] = deque(maxlen=_KEPT)
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Callable[[Mapping[str, Any]], None]]:
@@ -41,15 +52,15 @@ class HostClocks:
                 int(answer[name]) - (before + after) // 2
                 for name, before, after in zip(("realtime", "monotonic"), asked, come, strict=True)
             )
-            self._looks.append(Offset(realtime, monotonic, (come[1] - asked[1]) // 2))
+            self._looks.append(_Look(realtime, monotonic, (come[1] - asked[1]) // 2, come[1]))
 
         yield took
 
     @property
-    def offset(self) -> Offset:
+    def offset(self) -> ClockOffset:
         """What is known now; all zero before the first look."""
-        return min(self._looks, key=lambda look: look.error, default=Offset(0, 0, 0))
-
-    def monotonic(self, theirs: float) -> float:
-        """A moment of the host's monotonic clock on ours, in seconds."""
-        return theirs - self.offset.monotonic / 1e9
+        now = time.monotonic_ns()
+        if not self._looks:
+            return ClockOffset(0, 0, 0)
+        best = min(self._looks, key=lambda look: look.error_at(now))
+        return ClockOffset(best.realtime, best.monotonic, best.error_at(now))

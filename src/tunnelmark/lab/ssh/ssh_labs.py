@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tunnelmark.lab.ssh.connection import HostConnection
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.inventory import Inventory, InventoryHost
 from tunnelmark.lab.ssh.segments import segments
+from tunnelmark.model.clock_offsets import ClockOffset
 from tunnelmark.plan.model import Topology
 
 _BACK = 120.0  # seconds in which a host that was lost may come back, such as after a restart
@@ -39,6 +41,8 @@ class SshLabs(Labs):
         self._used: dict[str, list[str]] = {}  # lab -> hosts
         self._numbers: dict[str, list[int]] = {}  # lab -> of its segments
         self._gone: dict[str, str] = {}  # lab -> why
+        self._placed: dict[str, dict[str, str]] = {}  # lab -> node -> host
+        self._shifts: dict[str, dict[str, int]] = {}  # lab -> host -> ns by which its nodes' CLOCK_MONOTONIC is moved
         first, last = inventory.network.numbers
         self._latest = first + secrets.randbelow(last + 1 - first)  # an earlier command's may still be ending
 
@@ -112,13 +116,19 @@ class SshLabs(Labs):
         hosts |= {each["name"]: middle.name for each in members if each.get("router", False)}
         self._require_mtu(links, hosts)
         self._used[lab] = list(dict.fromkeys([*hosts.values(), middle.name]))
+        self._placed[lab] = hosts | {MIDDLE: middle.name}
+        await self._look_at_clocks(lab)
+        shifts = {name: -self._connections[name].clocks.offset.monotonic for name in self._used[lab]}
+        self._shifts[lab] = shifts
         ends = segments(links, hosts, middle.name, MIDDLE, self._free_numbers())
         self._numbers[lab] = [each.number for made in ends.values() for each in made]
         nodes: dict[str, Node] = {}
         asked = []
         for name in self._used[lab]:
             connection = self._connections[name]
-            own = [dict(each) for each in requests if hosts.get(each["name"], middle.name) == name]
+            own = [
+                {**each, "monotonic": shifts[name]} for each in requests if hosts.get(each["name"], middle.name) == name
+            ]
             channels = []
             for each in own:
                 nodes[each["name"]], number = connection.node(each["name"])
@@ -154,7 +164,8 @@ class SshLabs(Labs):
 
     async def ended(self, lab: str) -> float:
         """End a lab on all its hosts; seconds until the slowest had ended its nodes. A host that was lost has ended them itself."""
-        self._numbers.pop(lab, None)
+        for known in (self._numbers, self._placed, self._shifts):
+            known.pop(lab, None)
         there = [one for name in self._used.pop(lab, ()) if (one := self._connections[name]).lost is None]
         answers = await asyncio.gather(*(one.request("down", lab=lab) for one in there), return_exceptions=True)
         return max((float(each["timings"]["end"]) for each in answers if isinstance(each, dict)), default=0.0)
@@ -164,12 +175,24 @@ class SshLabs(Labs):
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
 
-    def clocks(self) -> dict[str, dict[str, float]]:
+    async def clocks(self, lab: str) -> dict[str, ClockOffset]:
+        """By node of a lab, its middle node too: its clocks, looked at now. CLOCK_MONOTONIC was set alike when the lab was made."""
+        await self._look_at_clocks(lab)
+        found = {}
+        for node, host in self._placed.get(lab, {}).items():
+            offset = self._connections[host].clocks.offset
+            found[node] = replace(offset, monotonic=offset.monotonic + self._shifts[lab][host])
+        return found
+
+    def clocks_record(self) -> dict[str, dict[str, float]]:
         """By host: what its clock shows more than ours, and within what error, in microseconds."""
-        return {
-            name: {"offset_us": one.clocks.offset.realtime / 1e3, "error_us": one.clocks.offset.error / 1e3}
-            for name, one in self._connections.items()
-        }
+        known = {name: one.clocks.offset for name, one in self._connections.items()}
+        return {name: {"offset_us": each.realtime / 1e3, "error_us": each.error / 1e3} for name, each in known.items()}
+
+    async def _look_at_clocks(self, lab: str) -> None:
+        """Look at the clocks of a lab's hosts; those of one that is lost meanwhile stay as they are known."""
+        there = [self._connections[name] for name in self._used.get(lab, ())]
+        await asyncio.gather(*(one.look_at_clock(one.clocks.burst) for one in there), return_exceptions=True)
 
     def abouts(self) -> dict[str, dict[str, Any]]:
         """By host: what its relay said of itself."""

@@ -1,0 +1,62 @@
+"""What keeps this machine's clock right (chrony, ntpd, PTP), and how right the kernel holds it to be."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunnelmark.errors import LabError
+
+DAEMONS = ("chronyd", "ntpd", "ntpd-rs", "ptp4l", "phc2sys", "systemd-timesyn", "timemaster")
+"""The programs that discipline a clock, by the 15 letters that a process is named by."""
+
+_TIME_ERROR = 5  # <linux/timex.h>: the clock is not synchronized
+
+
+class _Timex(ctypes.Structure):
+    """struct timex of <linux/timex.h> as far as it is read here, and room for the rest (208 bytes in all)."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("rest", ctypes.c_char * 256),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClockDiscipline:
+    """Whether something keeps the clock right, its programs that run, and the kernel's bound of the error in microseconds.
+
+    `frequency_ppm` is the correction of the clock's frequency. All by adjtimex(2); the daemon that disciplines the clock tells the kernel.
+    """
+
+    synchronized: bool
+    daemons: tuple[str, ...]
+    max_error_us: int
+    estimated_error_us: int
+    frequency_ppm: float
+
+
+def clock_discipline() -> ClockDiscipline:
+    """As it is now; LabError where the kernel does not say."""
+    found = _Timex()
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))  # `modes` 0: only reads
+    if state < 0:
+        raise LabError("the kernel does not say how right its clock is (adjtimex)")
+    return ClockDiscipline(
+        state != _TIME_ERROR, _daemons(), found.maxerror, found.esterror, round(found.freq / 65536, 3)
+    )
+
+
+def _daemons(proc: Path = Path("/proc")) -> tuple[str, ...]:
+    names = set()
+    for file in proc.glob("[0-9]*/comm"):
+        try:
+            names.add(file.read_text().strip())
+        except OSError:  # it has ended
+            continue
+    return tuple(name for name in DAEMONS if name in names)

@@ -1,0 +1,110 @@
+"""Hosts whose clocks count from other moments: what their nodes say is on one clock, and delays one way come with their error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from support.command import command as tunnelmark
+from support.command import environment as with_code
+from support.command import finished
+from support.host_network import HostNetwork, host_network, is_root_with_server
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile, load_topology
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(not is_root_with_server(), reason="needs sshd, and root to start it"),
+]
+FILES = Files.standard()
+CLOCK = "import time; print(time.monotonic_ns())"
+
+PROFILE = """\
+[profile]
+title = "100 Mbit/s, 20 ms each way"
+source = "for tests"
+rate = "100 Mbit/s"
+queue = "256 KiB"
+delay = "20 ms"
+"""
+
+STUDY = """\
+[study]
+name = "clocks"
+title = "Workloads that compare the clocks of two nodes"
+description = "Delays one way, and a gap whose begin is on the command's clock."
+seed = 7
+blocks = 1
+profiles = ["steady"]
+topologies = ["pair"]
+
+[[arm]]
+name = "direct"
+
+[[arm]]
+name = "direct-again"
+same_as = "direct"
+
+[[workload]]
+workload = "latency"
+options = { sizes = [100], load = ["0 %"], duration = "1 s" }
+
+[[workload]]
+workload = "connect"
+options = { event = "link-flap", outage = "1 s", duration = "4 s" }
+"""
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[HostNetwork]:
+    with host_network(tmp_path, [["node"], ["node"], ["middle"]]) as made:
+        yield made
+
+
+def test_the_nodes_of_all_hosts_have_the_clock_of_the_command(network: HostNetwork):
+    shown = sorted(int(host.run("python3", "-c", CLOCK)) for host in network.hosts)
+    assert all(later - earlier > 80_000e9 for earlier, later in pairwise(shown)), "the hosts' own are a day apart"
+
+    async def go() -> None:
+        pair, gigabit = load_topology("pair", FILES), load_profile("gigabit", FILES)
+        async with SshLabs(network.inventory) as labs, labs.lab(pair, gigabit) as lab:
+            for node in lab.nodes.values():
+                before = time.monotonic_ns()
+                said = int((await node.run(["python3", "-c", CLOCK])).stdout)
+                assert before - 100_000_000 < said < time.monotonic_ns() + 100_000_000
+            clocks = await lab.clocks()
+            assert set(clocks) == {"a", "b", "middle"}
+            assert all(abs(each.monotonic) <= 100_000_000 and each.error > 0 for each in clocks.values())
+
+    asyncio.run(go())
+
+
+def test_what_is_measured_between_hosts_is_on_one_clock(network: HostNetwork, tmp_path: Path):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "steady.toml").write_text(PROFILE)
+    study, results = tmp_path / "clocks.toml", tmp_path / "results"
+    study.write_text(STUDY)
+    argv = tunnelmark("run", study, "--backend", "ssh", "--inventory", network.file, "--out", results, path=tmp_path)
+    done = finished(argv, with_code(), within=240)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    lines = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
+    trials = [each["trial"] for each in lines if "trial" in each]
+    usable = [each for each in trials if each["outcome"] == "ok"]
+    assert {each["workload"] for each in usable} == {"latency", "connect"}, [each.get("failure") for each in trials]
+    assert all(each["notes"]["clocks"].startswith("the nodes' clocks differ by at most") for each in usable)
+    found: dict[str, list[float]] = {}
+    for each in usable:
+        for sample in each["samples"]:
+            if sample["time"] is None:
+                found.setdefault(sample["metric"], []).append(sample["value"])
+    for way in ("forward", "back"):  # a busy machine holds the bound above, too: the other clock is a day away
+        assert 19 < median(found[f"{way}_p50_idle_100"]) < 200, "ms"
+    assert all(1.0 <= gap < 60 for gap in found["gap"]), "of the link that was down for a second"
