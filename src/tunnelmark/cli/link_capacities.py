@@ -1,6 +1,7 @@
 """Measures the machine before a study: fixes the rates that are left to it, and says which links it does not carry.
 
 The results are used for some hours (`doctor.cache`) and are in environment.json. Finding them takes some seconds the first time.
+Where the nodes run on other hosts, these are what is measured, for each study: their load is not known from here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from tunnelmark.doctor.cache import MeasurementCache
 from tunnelmark.errors import TunnelmarkError, UsageError
 from tunnelmark.host import keep_awake, wakeups
 from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import Labs
+from tunnelmark.lab.ssh.inventory import Inventory
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import fix, load_profile
@@ -47,18 +51,21 @@ def option(command: _Command) -> _Command:
     )(command)
 
 
-def before(study: Study, context: RunContext, console: Console, *, look: bool) -> tuple[Study, dict[str, Any]]:
-    """The study with every rate fixed, and what was measured for the record.
+def before(
+    study: Study, context: RunContext, console: Console, *, look: bool, on: Inventory | None = None
+) -> tuple[Study, dict[str, Any]]:
+    """The study with every rate fixed, and what was measured for the record; of the hosts of an inventory, if there is one.
 
     With `look` each link is tried, with a warning for each that the machine does not carry. UsageError if it carries none in real time.
     """
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
         return study, {}
+    doing = f"measuring what {'this machine carries' if on is None else 'these hosts carry'} (--no-measure skips this)"
     if not console.is_terminal:
-        console.print("measuring what this machine carries (--no-measure skips this)", soft_wrap=True)
-    with console.status("measuring what this machine carries (--no-measure skips this)"):
-        found = asyncio.run(_measure(study, context.workloads, open_, look))
+        console.print(doing, soft_wrap=True)
+    with console.status(doing):
+        found = asyncio.run(_measure(study, context.workloads, open_, look, on))
     fixed = fix(study, found.rates)
     for profile in fixed.profiles:
         if profile.name in found.rates:
@@ -67,15 +74,15 @@ def before(study: Study, context: RunContext, console: Console, *, look: bool) -
             )
     if found.wakeups is not None:
         console.print(f"  machine    {said(found.wakeups)}", soft_wrap=True)
-    _tell(fixed, found.links, console)
+    _tell(fixed, found.links, console, who="this machine does" if on is None else "these hosts do")
     return fixed, found.plain()
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was measured: cores busy with other work, how wake-ups came, the rates for `auto`, each link that was tried."""
+    """What was measured: cores busy with other work (None: not known), how wake-ups came, the rates for `auto`, each link that was tried."""
 
-    busy: float
+    busy: float | None
     wakeups: wakeups.Wakeups | None
     rates: Mapping[str, Fixed]
     links: Sequence[Fitness]
@@ -91,26 +98,28 @@ class _Found:
         }
 
 
-async def _measure(study: Study, workloads: Mapping[str, Workload[Any]], open_: list[Profile], look: bool) -> _Found:
-    known, topology, links = MeasurementCache.here(), study.topologies[0], []
-    woken = await asyncio.to_thread(_woken, known) if look else None
-    async with LabClient(node_cores=study.cores) as labs:
+async def _measure(
+    study: Study, workloads: Mapping[str, Workload[Any]], open_: list[Profile], look: bool, on: Inventory | None
+) -> _Found:
+    known, topology, links = MeasurementCache.here() if on is None else None, study.topologies[0], []
+    woken = await asyncio.to_thread(_woken, known) if look and known is not None else None
+    async with SshLabs(on) if on is not None else LabClient(node_cores=study.cores) as labs:
         rates = {profile.name: await rate_of(labs, known, topology, profile) for profile in open_}
         if look:
             load = load_of(study, workloads)
             for profile in (profile for profile in study.profiles if profile.auto is None):
                 links.append(await _fitness(labs, known, topology, profile, load))
-    return _Found(known.busy, woken, rates, links)
+    return _Found(known.busy if known is not None else None, woken, rates, links)
 
 
-async def rate_of(labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile) -> Fixed:
-    """The rate that a profile's `auto` means on this machine: measured, or known from some hours before."""
+async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile) -> Fixed:
+    """The rate that a profile's `auto` means on this machine, or on the labs' hosts: measured, or known from some hours before."""
     name = f"rate {_mark(profile, topology, labs.node_cores)}"
-    if (kept := known.get(name)) is not None:
+    if known is not None and (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
     chosen = await capacity.choose(labs, topology, profile)
-    made = Fixed(chosen.rate, capacity.reason(chosen, profile))
-    if chosen.holds:
+    made = Fixed(chosen.rate, capacity.reason(chosen, profile, whose="this machine" if labs.here else "these hosts"))
+    if chosen.holds and known is not None:
         known.put(name, {"rate": int(made.rate), "because": made.because})
     return made
 
@@ -133,14 +142,14 @@ def closed_now(profile: Profile, topology: Topology) -> Profile:
 
 
 async def _fitness(
-    labs: LabClient, known: MeasurementCache, topology: Topology, profile: Profile, load: StudyLoad
+    labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile, load: StudyLoad
 ) -> Fitness:
     """A good result is kept; another is measured again the next time, because the machine may be quiet by then."""
     name = f"link {_mark(profile, topology, labs.node_cores)} {load}"
-    if (kept := known.get(name)) is not None:
+    if known is not None and (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
     found = await examine(labs, topology, profile, load)
-    if found.state == "fits":
+    if found.state == "fits" and known is not None:
         known.put(name, found.plain())
     return found
 
@@ -178,13 +187,13 @@ _ENDS = {
 }
 
 
-def _tell(study: Study, found: Sequence[Fitness], console: Console) -> None:
-    """A warning for each link that this machine does not carry; UsageError if it carries none in real time."""
+def _tell(study: Study, found: Sequence[Fitness], console: Console, who: str = "this machine does") -> None:
+    """A warning for each link that the machine does not carry; UsageError if it carries none in real time."""
     bad = [fit for fit in found if fit.state != "fits"]
     profiles = {profile.name: profile for profile in study.profiles}
     if bad and len(bad) == len(study.profiles) and all(fit.state == "drops" for fit in bad):
         raise UsageError(
-            "this machine does not carry " + "; nor ".join(f"{fit.profile}: {fit.said}" for fit in bad),
+            f"{who} not carry " + "; nor ".join(f"{fit.profile}: {fit.said}" for fit in bad),
             hint=f"{instead(bad[0], profiles[bad[0].profile])}; --no-measure runs it anyway",
         )
     for fit in bad:

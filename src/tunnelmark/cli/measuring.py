@@ -76,11 +76,10 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         require(plan, context, console)
         prepare(plan, context, console)
     measured: Mapping[str, Any] = {}
-    if ways.on is not None:
-        _require_rates(study)
-    elif not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
-        with alone(console, f"a look at this machine for the study {study.name}"):
-            study, measured = link_capacities.before(study, context, console, look=ways.measure_first)
+    if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
+        look = f"a look at this machine for the study {study.name}"
+        with nullcontext() if ways.on else alone(console, look):
+            study, measured = link_capacities.before(study, context, console, look=ways.measure_first, on=ways.on)
         plan = order(study)
     whole = out or _new(study)
     code, places = 0, vm.places(whole, ways.guests) if ways.guests else {whole: ""}
@@ -266,14 +265,6 @@ async def measure(
                 listener.wait("machine", "measuring the machine after the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "after", yardsticks.measure)
             journal.append({"wall": time.monotonic() - begun})
-
-
-def _require_rates(study: Study) -> None:
-    if unknown := [profile.name for profile in study.profiles if profile.auto is not None]:
-        raise UsageError(
-            f"the rate of {unknown[0]} is what this machine can carry, and the hosts are others",
-            hint="take a profile with a stated rate, such as gigabit",
-        )
 
 
 def require(plan: Plan, context: RunContext, console: Console) -> None:

@@ -199,9 +199,9 @@ def least_bad(profile: Profile, tried: Mapping[Rate, Sequence[CapacityLook]]) ->
     return max(rate for rate, score in scores.items() if score >= max(scores.values()) - near)
 
 
-def reason(chosen: Chosen, profile: Profile) -> str:
+def reason(chosen: Chosen, profile: Profile, whose: str = "this machine") -> str:
     """Why that rate, in one sentence for the record and for people."""
-    said = f"the bare link of this machine carried {Rate(_round(chosen.ceiling))} without it"
+    said = f"the bare link of {whose} carried {Rate(_round(chosen.ceiling))} without it"
     verb = "filled" if profile.only_shaped else "kept in time"
     shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]
     steps = f"of the steps 1, 2, 5, 10 up to {100 * auto.SHARE:g} % of that"
