@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -181,3 +183,17 @@ def test_a_kernel_setting_that_no_node_can_have_is_an_error():
 
     with pytest.raises(LabError, match=r"refuses node a net\.ipv4\.no_such_thing: No such file"):
         in_lab(body, sysctls={"net.ipv4.no_such_thing": "1"})
+
+
+def test_what_else_users_of_the_machine_run_is_not_taken_for_a_lab_s():
+    before = Host.now()
+    argv = ["unshare", "--net", "sh", "-c", "echo there; exec sleep 60"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TUNNELMARK")}
+    for environ, found in ((environment, False), (None, True)):
+        with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None and process.stdout.readline() == b"there\n"
+                left = before.left_by(Host.now())
+                assert ("processes" in left, "networks" in left) == (found, found)
+            finally:
+                process.kill()

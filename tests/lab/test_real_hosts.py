@@ -17,7 +17,7 @@ import pytest
 from support.command import command as tunnelmark
 from support.command import environment as with_code
 from support.command import finished, small_study
-from support.host_network import COMMAND, HostNetwork, host_network, is_root_with_server, left
+from support.host_network import COMMAND, HostNetwork, host_network, is_root_with_server, rests
 from tunnelmark.errors import LabError, NodeGone, TunnelmarkError, UsageError
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -36,14 +36,6 @@ PAIR, GIGABIT = load_topology("pair", FILES), load_profile("gigabit", FILES)
 def network(tmp_path: Path) -> Iterator[HostNetwork]:
     with host_network(tmp_path, [["node"], ["node"], ["middle"]]) as made:
         yield made
-
-
-def rests(network: HostNetwork) -> list[str]:
-    """What is left on the hosts, once they have had time to end it."""
-    until = time.monotonic() + 20
-    while (found := [each for host in network.hosts for each in left(host)]) and time.monotonic() < until:
-        time.sleep(0.1)
-    return found
 
 
 async def talk(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 """What a lab could leave behind on the host: processes, network namespaces, interfaces, mounts, control groups.
 
-Labs of other commands may stand on the machine meanwhile, other tests' among them. A lab belongs to the command whose
-process ID is in the name of its control group, and a command is one of these tests' if it has their mark in its environment.
+Labs of other commands may stand on the machine meanwhile, other tests' among them, and whatever else its users run. A lab belongs to the
+command whose process ID is in the name of its control group, and a command is one of these tests' if it has their mark in its environment.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def left_within(before: Host, seconds: float = PATIENCE) -> dict[str, object]:
 
 
 def _processes() -> list[str]:
-    """Processes that a lab may have started: ours, and whatever lives in another network namespace."""
+    """Processes that a lab may have started: those of a lab, and of ours what lives in another network namespace or belongs to a lab server."""
     found = []
     home = os.readlink("/proc/self/ns/net")
     others = _of_others()
@@ -76,10 +76,11 @@ def _processes() -> list[str]:
         try:
             command = _command(folder)
             elsewhere = os.readlink(folder / "ns/net") != home
-            theirs = _is_of(folder, others)
+            if not _may_be_ours(folder, others):
+                continue
         except OSError:
             continue
-        if not theirs and (elsewhere or "tunnelmark.lab" in command or "cgroup_cleanup.py" in command):
+        if elsewhere or "tunnelmark.lab" in command or "cgroup_cleanup.py" in command:
             found.append(f"{folder.name} {command}")
     return found
 
@@ -100,7 +101,7 @@ def _links(kind: str) -> list[str]:
     others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if not _is_of(folder, others):
+            if _may_be_ours(folder, others):
                 found.add(os.readlink(folder / "ns" / kind))
         except OSError:
             continue
@@ -109,21 +110,26 @@ def _links(kind: str) -> list[str]:
 
 def _of_others() -> set[str]:
     """The names of control groups of commands that are not ours; what was seen once stays known when its command has ended."""
-    ours = f"{_MARK}={os.getpid()}".encode()
     for group in _all_groups():
         try:
             pid = group.name.split("-")[1]
-            if pid != str(os.getpid()) and ours not in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
+            if pid != str(os.getpid()) and not _is_marked(Path("/proc", pid)):
                 _others.add(group.name)
         except (OSError, IndexError):
             continue
     return _others
 
 
-def _is_of(process: Path, groups: set[str]) -> bool:
-    """Whether a process is in one of these groups, or names it (a lab server before it has joined, a janitor)."""
+def _may_be_ours(process: Path, others: set[str]) -> bool:
+    """Whether a process was started by us, or is in a lab's group or names it (a lab server before it has joined, a janitor) that is not others'."""
     known = _command(process) + (process / "cgroup").read_text()
-    return any(group in known for group in groups)
+    if any(group in known for group in others):
+        return False
+    return "tunnelmark-" in known or _is_marked(process)
+
+
+def _is_marked(process: Path) -> bool:
+    return f"{_MARK}={os.getpid()}".encode() in (process / "environ").read_bytes().split(b"\0")
 
 
 def _command(process: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -42,15 +43,22 @@ class HostNetwork:
 
 @contextmanager
 def host_network(
-    folder: Path, roles: Sequence[Sequence[str]], *, mtu: int = MTU, network: str = "", command: str = COMMAND
+    folder: Path,
+    roles: Sequence[Sequence[str]],
+    *,
+    mtu: int = MTU,
+    network: str = "",
+    command: str = COMMAND,
+    far: float = 0.0,
 ) -> Iterator[HostNetwork]:
     """A host for each of the `roles`, called h1, h2, ... with the addresses 192.0.2.1, 192.0.2.2, ... (RFC 5737).
 
-    They were started a day apart, by their clocks.
+    They were started a day apart, by their clocks. They are `far` seconds from the command, each way.
     """
     with ExitStack() as stack:
         hosts = [
-            stack.enter_context(SshHost(folder / f"h{n}", f"h{n}", uptime=n * 86_400)) for n in range(1, len(roles) + 1)
+            stack.enter_context(SshHost(folder / f"h{n}", f"h{n}", uptime=n * 86_400, far=far))
+            for n in range(1, len(roles) + 1)
         ]
         switch = stack.enter_context(SshHost(folder / "switch", "switch"))
         switch.run("ip", "link", "add", "br0", "mtu", str(mtu), "type", "bridge")
@@ -87,6 +95,14 @@ def left(host: SshHost) -> list[str]:
                 found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
         except OSError:
             continue
+    return found
+
+
+def rests(network: HostNetwork) -> list[str]:
+    """What is left on the hosts, once they have had time to end it."""
+    until = time.monotonic() + 20
+    while (found := [each for host in network.hosts for each in left(host)]) and time.monotonic() < until:
+        time.sleep(0.1)
     return found
 
 

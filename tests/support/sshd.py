@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,11 +19,13 @@ SERVER = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 class SshHost:
     """A host of that name with a server that takes one key; `options` are what a client needs to reach it.
 
-    It was started `uptime` seconds before this machine, by its CLOCK_MONOTONIC.
+    It was started `uptime` seconds before this machine, by its CLOCK_MONOTONIC. What is said to it, and what it says, arrives `far` seconds
+    later.
     """
 
-    def __init__(self, folder: Path, name: str, uptime: int = 0) -> None:
+    def __init__(self, folder: Path, name: str, uptime: int = 0, far: float = 0.0) -> None:
         folder.mkdir(mode=0o700)
+        self._far = [sys.executable, str(Path(__file__).with_name("far.py")), str(far)] if far else []
         self.name, self._folder, self._uptime = name, folder, uptime
         for each in ("host", "user"):
             _make_key(folder / each)
@@ -42,7 +45,7 @@ class SshHost:
             "UsePAM": "no",
         }
         server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
-        reached = shlex.join(["nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *server])
+        reached = shlex.join([*self._far, "nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *server])
         known, key = self._folder / "known", self._folder / "user"
         return (
             *("-F", "none", "-i", str(key), "-o", "IdentitiesOnly=yes"),

@@ -20,6 +20,7 @@ from tunnelmark.host.clock_discipline import clock_discipline
 from tunnelmark.plan.load import write_inputs
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
+from tunnelmark.run import assets
 from tunnelmark.run.runner import RunContext
 
 
@@ -37,8 +38,11 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """No other command measures there meanwhile. LabError if one does already."""
+    """No other command measures there meanwhile; at its end, nothing is made for this one any more. LabError if one does already."""
     if (other := measurement_lock.measuring()) is not None:
         raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")
     with measurement_lock.alone(Console(file=sys.stderr), "a study on several hosts"):
-        yield
+        try:
+            yield
+        finally:
+            assets.give_up()

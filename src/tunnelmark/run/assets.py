@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +21,21 @@ from tunnelmark.linux.late_interrupt import held_back
 from tunnelmark.workloads.base import Asset
 
 _TOLD = 2000  # characters of what a failed command printed
+_MAKING = ".making-"  # and the process that makes it: begins the name of a folder that is not complete
+
+_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+"""Has the kernel end a program and all that it has started when this process ends in any way; only root may."""
+
+_running: set[int] = set()  # leaders of process groups
+_given_up = threading.Event()
+
+
+def give_up() -> None:
+    """End what is being made, in other threads, and make nothing more: whoever wanted it is gone."""
+    _given_up.set()
+    for group in tuple(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def folder_of(asset: Asset) -> Path:
@@ -38,8 +56,18 @@ def make(asset: Asset, recipe: str = "") -> Path:
         return folder
     for program in asset.programs:
         find(program, asset.packages, recipe)
+    try:
+        return _made(asset, folder, recipe)
+    except OSError as error:  # of its own files: what a command says is a MissingPart already
+        raise MissingPart(
+            f"{asset.name} could not be made: {error}", hint=f"it needs room and a folder to write in: {folder.parent}"
+        ) from error
+
+
+def _made(asset: Asset, folder: Path, recipe: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
+    _clear(folder.parent)
+    with tempfile.TemporaryDirectory(prefix=f"{_MAKING}{os.getpid()}-", dir=folder.parent) as scratch:
         work = Path(scratch, "asset")
         work.mkdir()
         for name, content in asset.files.items():
@@ -54,6 +82,14 @@ def make(asset: Asset, recipe: str = "") -> Path:
     return folder
 
 
+def _clear(folder: Path) -> None:
+    """Remove what processes were making that were killed."""
+    for left in folder.glob(f"{_MAKING}*"):
+        maker = left.name.removeprefix(_MAKING).partition("-")[0]
+        if not Path("/proc", maker).exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
@@ -61,8 +97,10 @@ def _run(
     process = None
     try:
         with held_back():  # until we know whom to end
+            if _given_up.is_set():
+                raise OSError(errno.ECANCELED, "it is not wanted any more")
             process = subprocess.Popen(
-                argv,
+                (*_ENDS_WITH_US, *argv) if os.geteuid() == 0 else argv,
                 cwd=work,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -70,12 +108,18 @@ def _run(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            _running.add(process.pid)
+        if _given_up.is_set():  # meanwhile
+            os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate(timeout=timeout)
     except BaseException:
         if process is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         raise
+    finally:
+        if process is not None:
+            _running.discard(process.pid)
     return subprocess.CompletedProcess(argv, process.returncode, said)
 
 
