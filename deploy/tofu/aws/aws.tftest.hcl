@@ -27,6 +27,22 @@ run "three_hosts_and_their_price" {
   }
 }
 
+run "a_topology_of_three_nodes_takes_four_hosts" {
+  command = plan
+  variables {
+    hosts = { alpha = "node", beta = "node", delta = "node", gamma = "middle" }
+  }
+
+  assert {
+    condition     = length(aws_instance.host) == 4 && startswith(output.price, "4 hosts for 8 hours at 1.5 USD an hour each: 48.00 USD at most")
+    error_message = "The price is wrong: ${output.price}"
+  }
+  assert {
+    condition     = length(distinct([for host in aws_instance.host : host.private_ip])) == 4
+    error_message = "Each host has an address of its own."
+  }
+}
+
 run "nothing_comes_in_but_ssh_from_one_address_and_vxlan_from_the_hosts" {
   command = plan
 

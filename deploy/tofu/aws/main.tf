@@ -1,4 +1,4 @@
-# Two nodes and a middle host at Amazon, near each other in one private network, which end themselves when their hours are over.
+# Hosts at Amazon, two nodes and a middle one if nothing else is said, near each other in one private network, which end themselves when their hours are over.
 # The comparison of wireguard-go that `tunnelmark run wireguard-go-offloads` repeats had two such machines (c6i.8xlarge, one zone).
 
 terraform {
@@ -21,8 +21,7 @@ provider "aws" {
 
 locals {
   vxlan_port = 4789 # as in hosts.toml
-  addresses  = { alpha = 11, beta = 12, gamma = 13 }
-  roles      = { alpha = "node", beta = "node", gamma = "middle" }
+  addresses  = { for place, name in keys(var.hosts) : name => cidrhost(var.network, 11 + place) }
 }
 
 # ------------------------------------------------------------------------------------------------------------ network
@@ -114,14 +113,14 @@ resource "aws_placement_group" "lab" {
 }
 
 resource "aws_instance" "host" {
-  for_each = local.roles
+  for_each = var.hosts
 
   ami                         = data.aws_ami.debian.id
   instance_type               = var.machine
   key_name                    = aws_key_pair.lab.key_name
   placement_group             = aws_placement_group.lab.name
   subnet_id                   = aws_subnet.lab.id
-  private_ip                  = cidrhost(var.network, local.addresses[each.key])
+  private_ip                  = local.addresses[each.key]
   associate_public_ip_address = true
   vpc_security_group_ids      = [aws_security_group.lab.id]
 
@@ -149,9 +148,9 @@ module "lab" {
   source = "../lab"
 
   hosts = {
-    for name, role in local.roles : name => {
+    for name, role in var.hosts : name => {
       ssh_address = aws_instance.host[name].public_ip
-      address     = cidrhost(var.network, local.addresses[name])
+      address     = local.addresses[name]
       role        = role
     }
   }

@@ -33,6 +33,12 @@ variable "at_most" {
   type        = number
 }
 
+variable "hosts" {
+  description = "Each host and what it is for: as many nodes as the topology has, and the middle one that links run through."
+  type        = map(string)
+  default     = { alpha = "node", beta = "node", gamma = "middle" }
+}
+
 variable "machine" {
   description = "The type of each host; it has to allow cluster placement groups."
   type        = string

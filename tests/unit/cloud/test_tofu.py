@@ -48,7 +48,7 @@ def test_the_hosts_their_firewall_and_their_end(tofu: Tofu):
     assert valid.returncode == 0, valid.stdout + valid.stderr
     done = tofu.run("aws", "test", "-no-color")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed, 0 failed" in done.stdout
+    assert "5 passed, 0 failed" in done.stdout
 
 
 @needs_go
