@@ -28,7 +28,7 @@ def name(file: Path) -> str:
 
 
 def project_files() -> Iterator[Path]:
-    for top in ("src", "tests", "docs", "scripts", "bench", ".ci"):
+    for top in ("src", "tests", "docs", "scripts", "bench", "deploy", "tools", ".ci"):
         yield from (file for file in (ROOT / top).rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     yield from (
         file for file in ROOT.iterdir() if file.is_file() and file.name != ".git"

@@ -49,9 +49,9 @@ class Checkout:
         gone = "|".join(packages)
         self.program("dpkg-query", f'for p in "$@"; do case $p in {gone}) ;; *) echo "installed $p";; esac; done')
 
-    def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["scripts/setup"],
+            ["scripts/setup", *arguments],
             cwd=self.folder,
             env={
                 **{key: value for key, value in os.environ.items() if not key.startswith("TUNNELMARK")},
@@ -269,3 +269,17 @@ def test_without_cargo_the_hint_says_what_to_install(checkout: Checkout) -> None
     assert done.returncode == 2
     assert "there is no cargo" in done.stderr
     assert "Rust 1.95 or later" in done.stderr
+
+
+def test_the_systems_part_alone_makes_no_environment_and_builds_nothing(checkout: Checkout):
+    done = checkout.run("--system")
+    assert done.returncode == 0, done.stderr
+    assert "Debian packages" in done.stdout
+    assert "Python packages" not in done.stdout
+    assert checkout.environments_made == 0
+
+
+def test_an_argument_that_it_does_not_have_ends_it(checkout: Checkout):
+    done = checkout.run("--all")
+    assert done.returncode == 2
+    assert "error: it has no argument --all" in done.stderr

@@ -40,7 +40,7 @@ _COMMANDS = {
     "plan": (
         "tunnelmark.cli.plan_command",
         "plan",
-        "Say what a study can find with how many blocks, before it is run.",
+        "Say what a study can find with how many blocks, and what it takes, before it is run.",
     ),
     "study": (
         "tunnelmark.cli.study_command",

@@ -1,4 +1,4 @@
-"""The command `plan`: what a study could find, before it is run."""
+"""The command `plan`: what a study could find, before it is run; what it takes is in `plan_price`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from tunnelmark import registry
 from tunnelmark.analyse import block_power, judge, stopping
 from tunnelmark.analyse.analysis import DIRECT
-from tunnelmark.cli import output, param_types
+from tunnelmark.cli import output, param_types, plan_price
 from tunnelmark.cli.progress import estimate
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.files import Files
@@ -27,7 +27,10 @@ from tunnelmark.units import Share
 
 @click.group()
 def plan() -> None:
-    """Look at what a study could find, before it is run."""
+    """Look at what a study could find, and what it takes, before it is run."""
+
+
+plan.add_command(plan_price.price)
 
 
 @plan.command("power")

@@ -1,4 +1,4 @@
-"""`tunnelmark plan power` says what a study can see, by a stated spread or by an earlier run's own."""
+"""`tunnelmark plan power` says what a study can see, by a stated spread or by an earlier run's own; `plan price` what it takes on rented machines."""
 
 from __future__ import annotations
 
@@ -77,3 +77,32 @@ def test_what_cannot_be_is_refused_with_a_hint(
     said = capsys.readouterr().err
     assert reason in said
     assert "hint:" in said
+
+
+def priced(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["plan", "price", *arguments, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_a_price_is_machines_times_hours_times_what_is_stated(study: str, capsys: pytest.CaptureFixture[str]):
+    found = priced(capsys, study, "--blocks", "8", "--per-hour", "1.5", "--set-up", "30 min")
+    assert found["measuring_seconds"] == pytest.approx(8 * 4 * (4.0 + 0.35))
+    assert found["hours"] == pytest.approx((1800 + found["measuring_seconds"]) / 3600, abs=0.01)
+    assert found["price"] == pytest.approx(3 * found["hours"] * 1.5)
+    shared = priced(capsys, study, "--blocks", "8", "--per-hour", "1.5", "--spread")
+    assert shared["measuring_seconds"] == pytest.approx(3 * 4 * (4.0 + 0.35))  # eight blocks on three machines
+
+
+def test_a_price_says_what_it_is_of_and_what_is_not_in_it(study: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["plan", "price", study, "--blocks", "10", "--per-hour", "2", "--currency", "USD"]) == 0
+    said = capsys.readouterr().out
+    assert "10 blocks of 17 s, by all machines together" in said
+    assert "2 min 54 s of measuring and 1 h 00 min of set-up: 1.05 hours" in said
+    assert "3 × 1.05 hours × 2 USD = 6.30 USD" in said
+    assert "check it before use" in said
+
+
+@pytest.mark.parametrize("wrong", [("--per-hour", "0"), ("--per-hour", "1", "--set-up", "soon"), ()])
+def test_a_price_is_never_assumed(study: str, wrong: tuple[str, ...]):
+    assert main(["plan", "price", study, *wrong]) == 2
