@@ -121,6 +121,7 @@ def test_an_address_that_no_card_has_ends_it(tmp_path: Path):
     assert "no interface of alpha has the address 203.0.113.77" in done.stdout
 
 
+@pytest.mark.proof("the playbook installs what the checkout has, and nothing twice")
 def test_it_installs_what_the_checkout_has_and_nothing_twice(tmp_path: Path):
     checkout = small_checkout(tmp_path / "checkout")
     values = {"folder": tmp_path / "opt", "to": tmp_path, "checkout_python": checkout / "python"}

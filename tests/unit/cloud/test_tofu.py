@@ -14,20 +14,29 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason=NEEDS_PROGRAM),
     pytest.mark.slow,
 ]
+PROVED = "the files for rented hosts plan what they say, with a provider of the same arguments"
 needs_go = pytest.mark.skipif(GO is None, reason=NEEDS_GO)
 
 
-@pytest.fixture(scope="module")
-def tofu(tmp_path_factory: pytest.TempPathFactory) -> Tofu:
-    folder = tmp_path_factory.mktemp("cloud")
+def in_copy(folder: Path, *, with_provider: bool) -> Tofu:
     plugins = folder / "plugins"
     plugins.mkdir()
-    if GO is not None:
+    if with_provider:
         stand_in(plugins)
     made = Tofu.in_copy(folder, plugins)
     made.values()
     assert made.run("aws", "get").returncode == 0  # modules alone: `init` would fetch the real provider
     return made
+
+
+@pytest.fixture(scope="module")
+def tofu(tmp_path_factory: pytest.TempPathFactory) -> Tofu:
+    return in_copy(tmp_path_factory.mktemp("cloud"), with_provider=False)
+
+
+@pytest.fixture(scope="module")
+def with_provider(tmp_path_factory: pytest.TempPathFactory) -> Tofu:
+    return in_copy(tmp_path_factory.mktemp("cloud"), with_provider=True)
 
 
 def test_the_files_have_the_form_that_fmt_gives(tofu: Tofu):
@@ -43,17 +52,19 @@ def test_price_and_inventory_need_no_provider(tofu: Tofu):
 
 
 @needs_go
-def test_the_hosts_their_firewall_and_their_end(tofu: Tofu):
-    valid = tofu.run("aws", "validate", "-no-color")
+@pytest.mark.proof(PROVED)
+def test_the_hosts_their_firewall_and_their_end(with_provider: Tofu):
+    valid = with_provider.run("aws", "validate", "-no-color")
     assert valid.returncode == 0, valid.stdout + valid.stderr
-    done = tofu.run("aws", "test", "-no-color")
+    done = with_provider.run("aws", "test", "-no-color")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed, 0 failed" in done.stdout
 
 
 @needs_go
-def test_a_plan_says_the_price_and_no_other_rule_lets_anything_in(tofu: Tofu):
-    plan = planned(tofu)
+@pytest.mark.proof(PROVED)
+def test_a_plan_says_the_price_and_no_other_rule_lets_anything_in(with_provider: Tofu):
+    plan = planned(with_provider)
     said = plan["planned_values"]["outputs"]["price"]["value"]
     assert said.startswith("3 hosts for 8 hours at 1.5 USD an hour each: 36.00 USD at most")
     assert "check it before use" in said
@@ -69,15 +80,17 @@ def test_a_plan_says_the_price_and_no_other_rule_lets_anything_in(tofu: Tofu):
 
 
 @needs_go
-def test_nothing_can_be_made_that_costs_more_than_allowed(tofu: Tofu):
-    done = tofu.run("aws", "plan", "-no-color", "-input=false", "-var-file=lab.tfvars", "-var=at_most=35.9")
+@pytest.mark.proof(PROVED)
+def test_nothing_can_be_made_that_costs_more_than_allowed(with_provider: Tofu):
+    done = with_provider.run("aws", "plan", "-no-color", "-input=false", "-var-file=lab.tfvars", "-var=at_most=35.9")
     assert done.returncode == 1
     assert "This would cost 36.00 USD, and at_most is 35.9: nothing is made." in " ".join(done.stderr.split())
 
 
 @needs_go
-def test_a_misspelt_argument_is_found(tofu: Tofu, tmp_path: Path):
-    other = Tofu.in_copy(tmp_path, tofu.plugins)
+@pytest.mark.proof(PROVED)
+def test_a_misspelt_argument_is_found(with_provider: Tofu, tmp_path: Path):
+    other = Tofu.in_copy(tmp_path, with_provider.plugins)
     file = tmp_path / "tofu" / "aws" / "main.tf"
     file.write_text(file.read_text().replace("instance_initiated_shutdown_behavior", "instance_shutdown_behavior"))
     assert other.run("aws", "get").returncode == 0
@@ -87,8 +100,9 @@ def test_a_misspelt_argument_is_found(tofu: Tofu, tmp_path: Path):
 
 
 @needs_go
-def test_the_stand_in_makes_nothing(tofu: Tofu):
-    done = tofu.run("aws", "apply", "-no-color", "-input=false", "-auto-approve", "-var-file=lab.tfvars")
+@pytest.mark.proof(PROVED)
+def test_the_stand_in_makes_nothing(with_provider: Tofu):
+    done = with_provider.run("aws", "apply", "-no-color", "-input=false", "-auto-approve", "-var-file=lab.tfvars")
     assert done.returncode == 1
     assert "the stand-in makes nothing" in done.stderr
 
