@@ -19,6 +19,7 @@ from tunnelmark.report import (
     detectable_differences,
     formatting,
     graded,
+    host_tables,
     machine_facts,
     paths_found,
     placed,
@@ -43,6 +44,8 @@ def render(analysis: Analysis) -> str:
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
         parts.append(_safe(plan.description))
+    if where := host_tables.where(analysis.results.environment):
+        parts.append(f"Nodes: {_safe(where)}.")
     parts.append(_safe(machine_facts.scope(analysis)))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)

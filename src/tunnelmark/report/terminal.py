@@ -22,6 +22,7 @@ from tunnelmark.report import (
     claim_tables,
     formatting,
     graded,
+    host_tables,
     machine_facts,
     on_request,
     paths_found,
@@ -76,6 +77,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
     parts += _grades(analysis)
     parts += [Text(said, style="dim")] if (said := formatting.capacities(analysis.capacities)) else []
     parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
+    parts += [Text(f"Nodes: {said}.", style="dim")] if (said := host_tables.where(analysis.results.environment)) else []
     parts.append(Text(machine_facts.scope(analysis), style="dim"))
     parts.append(Text(f"Time: {time_spent(analysis)}", style="dim"))
     for name in on_request.chosen(shown):
