@@ -35,6 +35,7 @@ from tunnelmark.report import (
     paths_found,
     placed,
     queries,
+    repetition,
     travels,
     trial_lengths,
     web_page,
@@ -114,7 +115,7 @@ def render(analysis: Analysis) -> str:
     """The whole page; it is in the results folder, so links to raw files are relative to that."""
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
-    answered = answers.answers(analysis)
+    verdicts, answered = of_run(analysis), answers.answers(analysis)
     started = min((session.started for session in analysis.results.sessions), default=None)
     return template("report.html.j2").render(
         analysis=analysis,
@@ -135,7 +136,9 @@ def render(analysis: Analysis) -> str:
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),
-        verdicts=of_run(analysis),
+        verdicts=verdicts,
+        repeats=repetition.repetition(analysis, verdicts) if verdicts else None,
+        repetition_head=repetition.HEAD,
         claim_tables=claim_tables,
         where=queries.where,
         grids=[(grid, grid_figure.picture(grid)) for grid in paths_found.grids(analysis)],
