@@ -71,7 +71,7 @@ def _trial(
 
     def samples() -> Iterator[SampleRow]:
         for metric in use.metrics:
-            key = (trial.arm.name, trial.profile.name, use.name, metric.name)
+            key = (trial.arm.same_as or trial.arm.name, trial.profile.name, use.name, metric.name)
             if key in true or metric.primary:
                 yield SampleRow(metric.name, metric.unit, true.get(key, 1e6) * float(np.exp(random.normal(0, NOISE))))
 

@@ -33,12 +33,13 @@ _NOT_RUN = "not in this run"
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A source, how many of its claims had which verdict, and what this run does otherwise.
+    """A source (in short, and as a reader looks for it), how many of its claims had which verdict, and what this run does otherwise.
 
     `part` says what of it the study repeats, where that is not all. `rows` are what both say of themselves, in the columns of `HEAD`;
     `otherwise` are the differences that no row shows, by topic.
     """
 
+    short: str
     source: str
     part: str
     counts: tuple[tuple[Outcome, int], ...]
@@ -65,6 +66,7 @@ def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
         for topic in TOPICS
     }
     return Repetition(
+        claims.source.short,
         formatting.capital(claims.source.full),
         part,
         tuple((outcome, counts[outcome]) for outcome in OUTCOMES if counts[outcome]),
