@@ -96,10 +96,10 @@ export class SortableTable {
   }
 }
 
-/** All tables of the page that are worth it, by the name that they have in the address. */
+/** All tables of the page that are worth it, by the name that they have in the address; those that are read from top to bottom stay as they are. */
 export function tables(root: ParentNode, changed: (name: string, state: TableState) => void): Map<string, SortableTable> {
   const found = new Map<string, SortableTable>();
-  [...root.querySelectorAll<HTMLTableElement>(".scroll > table")].forEach((table, place) => {
+  [...root.querySelectorAll<HTMLTableElement>(".scroll > table:not(.still)")].forEach((table, place) => {
     const name = `t${place}`;
     if (SortableTable.worthIt(table)) found.set(name, new SortableTable(table, (state) => changed(name, state)));
   });

@@ -40,6 +40,12 @@ describe("a table of the page", () => {
     expect(SortableTable.worthIt(table("<tr><th>a</th><td>1</td></tr>"))).toBe(false);
     expect(SortableTable.worthIt(table('<tr><th colspan="2">a</th></tr>'.repeat(5)))).toBe(false);
   });
+  test("that is read from top to bottom stays as it is", () => {
+    it = table("<tr><th>a</th><td>1</td></tr>".repeat(12));
+    it.classList.add("still");
+    expect(tables(document, () => undefined).size).toBe(0);
+    expect(document.querySelector("button, input")).toBeNull();
+  });
   test("that is long can be filtered", () => {
     it = table(Array.from({ length: 12 }, (_, at) => `<tr><th>arm ${at}</th><td>${at}</td></tr>`).join(""));
     const [found] = [...tables(document, () => undefined).values()];

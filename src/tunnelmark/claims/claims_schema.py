@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tunnelmark.claims.originals import TOPICS, Topic
 from tunnelmark.claims.run_statistics import OF_ARM, SECONDS, SHARES, SPREADS, Statistic
 from tunnelmark.plan.fields import JoinedName, Name
 from tunnelmark.plan.study_schema import TomlTable
@@ -19,7 +20,10 @@ Line = Annotated[str, Field(min_length=1)]
 class SourceTable(TomlTable):
     """`[source]`"""
 
-    title: Line = Field(description=_TEXT)
+    authors: Line = Field(description="who published it, such as 'A. Author and B. Author'")
+    year: int = Field(ge=1900, le=2100, description="the year in which it was published")
+    title: Line = Field(description="its title")
+    form: str = Field(default="", description="what it is and where it was published, such as 'poster'")
     study: Name = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
     also: list[Name] = Field(
         default=[], description="a list of further studies that repeat parts of it, such as ['mesh-vpns-tuned']"
@@ -27,9 +31,35 @@ class SourceTable(TomlTable):
     within: float = Field(
         default=1.25, gt=1, description="the factor, above 1, by which a ratio may differ from the printed one"
     )
-    differs: list[Line] = Field(
-        default=[], description="a list of sentences: what the study does otherwise than the source"
+
+
+class SetupTable(TomlTable):
+    """`[there]`: how the source measured, as far as a run records the same of itself"""
+
+    hosts: str = Field(default="", description="the machines that it measured on")
+    kernel: str = Field(default="", description="their kernel")
+    links: str = Field(default="", description="what joined them, and where and by what links were impaired")
+    runs: str = Field(default="", description="how often it measured each cell")
+    versions: dict[str, Line] = Field(default={}, description="a table of the source's arms, each with its version")
+    tools: dict[str, Line] = Field(default={}, description="a table of tools, such as iperf3, each with its version")
+    lengths: dict[str, Line] = Field(
+        default={}, description="a table of the study's workloads, each with how long the source measured"
     )
+
+
+class DifferenceTable(TomlTable):
+    """`[[difference]]`: what a repetition does otherwise, which its record does not show by itself"""
+
+    topic: Topic = Field(description="one of " + ", ".join(map(repr, TOPICS)))
+    says: Line = Field(description="a sentence or two")
+    studies: list[Name] = Field(default=[], description="a list of studies, where it is about those alone")
+    workloads: list[Name] = Field(default=[], description="a list of workloads, where it is about those alone")
+    arms: list[str] = Field(default=[], description="a list of the source's arms, where it is about those alone")
+    conditions: list[str] = Field(default=[], description="a list of names of a [condition], where it is about those")
+    length: Literal["", "usual", "full"] = Field(
+        default="", description="'usual' or 'full', where it is about that length"
+    )
+    one_machine: bool = Field(default=False, description="true where it holds only of nodes that share one machine")
 
 
 class QuantityTable(TomlTable):
@@ -128,7 +158,9 @@ class ClaimTable(TomlTable):
 class ClaimsTable(TomlTable):
     """The whole file."""
 
-    source: SourceTable = Field(description="a table [source] with title and study")
+    source: SourceTable = Field(description="a table [source] with authors, year, title and study")
+    there: SetupTable = Field(default=SetupTable(), description="a table [there]")
+    difference: list[DifferenceTable] = Field(default=[], description="tables [[difference]]")
     arms: dict[str, str] = Field(description="a table of the source's arms, each with its name in the study")
     absent: dict[str, str] = Field(
         default={}, description="a table of arms that the study does not have, each with the reason"

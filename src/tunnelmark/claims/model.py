@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+from tunnelmark.claims.originals import Publication, Setup, SourceDifference
 from tunnelmark.claims.run_statistics import OF_ARM, Statistic
 
 Outcome = Literal["held", "did not hold", "undecided", "not testable"]
@@ -149,20 +150,26 @@ class Claim:
 class ClaimsFile:
     """The claims of one published source, with its values; `study` is the study that repeats it, `also` those that repeat parts of it.
 
-    `arms` are its names of arms as those studies have them.
+    `there` is how it measured, `differences` what those studies do otherwise beyond that. `arms` are its names of arms as they have them.
     """
 
     name: str
-    title: str
+    source: Publication
     study: str
     also: tuple[str, ...]
-    differs: tuple[str, ...]
+    there: Setup
+    differences: tuple[SourceDifference, ...]
     arms: Mapping[str, str]
     absent: Mapping[str, str]
     quantities: Mapping[str, Quantity]
     conditions: Mapping[str, Condition]
     printed: Mapping[Cell, Printed]
     claims: tuple[Claim, ...]
+
+    @property
+    def title(self) -> str:
+        """Its authors, year and title."""
+        return self.source.short
 
 
 @dataclass(frozen=True, slots=True)

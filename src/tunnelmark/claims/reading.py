@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from tunnelmark.claims import statements
-from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, SourceTable
+from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, DifferenceTable, SourceTable
 from tunnelmark.claims.model import (
     AS_IT_IS,
     Apart,
@@ -23,6 +23,7 @@ from tunnelmark.claims.model import (
     Quantity,
     Statement,
 )
+from tunnelmark.claims.originals import Publication, Setup, SourceDifference
 from tunnelmark.claims.run_statistics import SHARES, SPREADS
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
@@ -69,11 +70,40 @@ def read(file: Path) -> ClaimsFile:
                 each, names, printed, table.source.within, ("claim", place)
             )
     unique((claim.id for claim in claims), ("claim",), problems)
+    names.check("arm", table.there.versions, ("there", "versions"))
+    differences = tuple(_difference(each, names, ("difference", place)) for place, each in enumerate(table.difference))
     problems.raise_if_any()
     source = table.source
     return ClaimsFile(
-        file.stem, source.title, source.study, tuple(source.also), tuple(source.differs), table.arms, table.absent, quantities, conditions, printed, tuple(claims)
-    )  # fmt: skip
+        name=file.stem,
+        source=Publication(source.authors, source.year, source.title, source.form),
+        study=source.study,
+        also=tuple(source.also),
+        there=Setup(**table.there.model_dump()),
+        differences=differences,
+        arms=table.arms,
+        absent=table.absent,
+        quantities=quantities,
+        conditions=conditions,
+        printed=printed,
+        claims=tuple(claims),
+    )
+
+
+def _difference(table: DifferenceTable, names: _Names, key: Location) -> SourceDifference:
+    """A difference with its arms by their names in the study."""
+    known = names.check("arm", table.arms, (*key, "arms"))
+    names.check("condition", table.conditions, (*key, "conditions"))
+    return SourceDifference(
+        topic=table.topic,
+        says=table.says,
+        studies=tuple(table.studies),
+        workloads=tuple(table.workloads),
+        arms=tuple(names.arms[arm] for arm in table.arms) if known else (),
+        conditions=tuple(table.conditions),
+        length=table.length,
+        one_machine=table.one_machine,
+    )
 
 
 class _Names:

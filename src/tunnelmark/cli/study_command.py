@@ -12,6 +12,7 @@ from tunnelmark.claims import raw, reading
 from tunnelmark.claims.across_machines import MachineVerdicts
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
+from tunnelmark.claims.originals import NOT_STATED
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.raw.recomputed import compare_with_printed
 from tunnelmark.claims.verdicts import Verdicts
@@ -195,11 +196,24 @@ def _judged(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
 
 def _head(claims: ClaimsFile) -> None:
     console = output.console()
-    console.print(Text.assemble((claims.title, "bold")), soft_wrap=True)
-    if claims.differs:
+    console.print(Text.assemble((claims.source.full, "bold")), soft_wrap=True)
+    there = claims.there
+    said = (
+        ("hosts", there.hosts),
+        ("kernel", there.kernel),
+        ("links", there.links),
+        *there.versions.items(),
+        *there.tools.items(),
+        *((f"length of {name}", length) for name, length in there.lengths.items()),
+        ("repeats", there.runs),
+    )
+    console.print("\nHow it measured:", soft_wrap=True)
+    for name, text in said:
+        console.print(Text(f"  - {name}: {text or NOT_STATED}"), soft_wrap=True)
+    if claims.differences:
         console.print(f"\nWhat the study {claims.study} does otherwise than the source:", soft_wrap=True)
-        for each in claims.differs:
-            console.print(f"  - {each}", soft_wrap=True)
+        for each in claims.differences:
+            console.print(Text(f"  - {each.says}"), soft_wrap=True)
     console.print()
 
 

@@ -73,9 +73,10 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
     """All of it for programs."""
     return {
         "claims": claims.name,
-        "title": claims.title,
+        "source": asdict(claims.source),
         "study": claims.study,
-        "differs": list(claims.differs),
+        "there": asdict(claims.there),
+        "differences": [asdict(each) for each in claims.differences],
         "verdicts": [
             {
                 "id": each.claim.id,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from tunnelmark.report import formatting, host_tables
+from tunnelmark.report.host_tables import mapping
 
 _MACHINE = {
     "system": "system",
@@ -19,13 +22,14 @@ _MACHINE = {
 
 @dataclass(frozen=True, slots=True)
 class ProgramFact:
-    """A program that took part; `owner` is its VPN, empty for a tool."""
+    """A program that took part; `owner` is its VPN, empty for a tool. `hosts` are those that had it, where they had not all the same."""
 
     owner: str
     version: str
     program: str
     path: str
     sha256: str
+    hosts: str = ""
 
     @property
     def name(self) -> str:
@@ -34,7 +38,10 @@ class ProgramFact:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a reader needs to repeat a run: `command` is one line for a shell, the rest are names with values."""
+    """What a reader needs to repeat a run: `command` is one line for a shell, the rest are names with values.
+
+    `machine` is the machine that all nodes shared, or every host that they ran on.
+    """
 
     command: str
     machine: tuple[tuple[str, str], ...]
@@ -44,7 +51,10 @@ class Environment:
     def plain(self) -> tuple[tuple[str, str], ...]:
         """Everything as names and values."""
         programs = (
-            (fact.name, " ".join(filter(None, (fact.version, f"sha256:{fact.sha256}" if fact.sha256 else ""))))
+            (
+                fact.name + (f" ({fact.hosts})" if fact.hosts else ""),
+                " ".join(filter(None, (fact.version, f"sha256:{fact.sha256}" if fact.sha256 else ""))),
+            )
             for fact in self.programs
         )
         return (*self.machine, *programs, *self.settings)
@@ -52,20 +62,73 @@ class Environment:
 
 def environment(record: Mapping[str, Any]) -> Environment:
     """Reads `environment.json`, any part of which may be missing or null."""
+    hosts = mapping(record.get("hosts"))
+    apart = {"tunnelmark", "command", "machine", "vpns", "tools", "matrix"}  # the matrix has a table of its own
+    if hosts:
+        apart |= {"hosts", "inventory", "host_sysctls"}  # for each host below; these settings are the first node's
+    record = {**record, "fingerprint": _without_flags(mapping(record.get("fingerprint")))}
+    settings = _flat({key: value for key, value in record.items() if key not in apart})
+    if hosts:
+        several = host_tables.hosts(record)
+        first = next((host for host in several if "node" in host.roles), several[0]).name
+        settings = [(name.replace("fingerprint", f"fingerprint of {first}", 1), value) for name, value in settings]
+        settings += _settings_of(hosts)
+    tools = _tools_of(hosts) if hosts else _tools(mapping(record.get("tools")))
+    facts = [("tunnelmark", record.get("tunnelmark")), *(_hosts(record) if hosts else _machine(record))]
+    return Environment(
+        command=_command(record.get("command")),
+        machine=tuple((name, str(value)) for name, value in facts if value not in (None, "", [], {})),
+        settings=tuple(settings),
+        programs=(*_vpns(mapping(record.get("vpns"))), *tools),
+    )
+
+
+def _machine(record: Mapping[str, Any]) -> list[tuple[str, object]]:
     machine = dict(mapping(record.get("machine")))
     memory = machine.get("memory_bytes")
     if isinstance(memory, (int, float)):
         machine["memory_bytes"] = f"{memory / 2**30:.1f} GiB"
-    known = [(title, machine.pop(key, None)) for key, title in _MACHINE.items()]
-    facts = [("tunnelmark", record.get("tunnelmark")), *known, *machine.items()]
-    apart = ("tunnelmark", "command", "machine", "vpns", "tools", "matrix")  # the matrix has a table of its own
-    record = {**record, "fingerprint": _without_flags(mapping(record.get("fingerprint")))}
-    return Environment(
-        command=_command(record.get("command")),
-        machine=tuple((name, str(value)) for name, value in facts if value not in (None, "", [], {})),
-        settings=tuple(_flat({key: value for key, value in record.items() if key not in apart})),
-        programs=(*_vpns(mapping(record.get("vpns"))), *_tools(mapping(record.get("tools")))),
-    )
+    return [*((title, machine.pop(key, None)) for key, title in _MACHINE.items()), *machine.items()]
+
+
+def _hosts(record: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """A line for each host, with what ran on it."""
+    return [
+        (
+            f"host {host.name}",
+            ", ".join(filter(None, (host_tables.doing(host), host.words, host.system, host.card))),
+        )
+        for host in host_tables.hosts(record)
+    ]
+
+
+def _tools_of(hosts: Mapping[str, Any]) -> list[ProgramFact]:
+    """Every tool of the hosts: once where all have the same, else once for each that differs, with the hosts that have it."""
+    found: dict[str, dict[ProgramFact, list[str]]] = {}
+    for host, facts in hosts.items():
+        for fact in _tools(mapping(mapping(facts).get("tools"))):
+            found.setdefault(fact.program, {}).setdefault(fact, []).append(host)
+    return [
+        fact if names == list(hosts) else replace(fact, hosts=formatting.listed(names))
+        for facts in found.values()
+        for fact, names in facts.items()
+    ]
+
+
+def _settings_of(hosts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The kernel settings of the hosts: once where all have the same value, else one for each host."""
+    values: dict[str, dict[str, str]] = {}
+    for host, facts in hosts.items():
+        kept = {key: value for key, value in mapping(facts).items() if key not in ("machine", "tools")}
+        for name, value in _flat(kept):
+            values.setdefault(name, {})[host] = value
+    rows: list[tuple[str, str]] = []
+    for name, by_host in values.items():
+        if len(by_host) == len(hosts) and len(set(by_host.values())) == 1:
+            rows.append((f"all hosts: {name}", next(iter(by_host.values()))))
+        else:
+            rows += [(f"host {host}: {name}", value) for host, value in by_host.items()]
+    return rows
 
 
 def _command(command: object) -> str:
@@ -108,8 +171,3 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         elif value is not None:
             rows.append((prefix + name, f"{value:.3g}" if isinstance(value, float) else str(value)))
     return rows
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """A part of a record, which may be missing or null."""
-    return value if isinstance(value, Mapping) else {}

@@ -29,11 +29,13 @@ from tunnelmark.report import (
     detectable_differences,
     formatting,
     graded,
+    host_tables,
     machine_facts,
     overview,
     paths_found,
     placed,
     queries,
+    repetition,
     travels,
     trial_lengths,
     web_page,
@@ -45,7 +47,7 @@ from tunnelmark.report.figures import grid as grid_figure
 from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import cautions, findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
-from tunnelmark.units import Rate, clock
+from tunnelmark.units import clock
 
 LISTED = 2000
 """Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
@@ -113,6 +115,7 @@ def render(analysis: Analysis) -> str:
     """The whole page; it is in the results folder, so links to raw files are relative to that."""
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
+    verdicts, answered = of_run(analysis), answers.answers(analysis)
     started = min((session.started for session in analysis.results.sessions), default=None)
     return template("report.html.j2").render(
         analysis=analysis,
@@ -122,6 +125,10 @@ def render(analysis: Analysis) -> str:
         across=across_html.section(analysis),
         cautions=cautions(analysis),
         cores=placed.head(analysis),
+        ran_on=host_tables.where(analysis.results.environment),
+        hosts=host_tables.rows(analysis.results.environment),
+        host_head=host_tables.HEAD,
+        joined_by=host_tables.joined_by(analysis.results.environment),
         scope=machine_facts.scope(analysis),
         yardsticks=machine_facts.yardsticks(analysis.results),
         yardstick_head=machine_facts.YARDSTICKS,
@@ -129,10 +136,11 @@ def render(analysis: Analysis) -> str:
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),
-        verdicts=of_run(analysis),
+        verdicts=verdicts,
+        repeats=repetition.repetition(analysis, verdicts) if verdicts else None,
+        repetition_head=repetition.HEAD,
         claim_tables=claim_tables,
         where=queries.where,
-        rate=Rate,
         grids=[(grid, grid_figure.picture(grid)) for grid in paths_found.grids(analysis)],
         paths_explained=paths_found.EXPLAINED,
         groups=[_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
@@ -172,7 +180,8 @@ def render(analysis: Analysis) -> str:
         travels=travels,
         bound=travels.tables(analysis),
         grade_of=grade_of,
-        answers=answers.answers(analysis),
+        answers=answered,
+        signs=travels.signs(analysis, [answer.text for condition in answered for answer in condition.answers]),
         rests_on=overview.rests_on(analysis),
         not_shown=overview.not_shown(analysis),
         policy=web_page.policy(),
@@ -340,6 +349,8 @@ def _phases(analysis: Analysis) -> list[tuple[str, str, str]]:
 
 
 def _option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"{'' if value else 'no '}{name.replace('_', ' ')}"
     text = " ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
     return f"{name.replace('_', ' ')} {text}"
 

@@ -19,10 +19,12 @@ from tunnelmark.report import (
     detectable_differences,
     formatting,
     graded,
+    host_tables,
     machine_facts,
     paths_found,
     placed,
     queries,
+    repetition,
     travels,
     trial_lengths,
 )
@@ -43,6 +45,8 @@ def render(analysis: Analysis) -> str:
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
         parts.append(_safe(plan.description))
+    if where := host_tables.where(analysis.results.environment):
+        parts.append(f"Nodes: {_safe(where)}.")
     parts.append(_safe(machine_facts.scope(analysis)))
     parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)
@@ -95,13 +99,18 @@ def _claims(analysis: Analysis) -> list[str]:
     """What held of what was published, where the study repeats something."""
     if (found := of_run(analysis)) is None:
         return []
+    repeats = repetition.repetition(analysis, found)
     parts = [
-        "## What held of what was published",
-        f"**{claim_tables.summary(found.judged)}**: {_safe(found.claims.title)}",
+        "## What this run repeats",
+        " ".join(
+            filter(None, (_safe(repeats.source) + ".", repeats.part, f"**{claim_tables.summary(found.judged)}.**"))
+        ),
+        _rows(repetition.HEAD, [[_safe(text) for text in row] for row in repeats.rows]),
     ]
-    if found.claims.differs:
-        parts.append("What this study does otherwise than the source:")
-        parts.append("\n".join(f"- {_safe(each)}" for each in found.claims.differs))
+    if repeats.otherwise:
+        parts.append("What else this run does otherwise than the source:")
+        parts.append("\n".join(f"- {topic}: {_safe(each)}" for topic, said in repeats.otherwise for each in said))
+    parts.append("## What held of what was published")
     for outcome, lines in claim_tables.by_outcome(found.judged):
         rows = [
             [_safe(text) for text in (f"{line.sign} {line.says}", line.place, line.printed, line.found)]

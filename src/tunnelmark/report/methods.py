@@ -11,8 +11,8 @@ from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.intervals import EXACT_BLOCKS, MIN_BLOCKS, MIN_BOOTSTRAP, RESAMPLES
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInfo
-from tunnelmark.report import formatting, machine_facts
-from tunnelmark.report.environment_tables import mapping
+from tunnelmark.report import formatting, host_tables, machine_facts
+from tunnelmark.report.host_tables import mapping
 
 _CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
 
@@ -42,16 +42,8 @@ def methods(analysis: Analysis) -> tuple[Paragraph, ...]:
 def _machine(results: Results) -> str:
     record = results.environment
     machine, lab = mapping(record.get("machine")), mapping(record.get("lab"))
-    cores = machine.get("cores")
-    facts = [
-        str(machine["cpu"]) if machine.get("cpu") else "",
-        f"{cores} {'core' if cores == 1 else 'cores'}" if cores else "",
-        f"{machine['memory_bytes'] / 2**30:.0f} GiB of memory" if machine.get("memory_bytes") else "",
-        "a virtual machine" if machine.get("virtualisation") not in (None, "", "none") else "",
-        f"Linux {machine['kernel']}" if machine.get("kernel") else "",
-        str(machine.get("system") or ""),
-    ]
-    known = ", ".join(fact for fact in facts if fact)
+    about = host_tables.of_machine("", machine)
+    known = ", ".join(filter(None, (about.words, about.system)))
     said = [
         f"All hosts were network namespaces on one machine ({known})."
         if known
@@ -64,8 +56,8 @@ def _machine(results: Results) -> str:
             else ""
         )
         said = [f"All hosts were network namespaces in a virtual machine with Linux {guest.get('kernel', '?')}{clock}."]
-    if hosts := mapping(record.get("hosts")):
-        said = [_hosts(mapping(record.get("inventory")), hosts)]
+    if record.get("hosts"):
+        said = [_hosts(record)]
     elif results.plan.cores is not None:
         said.append(f"Each host had {results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'} at most.")
     if control := lab.get("congestion_control"):
@@ -75,16 +67,10 @@ def _machine(results: Results) -> str:
     return " ".join(said)
 
 
-def _hosts(inventory: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
+def _hosts(record: Mapping[str, Any]) -> str:
     """The hosts of a study that ran on several, each with what it is."""
-    roles = {host["name"]: host["roles"] for host in inventory.get("hosts", ())}
-    known = []
-    for name, facts in hosts.items():
-        machine = mapping(mapping(facts).get("machine"))
-        parts = (machine.get("cpu"), f"{machine.get('cores')} cores", f"Linux {machine.get('kernel')}")
-        known.append(f"{name} ({' and '.join(roles.get(name, ()))}: {', '.join(str(part) for part in parts if part)})")
-    kind = str(mapping(inventory.get("network")).get("kind", "")).upper()
-    return f"Nodes ran on hosts of their own, joined by {kind}s: {formatting.listed(known)}."
+    known = [f"{host.name} ({' and '.join(host.roles)}: {host.words})" for host in host_tables.hosts(record)]
+    return f"Nodes ran on hosts of their own, joined by {host_tables.joined_by(record)}: {formatting.listed(known)}."
 
 
 def _links(results: Results) -> str:

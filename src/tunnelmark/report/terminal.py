@@ -22,11 +22,13 @@ from tunnelmark.report import (
     claim_tables,
     formatting,
     graded,
+    host_tables,
     machine_facts,
     on_request,
     paths_found,
     placed,
     queries,
+    repetition,
     travels,
     trial_lengths,
 )
@@ -67,20 +69,38 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
     parts += [_legend(analysis)] if groups else []
     parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
     parts += across_terminal.parts(analysis)
-    if (found := of_run(analysis)) is not None:
-        held = f"{claim_tables.summary(found.judged)} (tunnelmark study verdict {analysis.results.path})"
-        parts.append(on_request.heading(held))
+    parts += _repetition(analysis)
     parts.append(on_request.heading("Can it be believed?"))
     parts.append(_gates(analysis))
     parts += [Text(f"! {text}", style="yellow") for text in below]
     parts += _grades(analysis)
     parts += [Text(said, style="dim")] if (said := formatting.capacities(analysis.capacities)) else []
     parts += [Text(said, style="dim")] if (said := placed.head(analysis)) else []
+    parts += [Text(f"Nodes: {said}.", style="dim")] if (said := host_tables.where(analysis.results.environment)) else []
     parts.append(Text(machine_facts.scope(analysis), style="dim"))
     parts.append(Text(f"Time: {time_spent(analysis)}", style="dim"))
     for name in on_request.chosen(shown):
         parts += on_request.PARTS[name](analysis)
     return Group(*parts)
+
+
+def _repetition(analysis: Analysis) -> list[RenderableType]:
+    """What the run repeats of a published source, how many claims had which verdict, and how it differs; nothing where it repeats none."""
+    if (found := of_run(analysis)) is None:
+        return []
+    repeats = repetition.repetition(analysis, found)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+    for title in repetition.HEAD:
+        table.add_column(title, overflow="fold")
+    for name, there, here in repeats.rows:
+        table.add_row(Text(name), Text(there), Text(here))
+    more = f" Differences that no row shows: {repeats.sentences}." if repeats.sentences else ""
+    return [
+        on_request.heading(claim_tables.summary(found.judged)),
+        Text(" ".join(filter(None, (f"Of {repeats.source}.", repeats.part)))),
+        table,
+        Text(f"All of it: tunnelmark study verdict {analysis.results.path}.{more}", style="dim"),
+    ]
 
 
 def _answers(analysis: Analysis, first: Collection[str], below: Collection[str]) -> list[RenderableType]:

@@ -14,6 +14,10 @@ from tunnelmark.report import formatting, queries
 APART = "≠"
 """Marks a ratio whose two sides are bound by different things."""
 
+_APART_EXPLAINED = (
+    f"{APART}: the two sides of that ratio are bound by different things, so that it measures the machine."
+)
+
 HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CPU s/GB, sender + receiver")
 
 
@@ -48,15 +52,25 @@ def explained(analysis: Analysis) -> str:
     said = [f"Intervals in brackets cover this run on this machine (95 %). Delays are what they add to {direct}'s."]
     if anchor is not None:
         said.append(
-            f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block. Results that a "
-            "processor bounds are given so; those that link, load or window bounds, as a share of direct."
+            f"{_multiple(anchor)} Results that a processor bounds are given so; those that link, load or window bounds, as a share of direct."
         )
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
             f"between machines was seen on {BETWEEN.source})."
         )
-    said.append(f"{APART}: the two sides of that ratio are bound by different things, so that it measures the machine.")
+    said.append(_APART_EXPLAINED)
     return " ".join(said)
+
+
+def signs(analysis: Analysis, texts: Sequence[str]) -> tuple[str, ...]:
+    """What the signs in these texts mean, in a sentence each; of those that none of them has, nothing."""
+    anchor, whole = anchor_of(analysis.results.plan.arms), " ".join(texts)
+    said = [_APART_EXPLAINED] if APART in whole else []
+    return (*said, _multiple(anchor)) if anchor is not None and "×" in whole and anchor in whole else tuple(said)
+
+
+def _multiple(anchor: str) -> str:
+    return f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block."
 
 
 def mark(said: str) -> str:

@@ -16,7 +16,7 @@ from tunnelmark.model.features import Fact
 
 CITED = "A. Nobody et al., VPNs"
 EDGE = reading.find("edge-cloud")
-HEAD = '[source]\ntitle = "Foo"\nstudy = "quick"\n[arms]\n[quantity]\n[condition]\n'
+HEAD = '[source]\nauthors = "A. Author"\nyear = 2020\ntitle = "Foo"\nstudy = "quick"\n[arms]\n[quantity]\n[condition]\n'
 
 
 def outcome(printed: bool | str, criteria: tuple[str, ...] = ("mesh",), **cells: str | tuple[str, str]) -> str:

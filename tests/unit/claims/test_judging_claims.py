@@ -132,6 +132,8 @@ def test_a_zero_in_a_ratio_leaves_a_claim_without_a_test() -> None:
 
 FILE = """\
 [source]
+authors = "A. Author"
+year = 2020
 title = "Two VPNs"
 study = "quick"
 

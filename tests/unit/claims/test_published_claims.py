@@ -88,6 +88,22 @@ def test_what_a_file_names_is_in_its_study(file: ClaimsFile) -> None:
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_a_source_says_how_it_measured_and_what_its_studies_do_otherwise(file: ClaimsFile) -> None:
+    there = file.there
+    assert all(
+        (file.source.authors, file.source.title, file.source.form, there.hosts, there.kernel, there.links, there.runs)
+    )
+    studies = [load_study(name, Files.standard(), registry.catalogue(), full=True) for name in (file.study, *file.also)]
+    workloads = {use.name for study in studies for use in study.workloads}
+    assert set(there.lengths) == workloads - {"connect"}
+    for each in file.differences:
+        assert set(each.studies) <= {study.name for study in studies}, each
+        assert set(each.workloads) <= workloads, each
+        assert set(each.arms) <= {arm.name for study in studies for arm in study.arms}, each
+        assert set(each.conditions) <= set(file.conditions), each
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_the_long_lengths_can_tell_all_that_is_measured_and_the_usual_ones_most_of_it(file: ClaimsFile) -> None:
     def told(*, full: bool) -> set[str]:
         studies = (

@@ -17,6 +17,8 @@ from tunnelmark.errors import StoreError, UsageError
 
 CLAIMS = """
 [source]
+authors = "A. Author"
+year = 2020
 title = "invented"
 study = "edge-cloud"
 

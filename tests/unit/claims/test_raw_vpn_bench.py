@@ -16,6 +16,8 @@ from tunnelmark.errors import StoreError, UnknownName, UsageError
 
 CLAIMS = """
 [source]
+authors = "A. Author"
+year = 2020
 title = "invented"
 study = "mesh-vpns"
 

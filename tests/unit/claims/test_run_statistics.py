@@ -25,6 +25,8 @@ from unit.claims.test_judging_claims import Drawn
 
 FILE = """\
 [source]
+authors = "A. Author"
+year = 2020
 title = "Two VPNs"
 study = "quick"
 

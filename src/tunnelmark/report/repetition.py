@@ -1,0 +1,235 @@
+"""What a run repeats of a published source, and how it differs from it: from the source's file and from what the run recorded of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims.model import OUTCOMES, Outcome
+from tunnelmark.claims.originals import NOT_STATED, TOPICS, SourceDifference, Topic
+from tunnelmark.claims.reach import cells_of
+from tunnelmark.claims.verdicts import Verdicts
+from tunnelmark.record.results import WorkloadInfo
+from tunnelmark.report import formatting, host_tables
+from tunnelmark.report.host_tables import mapping
+from tunnelmark.units import clock
+
+HEAD = ("what", "there", "here")
+"""The columns of `Repetition.rows`."""
+
+TITLES: dict[Topic, str] = {
+    "hosts": "Hosts",
+    "links": "Links",
+    "programs": "Programs",
+    "traffic": "Traffic",
+    "figures": "Figures",
+}
+
+NOT_RECORDED = "not recorded"
+_NOT_RUN = "not in this run"
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A source (in short, and as a reader looks for it), how many of its claims had which verdict, and what this run does otherwise.
+
+    `part` says what of it the study repeats, where that is not all. `rows` are what both say of themselves, in the columns of `HEAD`;
+    `otherwise` are the differences that no row shows, by topic.
+    """
+
+    short: str
+    source: str
+    part: str
+    counts: tuple[tuple[Outcome, int], ...]
+    rows: tuple[tuple[str, str, str], ...]
+    otherwise: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def sentences(self) -> int:
+        """How many differences there are beyond the rows."""
+        return sum(len(said) for _, said in self.otherwise)
+
+
+def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
+    """What a run repeats, of which these are the verdicts."""
+    claims, plan = verdicts.claims, analysis.results.plan
+    counts = Counter(each.outcome for each in verdicts.judged)
+    part = ""
+    if plan.study != claims.study:
+        part = f"This study repeats a part of it: {len(verdicts.judged)} of its {len(claims.claims)} claims."
+    said: dict[Topic, tuple[str, ...]] = {
+        topic: tuple(
+            each.says for each in claims.differences if each.topic == topic and _applies(analysis, verdicts, each)
+        )
+        for topic in TOPICS
+    }
+    return Repetition(
+        claims.source.short,
+        formatting.capital(claims.source.full),
+        part,
+        tuple((outcome, counts[outcome]) for outcome in OUTCOMES if counts[outcome]),
+        tuple(_rows(analysis, verdicts)),
+        tuple((TITLES[topic], found) for topic, found in said.items() if found),
+    )
+
+
+def _applies(analysis: Analysis, verdicts: Verdicts, difference: SourceDifference) -> bool:
+    """Whether a difference is about this run."""
+    plan = analysis.results.plan
+    named = (
+        (difference.studies, {plan.study}),
+        (difference.workloads, {use.name for use in plan.workloads}),
+        (difference.arms, {arm.name for arm in plan.arms}),
+        (difference.conditions, _conditions(analysis, verdicts)),
+    )
+    return (
+        all(not asked or has & set(asked) for asked, has in named)
+        and (not difference.length or (difference.length == "full") == plan.full)
+        and not (difference.one_machine and analysis.results.environment.get("hosts"))
+    )
+
+
+def _conditions(analysis: Analysis, verdicts: Verdicts) -> set[str]:
+    """The source's conditions that this run has."""
+    profiles = {profile.name for profile in analysis.results.plan.profiles}
+    topologies = {"", *(topology.name for topology in analysis.results.plan.topologies)}
+    found = verdicts.claims.conditions.items()
+    return {name for name, each in found if each.profile in profiles and each.topology in topologies}
+
+
+def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
+    there, record = verdicts.claims.there, analysis.results.environment
+    yield "hosts", there.hosts or NOT_STATED, _hosts(analysis)
+    several = {each.kernel for each in host_tables.hosts(record) if each.kernel}
+    kernels = several or {str(mapping(record.get("machine")).get("kernel") or "")} - {""}
+    if guest := mapping(record.get("guest")):
+        kernels = {str(guest.get("kernel", ""))} - {""}
+    here = formatting.listed([f"Linux {each}" for each in sorted(kernels)])
+    yield "kernel", there.kernel or NOT_STATED, here or NOT_RECORDED
+    yield "links", there.links or NOT_STATED, _links(analysis)
+    yield from _versions(analysis, verdicts)
+    for tool, version in there.tools.items():
+        used = str(mapping(mapping(record.get("tools")).get(tool)).get("version") or NOT_RECORDED)
+        yield tool, version, used
+    yield from _lengths(analysis, verdicts)
+    yield "repeats", there.runs or NOT_STATED, _repeats(analysis)
+    if missing := _missing(analysis, verdicts):
+        yield "not run", "", missing
+
+
+def _hosts(analysis: Analysis) -> str:
+    """Where the nodes of this run were."""
+    results = analysis.results
+    where = host_tables.where(results.environment, kernel=False) or NOT_RECORDED
+    if results.plan.cores is not None and not results.environment.get("hosts"):
+        cores = f"{results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'}"
+        where += f"; {cores} at most for a node"
+    return where
+
+
+_CARRIERS = (
+    ("tunnelmark-emulator", "tunnelmark's emulator"),
+    ("netem on the", "the kernel's netem"),
+    ("tbf", "a shaper of the kernel"),
+    ("veth pairs", "virtual links without a shaper"),
+)
+
+
+def _links(analysis: Analysis) -> str:
+    """What carried the links of this run, and where it was, by what was recorded of them."""
+    described = [str(each) for each in mapping(mapping(analysis.results.environment.get("lab")).get("shaper")).values()]
+    if not described:
+        return NOT_RECORDED
+    carriers = [words for mark, words in _CARRIERS if any(mark in each for each in described)]
+    place = "on the sending hosts" if all("netem on the sender" in each for each in described) else "on a middle node"
+    said = f"{formatting.listed(carriers)} {place}"
+    units = [name for name in ("wire", "gso") if any(f"unit {name}" in each for each in described)]
+    decides = {"wire": "each packet on the wire", "gso": "what the sender hands over"}
+    return said + (f"; decides for {formatting.listed([decides[unit] for unit in units])}" if units else "")
+
+
+def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
+    """A row for each program under test of which the source names a version; one for all others."""
+    claims, vpns = verdicts.claims, mapping(analysis.results.environment.get("vpns"))
+    drivers = {arm.name: arm.vpn for arm in analysis.results.plan.arms}
+    named: dict[tuple[str, str], list[str]] = {}
+    others: dict[str, None] = {}
+    for arm, mine in claims.arms.items():
+        if (driver := drivers.get(mine)) is None or driver == "direct":
+            continue
+        here = f"{driver} {mapping(vpns.get(driver)).get('version') or ''}".strip()
+        if arm in claims.there.versions:
+            named.setdefault((claims.there.versions[arm], here), []).append(arm)
+        else:
+            others[here] = None
+    for (there, here), arms in named.items():
+        yield formatting.listed(arms), there, here
+    stated = {here for _, here in named}
+    if left := [each for each in others if each not in stated]:
+        yield "other VPNs" if named else "VPNs", NOT_STATED, formatting.listed(left)
+
+
+def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
+    """How long each workload took: of those that the source had as well."""
+    plan, claims = analysis.results.plan, verdicts.claims
+    uses = {use.name: use for use in plan.workloads}
+    for name, there in claims.there.lengths.items():
+        if name in uses:
+            yield f"length of {name}", there, _length(uses[name])
+        elif plan.study == claims.study and name in _measured(verdicts):
+            yield f"length of {name}", there, _NOT_RUN
+
+
+def _measured(verdicts: Verdicts) -> set[str]:
+    """The workloads that the claims which were judged speak of."""
+    quantities = verdicts.claims.quantities
+    statements = [statement for each in verdicts.judged for statement in each.claim.statements]
+    used = {cell.quantity for statement in statements for cell in cells_of(statement)}
+    return {quantities[name].workload for name in used}
+
+
+def _length(use: WorkloadInfo) -> str:
+    """A workload's window, or where it has none of its own how many requests it makes, or how much it copies."""
+    counted = {"requests": "{} requests", "size": "{} once"}
+    named = (words.format(use.options[name]) for name, words in counted.items() if use.options.get(name))
+    said = next(named, _seconds(use.window))
+    return said + (f", after {use.warmup:g} s that are left out" if use.warmup else "")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 60 else clock(seconds).replace(" 00 s", "")
+
+
+def _repeats(analysis: Analysis) -> str:
+    """How many blocks were measured, and how many trials have a result."""
+    plan, rows = analysis.results.plan, analysis.results.trials
+    blocks = len({row.block for row in rows if row.outcome == "ok"})
+    done = len({row.trial for row in rows if row.outcome == "ok"})
+    planned = "" if blocks == plan.blocks else f" of {plan.blocks}"
+    said = f"{blocks}{planned} {'block' if plan.blocks == 1 else 'blocks'}, each with one trial of each in a new order"
+    if analysis.results.plan.smoke:
+        said += ", in the shortest length"
+    return said if done == len(plan.trials) else f"{said}; {done} of {len(plan.trials)} trials have a result"
+
+
+def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
+    """Arms and conditions of the source that this run does not have, and arms that never had a result."""
+    claims, plan = verdicts.claims, analysis.results.plan
+    said = []
+    if plan.study == claims.study:
+        arms = {arm.name for arm in plan.arms}
+        left = [*(name for name, mine in claims.arms.items() if mine not in arms), *claims.absent]
+        ours = _conditions(analysis, verdicts)
+        said += left
+        said += [each.title for name, each in claims.conditions.items() if name not in ours]
+        if claims.also:
+            studies = "a study" if len(claims.also) == 1 else "studies"
+            said.append(
+                f"what repeats further parts of it is {studies} of {'its' if len(claims.also) == 1 else 'their'} own: {formatting.listed(claims.also)}"
+            )
+    silent = [each.arm for each in analysis.arms if not each.success.count]
+    if silent:
+        said.append(f"{formatting.listed(silent)} (in the plan, but without a result)")
+    return "; ".join(said)
