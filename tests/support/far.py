@@ -1,4 +1,4 @@
-"""Runs a program whose input and output are far away: each byte arrives later by the seconds given. `far.py SECONDS PROGRAM ...`"""
+"""Runs a program whose input and output are far away (`far.py SECONDS PROGRAM ...`): each byte arrives later by so many seconds."""
 
 from __future__ import annotations
 

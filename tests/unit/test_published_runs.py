@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from tunnelmark.cli import main
 from unit.builders import TCP, Study
@@ -67,9 +66,11 @@ def test_what_is_no_run_changes_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("folder", RUNS, ids=lambda folder: folder.name)
-def test_the_figures_of_a_published_run_are_those_that_its_command_prints(folder: Path):
-    said = CliRunner().invoke(main, ["study", "verdict", "--json", str(folder)])
-    found = Counter(each["outcome"] for each in json.loads(said.stdout)["verdicts"])
+def test_the_figures_of_a_published_run_are_those_that_its_command_prints(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["study", "verdict", "--json", str(folder)]) == 0
+    found = Counter(each["outcome"] for each in json.loads(capsys.readouterr().out)["verdicts"])
     row = [found[each] for each in ("held", "did not hold", "undecided", "not testable")]
     cells = " | ".join(map(str, row))
     assert f"| [{folder.name}](results/{folder.name}) | {cells} |" in (HERE / "README.md").read_text()

@@ -46,7 +46,9 @@ def clock_discipline() -> ClockDiscipline:
     found = _Timex()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))  # `modes` 0: only reads
     if state < 0:
-        raise LabError("the kernel does not say how right its clock is (adjtimex)")
+        raise LabError(
+            "the kernel does not say how right its clock is (adjtimex)", hint="a sandbox may forbid the question"
+        )
     return ClockDiscipline(
         state != _TIME_ERROR, _daemons(), found.maxerror, found.esterror, round(found.freq / 65536, 3)
     )

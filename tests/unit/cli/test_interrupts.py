@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -138,18 +139,31 @@ def test_where_it_is_ignored_it_stays_ignored(monkeypatch: pytest.MonkeyPatch) -
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def running(*argv: str) -> list[int]:
+    """The processes that were started with exactly these words."""
+    wanted, found = "".join(f"{word}\0" for word in argv).encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes() == wanted:
+                found.append(int(folder.name))
+    return found
+
+
 def test_an_asset_that_is_being_made_leaves_nothing(tmp_path: Path) -> None:
+    begun, unlike_others = tmp_path / "begun", f"{LONG}.{os.getpid()}"
+    os.mkfifo(begun)
     body = f"""
-    import os
+    import os, threading
     interrupts._PATIENCE = {LONG}
     os.environ["XDG_CACHE_HOME"] = {str(tmp_path)!r}
     from tunnelmark.run import assets
     from tunnelmark.workloads.base import Asset
-    making = "sleep {LONG} & echo $! >{tmp_path}/child; echo ready >/proc/{{}}/fd/1; wait".format(os.getpid())
+    threading.Thread(target=lambda: print(open({str(begun)!r}).read(), end="", flush=True), daemon=True).start()
+    making = "sleep {unlike_others} & echo ready >{begun}; wait"  # it has process numbers of its own
     assets.make(Asset("slow", commands=(("sh", "-c", making),)))
     """
     with started(body) as process:
-        child = int((tmp_path / "child").read_text())
+        (child,) = running("sleep", unlike_others)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

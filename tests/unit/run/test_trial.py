@@ -105,6 +105,9 @@ class FakeLab:
     def cpu_seconds(self) -> None:
         return None
 
+    async def clocks(self) -> dict[str, Any]:
+        return {}
+
     async def zero(self) -> None:
         pass
 
