@@ -31,7 +31,7 @@ _given_up = threading.Event()
 
 
 def give_up() -> None:
-    """End what is being made, in other threads, and make nothing more: whoever wanted it is gone."""
+    """End what is being made, in other threads, and make nothing more, because the command that wanted it is gone."""
     _given_up.set()
     for group in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
