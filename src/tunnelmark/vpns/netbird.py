@@ -1,6 +1,7 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
-Clients find all but STUN and TURN at 443 over TLS, behind nginx, as its makers' files for operators have it.
+Clients find all but STUN and TURN at 443 over TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
+nginx will not do (docs/findings.md).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
-from tunnelmark.vpns import _coturn, _nginx
+from tunnelmark.vpns import _coturn
 from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
@@ -119,40 +120,56 @@ def _relay_url(mesh: Mesh) -> str:
     return f"rels://{mesh.relay.endpoint(HTTPS)}"
 
 
-# As in its nginx.tmpl.conf.
-_GRPC = (
-    "grpc_pass grpc://127.0.0.1:{}; grpc_read_timeout 1d; grpc_send_timeout 1d; grpc_socket_keepalive on;"
-    " client_body_timeout 1d;"
-)
-_WEBSOCKET = (
-    "proxy_pass http://127.0.0.1:{}; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade;"
-    ' proxy_set_header Connection "upgrade"; proxy_read_timeout 1d; proxy_send_timeout 1d;'
-)
+_CADDYFILE = """\
+{{
+    admin off
+    auto_https off
+    servers {{
+        protocols h1 h2
+    }}
+}}
+https://{address}:{port} {{
+    bind {address}
+    tls "{folder}/server.crt" "{folder}/server.key"
+{ways}
+}}
+"""
 
 
 def _ways(mesh: Mesh, options: NetBirdOptions) -> dict[MeshNode, dict[str, str]]:
-    """By node: what nginx does with the paths that clients ask for."""
+    """By node: where Caddy leads by the path that clients ask for."""
     ways = {
         mesh.hub: {
-            "/management.ManagementService/": _GRPC.format(MANAGEMENT),
-            "/signalexchange.SignalExchange/": _GRPC.format(SIGNAL),
+            "/management.ManagementService/*": f"h2c://127.0.0.1:{MANAGEMENT}",
+            "/signalexchange.SignalExchange/*": f"h2c://127.0.0.1:{SIGNAL}",
         }
     }
     if options.path != "turn":
-        ways.setdefault(mesh.relay, {})["/relay"] = _WEBSOCKET.format(RELAY)
+        ways.setdefault(mesh.relay, {})["/relay*"] = f"127.0.0.1:{RELAY}"
     return ways
 
 
 def _https(mesh: Mesh, options: NetBirdOptions) -> tuple[File, ...]:
-    """The files of nginx, wherever it is, and a certificate that all nodes trust."""
+    """The files of Caddy, wherever it is, and a certificate that all nodes trust."""
     ways = _ways(mesh, options)
     certificate, private = self_signed("tunnelmark", [host.underlay for host in ways])
     pem = certificate.public_bytes(Encoding.PEM).decode()
+
+    def caddyfile(host: MeshNode) -> str:
+        lines = "\n".join(f"    reverse_proxy {path} {to}" for path, to in ways[host].items())
+        return _CADDYFILE.format(address=host.underlay, port=HTTPS, folder=host.dir, ways=lines)
+
     return (
-        *(_nginx.config(host, HTTPS, locations, http2=True) for host, locations in ways.items()),
+        *(host.file("Caddyfile", caddyfile(host)) for host in ways),
         *(host.file("server.key", private) for host in ways),
         *(host.file("server.crt", pem) for host in mesh.hosts),
     )
+
+
+def _caddy(host: MeshNode) -> Daemon:
+    argv = ("caddy", "run", "--config", host.path("Caddyfile"), "--adapter", "caddyfile")
+    folders = {"XDG_DATA_HOME": host.path("caddy"), "XDG_CONFIG_HOME": host.path("caddy")}
+    return host.daemon("caddy", *argv, ready=TcpPort(HTTPS), env=folders)
 
 
 def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
@@ -175,7 +192,7 @@ def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
     return (
         hub.daemon("keys", *keys, ready=TcpPort(KEYS)),
         hub.daemon("signal", *signal, ready=TcpPort(SIGNAL), control=True),
-        *(_nginx.daemon(host, HTTPS) for host in _ways(mesh, options)),
+        *(_caddy(host) for host in _ways(mesh, options)),
         _coturn.daemon(relay),
         *(() if options.path == "turn" else (own,)),
     )
@@ -248,9 +265,9 @@ DRIVER = Driver(
     homepage="https://netbird.io/",
     programs=(
         *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
-        *("python3", "sh", "grep", "cat", _coturn.PROGRAM, _nginx.PROGRAM),
+        *("python3", "sh", "grep", "cat", _coturn.PROGRAM, "caddy"),
     ),
-    packages=(_coturn.PACKAGE, _nginx.PACKAGE),
+    packages=(_coturn.PACKAGE, "caddy"),
     recipe="netbird",
     version=("netbird-client", "version"),
     version_pattern=r"(\d+\.\d+\.\d+)",

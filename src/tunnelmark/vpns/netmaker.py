@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, TcpPort
-from tunnelmark.vpns import _nginx
 from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode
 
@@ -49,11 +48,30 @@ if not os.path.exists(path):
     .replace("LIFE", str(LIFE))
 )
 
-_ASKED = """\
+_NGINX = """\
+daemon off;
+user root;
+error_log stderr warn;
+pid "{folder}/nginx.pid";
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path "{folder}/body";
+    proxy_temp_path "{folder}/proxy";
+    fastcgi_temp_path "{folder}/fastcgi";
+    uwsgi_temp_path "{folder}/uwsgi";
+    scgi_temp_path "{folder}/scgi";
+    server {{
+        listen {tls} ssl;
+        ssl_certificate "{folder}/server.crt";
+        ssl_certificate_key "{folder}/server.key";
+        location / {{ proxy_pass http://127.0.0.1:{api}; }}
+    }}
     server {{
         listen 127.0.0.1:{asked};
         return 200 {address};
     }}
+}}
 """
 
 _MOSQUITTO = """\
@@ -123,14 +141,10 @@ def _files(mesh: Mesh) -> list[File]:
     hub = mesh.hub
     certificate, private = self_signed(str(hub.underlay), [hub.underlay])
     password = secrets.token_hex(16)
-    nginx = _nginx.config(
-        hub,
-        TLS,
-        {"/": f"proxy_pass http://127.0.0.1:{API};"},
-        servers=_ASKED.format(asked=ASKED, address=hub.underlay),
-    )
+    nginx = _NGINX.format(folder=hub.dir, tls=hub.endpoint(TLS), api=API, asked=ASKED, address=hub.underlay)
     own = {
         "server.key": private,
+        "nginx.conf": nginx,
         "mosquitto.conf": _MOSQUITTO.format(folder=hub.dir, broker=BROKER, address=hub.underlay),
         "passwords": _password("netmaker", password),
         "netmaker.json": _server(hub, password),
@@ -138,7 +152,6 @@ def _files(mesh: Mesh) -> list[File]:
     }
     pem = certificate.public_bytes(Encoding.PEM).decode()
     return [
-        nginx,
         *(hub.file(name, content) for name, content in own.items()),
         *(host.file("server.crt", pem) for host in mesh.hosts),
     ]
@@ -148,12 +161,13 @@ def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
     """TLS and broker before the server, which ends if it finds no broker."""
     # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
     detection = {"ENDPOINT_DETECTION": "false"} if hub.underlay.version == 6 else {}
+    nginx = ("nginx", "-e", "stderr", "-p", str(hub.dir), "-c", hub.path("nginx.conf"))
     mosquitto = ("mosquitto", "-c", hub.path("mosquitto.conf"))
     # Its database is in `data` of its working directory.
     netmaker = ("env", "-C", str(hub.dir), "netmaker", "-c", hub.path("netmaker.json"))
     return (
         (
-            _nginx.daemon(hub, TLS, control=True),
+            hub.daemon("nginx", *nginx, ready=TcpPort(TLS), control=True),
             hub.daemon("mosquitto", *mosquitto, ready=TcpPort(BROKER), control=True),
         ),
         (hub.daemon("netmaker", *netmaker, ready=TcpPort(API), env=trust(hub) | detection, control=True),),
@@ -200,9 +214,9 @@ DRIVER = Driver(
     name="netmaker",
     title="Netmaker (own server and broker)",
     homepage="https://www.netmaker.io/",
-    packages=("mosquitto", _nginx.PACKAGE),
+    packages=("mosquitto", "nginx"),
     programs=(
-        *("netmaker", "netclient", "mosquitto", _nginx.PROGRAM, "python3"),
+        *("netmaker", "netclient", "mosquitto", "nginx", "python3"),
         *("unshare", "mount", "setpriv", "ip", "env", "sh", "cat", "grep"),
     ),
     recipe="netmaker",

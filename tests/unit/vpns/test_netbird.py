@@ -101,15 +101,15 @@ def test_clients_find_all_but_stun_and_turn_at_443_over_tls(arm: str, size: int)
     assert told["Signal"] == {"Proto": "https", "URI": f"{hub.underlay}:443"}
     for up in (step for step in steps(deployment) if isinstance(step, Command) and "up" in step.argv):
         assert up.argv[up.argv.index("-m") + 1] == f"https://{hub.underlay}:443"
-    passed_on = {one.node: one.content for one in deployment.files if one.path.name == "nginx.conf"}
+    passed_on = {one.node: one.content for one in deployment.files if one.path.name == "Caddyfile"}
     assert set(passed_on) == {
-        step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "nginx"
+        step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "caddy"
     }
     with_relay = [relay.name] * (arm != "netbird-turn")
     assert set(passed_on) == {hub.name, *with_relay}
     for path in ("/management.ManagementService/", "/signalexchange.SignalExchange/"):
-        assert [node for node, text in passed_on.items() if f"location {path} " in text] == [hub.name]
-    assert [node for node, text in passed_on.items() if "location /relay " in text] == with_relay
+        assert [node for node, text in passed_on.items() if f"reverse_proxy {path}* h2c://" in text] == [hub.name]
+    assert [node for node, text in passed_on.items() if "reverse_proxy /relay* " in text] == with_relay
 
 
 @pytest.mark.parametrize("size", [2, 4])
