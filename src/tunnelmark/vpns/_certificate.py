@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tunnelmark.vpns.base import MeshNode
+
 
 def self_signed(common_name: str, addresses: Sequence[IPv4Address | IPv6Address] = ()) -> tuple[x509.Certificate, str]:
     """A certificate for that name and those addresses, and its fresh key as PEM."""
@@ -24,3 +26,8 @@ def self_signed(common_name: str, addresses: Sequence[IPv4Address | IPv6Address]
         builder = builder.add_extension(names, critical=False)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     return builder.sign(key, hashes.SHA256()), private
+
+
+def trust(host: MeshNode) -> dict[str, str]:
+    """The environment by which a program in Go trusts `server.crt` of its node's folder as well (crypto/x509)."""
+    return {"SSL_CERT_FILE": host.path("server.crt")}

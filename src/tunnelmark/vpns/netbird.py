@@ -1,4 +1,8 @@
-"""NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node."""
+"""NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
+
+Clients find all but STUN and TURN at 443 over TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
+nginx will not do (docs/findings.md).
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,16 @@ from typing import Literal
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, TcpPort, UnixSocket
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, TcpPort, UnixSocket
 from tunnelmark.vpns import _coturn
+from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "wt0"  # its own choice
+HTTPS = 443  # where clients find these three
 MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_files
 KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
@@ -93,7 +100,7 @@ def _management(mesh: Mesh, options: NetBirdOptions, issuer: str, secret: str, u
             "Stuns": [{"Proto": "udp", "URI": f"stun:{place}"}],
             "TURNConfig": {"Turns": [turn], "CredentialsTTL": "12h", "Secret": "", "TimeBasedCredentials": False},
             **({} if options.path == "turn" else {"Relay": relay}),
-            "Signal": {"Proto": "http", "URI": hub.endpoint(SIGNAL)},
+            "Signal": {"Proto": "https", "URI": hub.endpoint(HTTPS)},
             "Datadir": hub.path("data"),
             "DataStoreEncryptionKey": b64encode(secrets.token_bytes(32)).decode(),
             "StoreConfig": {"Engine": "sqlite"},
@@ -110,7 +117,59 @@ def _management(mesh: Mesh, options: NetBirdOptions, issuer: str, secret: str, u
 
 
 def _relay_url(mesh: Mesh) -> str:
-    return f"rel://{mesh.relay.endpoint(RELAY)}"
+    return f"rels://{mesh.relay.endpoint(HTTPS)}"
+
+
+_CADDYFILE = """\
+{{
+    admin off
+    auto_https off
+    servers {{
+        protocols h1 h2
+    }}
+}}
+https://{address}:{port} {{
+    bind {address}
+    tls "{folder}/server.crt" "{folder}/server.key"
+{ways}
+}}
+"""
+
+
+def _ways(mesh: Mesh, options: NetBirdOptions) -> dict[MeshNode, dict[str, str]]:
+    """By node: where Caddy leads by the path that clients ask for."""
+    ways = {
+        mesh.hub: {
+            "/management.ManagementService/*": f"h2c://127.0.0.1:{MANAGEMENT}",
+            "/signalexchange.SignalExchange/*": f"h2c://127.0.0.1:{SIGNAL}",
+        }
+    }
+    if options.path != "turn":
+        ways.setdefault(mesh.relay, {})["/relay*"] = f"127.0.0.1:{RELAY}"
+    return ways
+
+
+def _https(mesh: Mesh, options: NetBirdOptions) -> tuple[File, ...]:
+    """The files of Caddy, wherever it is, and a certificate that all nodes trust."""
+    ways = _ways(mesh, options)
+    certificate, private = self_signed("tunnelmark", [host.underlay for host in ways])
+    pem = certificate.public_bytes(Encoding.PEM).decode()
+
+    def caddyfile(host: MeshNode) -> str:
+        lines = "\n".join(f"    reverse_proxy {path} {to}" for path, to in ways[host].items())
+        return _CADDYFILE.format(address=host.underlay, port=HTTPS, folder=host.dir, ways=lines)
+
+    return (
+        *(host.file("Caddyfile", caddyfile(host)) for host in ways),
+        *(host.file("server.key", private) for host in ways),
+        *(host.file("server.crt", pem) for host in mesh.hosts),
+    )
+
+
+def _caddy(host: MeshNode) -> Daemon:
+    argv = ("caddy", "run", "--config", host.path("Caddyfile"), "--adapter", "caddyfile")
+    folders = {"XDG_DATA_HOME": host.path("caddy"), "XDG_CONFIG_HOME": host.path("caddy")}
+    return host.daemon("caddy", *argv, ready=TcpPort(HTTPS), env=folders)
 
 
 def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
@@ -127,12 +186,13 @@ def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
         hub.path("keys"),
     )
     signal = ("netbird-signal", "run", "--port", str(SIGNAL), "--log-file", "console", "--metrics-port", "9091")
-    listen = ("netbird-relay", "-l", relay.endpoint(RELAY), "-e", _relay_url(mesh), "--metrics-port", "9092")
+    listen = ("netbird-relay", "-l", f"127.0.0.1:{RELAY}", "-e", _relay_url(mesh), "--metrics-port", "9092")
     from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
     own = relay.daemon("relay", "sh", "-c", from_file, relay.path("secret"), *listen, ready=TcpPort(RELAY))
     return (
         hub.daemon("keys", *keys, ready=TcpPort(KEYS)),
         hub.daemon("signal", *signal, ready=TcpPort(SIGNAL), control=True),
+        *(_caddy(host) for host in _ways(mesh, options)),
         _coturn.daemon(relay),
         *(() if options.path == "turn" else (own,)),
     )
@@ -147,11 +207,10 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     env = {"NB_WG_KERNEL_DISABLED": "true", **FORCED[options.path]}
     flags = ("--config", hub.path("management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
     management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
-    api = f"http://{hub.endpoint(MANAGEMENT)}"
     script = (
         "python3",
         hub.path("setup.py"),
-        f"{api}/api",
+        f"http://{hub.endpoint(MANAGEMENT)}/api",
         hub.path("token"),
         hub.path("key"),
         str(LIFE),
@@ -160,18 +219,19 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     def client(host: MeshNode) -> Daemon:
         config = ("-c", host.path("client.json"), "--log-file", "console", "service", "run")
         state = {"NB_DNS_STATE_FILE": host.path("state.json")}  # the only name for where its state is kept
-        return host.daemon("netbird", "netbird-client", *config, ready=SOCKET, env=env | state)
+        return host.daemon("netbird", "netbird-client", *config, ready=SOCKET, env=env | state | trust(host))
 
     def up(host: MeshNode) -> Command:
         # Once: a daemon that is started again connects by itself, and is interrupted in it by the command.
         once = 'test -e "$0" || { "$@" && : > "$0"; }'
-        words = ("netbird-client", "up", "-m", api, "--setup-key-file", host.path("key"))
+        words = ("netbird-client", "up", "-m", f"https://{hub.endpoint(HTTPS)}", "--setup-key-file", host.path("key"))
         return host.command("sh", "-c", once, host.path("joined"), *words, timeout=40)
 
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=(
             hub.file("management.json", _management(mesh, options, issuer, secret, user)),
+            *_https(mesh, options),
             hub.file("keys/jwks.json", keys),
             hub.file("token", token),
             hub.file("setup.py", _SETUP),
@@ -205,9 +265,9 @@ DRIVER = Driver(
     homepage="https://netbird.io/",
     programs=(
         *("netbird-client", "netbird-management", "netbird-signal", "netbird-relay"),
-        *("python3", "sh", "grep", "cat", _coturn.PROGRAM),
+        *("python3", "sh", "grep", "cat", _coturn.PROGRAM, "caddy"),
     ),
-    packages=(_coturn.PACKAGE,),
+    packages=(_coturn.PACKAGE, "caddy"),
     recipe="netbird",
     version=("netbird-client", "version"),
     version_pattern=r"(\d+\.\d+\.\d+)",

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, TcpPort
-from tunnelmark.vpns._certificate import self_signed
+from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "netmaker"  # its own choice
@@ -157,10 +157,6 @@ def _files(mesh: Mesh) -> list[File]:
     ]
 
 
-def _trust(host: MeshNode) -> dict[str, str]:
-    return {"SSL_CERT_FILE": host.path("server.crt")}  # what Go's crypto/x509 trusts
-
-
 def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
     """TLS and broker before the server, which ends if it finds no broker."""
     # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
@@ -174,7 +170,7 @@ def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
             hub.daemon("nginx", *nginx, ready=TcpPort(TLS), control=True),
             hub.daemon("mosquitto", *mosquitto, ready=TcpPort(BROKER), control=True),
         ),
-        (hub.daemon("netmaker", *netmaker, ready=TcpPort(API), env=_trust(hub) | detection, control=True),),
+        (hub.daemon("netmaker", *netmaker, ready=TcpPort(API), env=trust(hub) | detection, control=True),),
     )
 
 
@@ -204,7 +200,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
             tuple(_register(host) for host in mesh.hosts),
             (hub.succeeds(*setup),),
             tuple(
-                host.daemon("netclient", *_netclient(host, _DAEMON), ready=LogMatch(_JOINED), env=_trust(host))
+                host.daemon("netclient", *_netclient(host, _DAEMON), ready=LogMatch(_JOINED), env=trust(host))
                 for host in mesh.hosts
             ),
         ),

@@ -1,10 +1,12 @@
-"""Tailscale with its own control server (headscale, on the hub) and its own relay (derper, on the relay's node)."""
+"""Tailscale with its own control server (headscale, on the hub) and its own relay (derper, on the relay's node).
+
+Both are at 443 over TLS, as in the field. Where they share a node, and so the port, headscale is the relay, too: it has one built in.
+"""
 
 from __future__ import annotations
 
 import json
 from hashlib import sha256
-from ipaddress import IPv4Address
 from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Literal
@@ -13,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, TcpPort, UnixSocket
-from tunnelmark.vpns._certificate import self_signed
+from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "tailscale0"  # tailscaled's own choice
 PORT = 41641  # as its systemd unit has it; without one it takes any
-CONTROL_PORT = 8080
+HTTPS, STUN = 443, 3478
 SOCKET = UnixSocket(PurePosixPath("/var/run/tailscale/tailscaled.sock"))  # where both programs look for it
 REGION = 900  # of the relay: numbers from 900 on are free for one's own (tailcfg/derpmap.go)
 
@@ -29,23 +31,39 @@ class TailscaleOptions(Options):
     path: Literal["direct", "derp"] = "direct"
 
 
-def _certificate(relay: MeshNode) -> tuple[str, str, str]:
-    """A self-signed certificate for the relay's address, its key, and the name by which clients pin it."""
-    assert isinstance(relay.underlay, IPv4Address)
-    certificate, private = self_signed(str(relay.underlay), [relay.underlay])
+def _certificate(mesh: Mesh) -> tuple[str, str, str]:
+    """A self-signed certificate for control server and relay, its key, and the name by which clients pin it at the relay."""
+    certificate, private = self_signed("tunnelmark", list(dict.fromkeys((mesh.hub.underlay, mesh.relay.underlay))))
     pin = f"sha256-raw:{sha256(certificate.public_bytes(Encoding.DER)).hexdigest()}"
     return certificate.public_bytes(Encoding.PEM).decode(), private, pin
 
 
-def _headscale(hub: MeshNode) -> str:
+def _headscale(mesh: Mesh) -> str:
     """Its config-example.yaml without what is off there, with our addresses and without Tailscale's own relays."""
+    hub = mesh.hub
+    own_relay = {
+        "enabled": True,
+        "region_id": REGION,
+        "region_code": "lab",
+        "region_name": "lab",
+        "stun_listen_addr": hub.endpoint(STUN),
+        "private_key_path": hub.path("derp.key"),
+        "automatically_add_embedded_derp_region": False,
+    }
     return json.dumps(
         {
-            "server_url": f"http://{hub.endpoint(CONTROL_PORT)}",
-            "listen_addr": hub.endpoint(CONTROL_PORT),
+            "server_url": _login_server(hub),
+            "listen_addr": hub.endpoint(HTTPS),
+            "tls_cert_path": hub.path("server.crt"),
+            "tls_key_path": hub.path("server.key"),
             "noise": {"private_key_path": hub.path("noise.key")},
             "prefixes": {"v4": "100.64.0.0/10", "v6": "fd7a:115c:a1e0::/48"},
-            "derp": {"urls": [], "paths": [hub.path("derp.yaml")], "auto_update_enabled": False},
+            "derp": {
+                "urls": [],
+                "paths": [hub.path("derp.yaml")],
+                "auto_update_enabled": False,
+                **({"server": own_relay} if mesh.relay is hub else {}),
+            },
             "disable_check_updates": True,
             "database": {"type": "sqlite", "sqlite": {"path": hub.path("db.sqlite")}},
             "dns": {"magic_dns": False, "base_domain": "tunnelmark.test", "override_local_dns": False},
@@ -53,6 +71,10 @@ def _headscale(hub: MeshNode) -> str:
         },
         indent=1,
     )
+
+
+def _login_server(hub: MeshNode) -> str:
+    return f"https://{hub.underlay}"
 
 
 def _derp_map(relay: MeshNode, pin: str) -> str:
@@ -74,7 +96,7 @@ def _key(hub: MeshNode) -> Command:
 
 def _up(mesh: Mesh, host: MeshNode) -> Command:
     """Join the network; it ends once the node is part of it."""
-    server = f"--login-server=http://{mesh.hub.endpoint(CONTROL_PORT)}"
+    server = f"--login-server={_login_server(mesh.hub)}"
     return host.command("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}", timeout=40)
 
 
@@ -93,32 +115,43 @@ def _direct(host: MeshNode, other: MeshNode) -> CommandSucceeds:
     return host.succeeds("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name)
 
 
+def _relay(mesh: Mesh) -> tuple[Daemon, ...]:
+    """derper, unless headscale has its port."""
+    relay, address = mesh.relay, str(mesh.relay.underlay)
+    argv = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", relay.path("derp"))
+    own = relay.daemon("derper", *argv, "-c", relay.path("derp/key.json"), ready=TcpPort(HTTPS))
+    return () if relay is mesh.hub else (own,)
+
+
 def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
     """Control server and relay first, then all nodes; they begin over the relay and find the direct path by themselves."""
     hub, relay = mesh.hub, mesh.relay
-    certificate, private, pin = _certificate(relay)
+    certificate, private, pin = _certificate(mesh)
     address = str(relay.underlay)
     # "Disables the use of UDP, forcing all peer communication over DERP": wgengine/magicsock/debugknobs.go.
     env = {"TS_DEBUG_ALWAYS_USE_DERP": "true"} if options.path == "derp" else {}
 
     def daemon(host: MeshNode) -> Daemon:
         argv = ("tailscaled", "--no-logs-no-support", f"--statedir={host.dir / 'state'}", f"--port={PORT}")
-        return host.daemon("tailscaled", *argv, ready=SOCKET, env=env)
+        return host.daemon("tailscaled", *argv, ready=SOCKET, env=env | trust(host))
 
     control = ("headscale", "-c", hub.path("headscale.yaml"), "serve")
-    derper = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", relay.path("derp"))
+    # It must not be stopped alone where it carries data.
+    serves_only = options.path == "direct" or relay is not hub
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         files=(
-            hub.file("headscale.yaml", _headscale(hub)),
+            hub.file("headscale.yaml", _headscale(mesh)),
             hub.file("derp.yaml", _derp_map(relay, pin)),
+            hub.file("server.key", private),
+            *(host.file("server.crt", certificate) for host in mesh.hosts),
             relay.file(f"derp/{address}.crt", certificate),
             relay.file(f"derp/{address}.key", private),
         ),
         phases=(
             (
-                hub.daemon("headscale", *control, ready=UnixSocket(hub.dir / "headscale.sock"), control=True),
-                relay.daemon("derper", *derper, "-c", relay.path("derp/key.json"), ready=TcpPort(443)),
+                hub.daemon("headscale", *control, ready=TcpPort(HTTPS), control=serves_only),
+                *_relay(mesh),
                 *(daemon(host) for host in mesh.hosts),
             ),
             (_key(hub), *(CopyFile(hub.name, hub.dir / "auth", one.name, one.dir / "auth") for one in mesh.spokes)),

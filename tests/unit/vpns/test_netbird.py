@@ -6,11 +6,12 @@ import json
 from base64 import urlsafe_b64decode
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tunnelmark.model.steps import Daemon
+from tunnelmark.model.steps import Command, Daemon
 from tunnelmark.vpns.base import Deployment
 from unit.vpns.test_drivers import deployed, mesh, steps
 
@@ -45,7 +46,7 @@ def test_management_and_relay_share_a_secret_and_an_address(size: int) -> None:
     deployment = deployed("netbird", size)
     told = json.loads(file(deployment, "management.json")[1])["Relay"]
     assert file(deployment, "secret") == (mesh(size).relay.name, told["Secret"])
-    assert told["Addresses"] == [f"rel://{mesh(size).relay.underlay}:33080"]
+    assert told["Addresses"] == [f"rels://{mesh(size).relay.underlay}:443"]
     assert told["Secret"] not in repr(deployment)
     assert [step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "relay"] == [
         mesh(size).relay.name
@@ -90,3 +91,36 @@ def test_over_turn_no_client_knows_a_relay_of_netbird() -> None:
     assert "Relay" not in json.loads(file(deployment, "management.json")[1])
     assert not any(isinstance(step, Daemon) and step.name == "relay" for step in steps(deployment))
     assert all(one.path.name != "secret" for one in deployment.files)
+
+
+@pytest.mark.parametrize("arm", ["netbird", "netbird-relay", "netbird-turn"])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_clients_find_all_but_stun_and_turn_at_443_over_tls(arm: str, size: int) -> None:
+    deployment, hub, relay = deployed(arm, size), mesh(size).hub, mesh(size).relay
+    told = json.loads(file(deployment, "management.json")[1])
+    assert told["Signal"] == {"Proto": "https", "URI": f"{hub.underlay}:443"}
+    for up in (step for step in steps(deployment) if isinstance(step, Command) and "up" in step.argv):
+        assert up.argv[up.argv.index("-m") + 1] == f"https://{hub.underlay}:443"
+    passed_on = {one.node: one.content for one in deployment.files if one.path.name == "Caddyfile"}
+    assert set(passed_on) == {
+        step.node for step in steps(deployment) if isinstance(step, Daemon) and step.name == "caddy"
+    }
+    with_relay = [relay.name] * (arm != "netbird-turn")
+    assert set(passed_on) == {hub.name, *with_relay}
+    for path in ("/management.ManagementService/", "/signalexchange.SignalExchange/"):
+        assert [node for node, text in passed_on.items() if f"reverse_proxy {path}* h2c://" in text] == [hub.name]
+    assert [node for node, text in passed_on.items() if "reverse_proxy /relay* " in text] == with_relay
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_clients_trust_the_certificate_of_these_servers(size: int) -> None:
+    deployment, whole = deployed("netbird", size), mesh(size)
+    trusted = {one.node: one.content for one in deployment.files if one.path.name == "server.crt"}
+    assert set(trusted) == {host.name for host in whole.hosts}
+    (pem,) = set(trusted.values())
+    names = x509.load_pem_x509_certificate(pem.encode()).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert set(names.value.get_values_for_type(x509.IPAddress)) == {whole.hub.underlay, whole.relay.underlay}
+    for step in steps(deployment):
+        if isinstance(step, Daemon) and step.name == "netbird":
+            (host,) = (host for host in whole.hosts if host.name == step.node)
+            assert step.env["SSL_CERT_FILE"] == host.path("server.crt")
