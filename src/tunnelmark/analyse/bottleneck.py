@@ -4,8 +4,8 @@ A ratio whose two sides are bound by different things measures the machine: dire
 rate of its processor is another number on every machine (`apart`). So a report says next to the ratio what bound each side.
 
 The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
-that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full; the
-emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
+that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full, and what it carried was not
+lost behind it; the emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
 program had nothing to send. Cores come before windows and losses: a program that gets no processor leaves its window
 closed and its buffers full, which are then only consequences. Without such evidence the answer is `unknown`; nothing is guessed.
 """
@@ -63,11 +63,12 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
     if found is not None:
         return found
     sender, receiver = _ways(limits)
-    if rate is not None and limits.get(f"wire_{sender}", 0.0) >= FULL * rate:
+    if rate is not None and limits.get(f"wire_{sender}", 0.0) >= FULL * rate and _kept(limits, sender, receiver):
         return Bottleneck("link", why=f"{100 * limits[f'wire_{sender}'] / rate:.0f} % of its rate left the sender")
     if limits.get("emulator", 0.0) >= CORE:
         return Bottleneck("emulator", why=f"the links' programs used {limits['emulator']:.2f} cores")
-    cores = _cores(limits, sender, receiver, others(row.host))
+    ends = (receiver,) if _all_left(use, row, sender, values) else (sender, receiver)
+    cores = _cores(limits, sender, ends, others(row.host))
     if cores is not None:
         return cores
     window, buffer = (limits.get(f"tcp_{name}_{sender}", 0.0) for name in ("window", "buffer"))
@@ -100,10 +101,29 @@ def _ways(limits: Mapping[str, float]) -> tuple[str, str]:
     return ("target", "source") if back else ("source", "target")
 
 
-def _cores(limits: Mapping[str, float], sender: str, receiver: str, other: float) -> Bottleneck | None:
-    """The busier of both ends, if it had no rest. The cores that `other` work took may have been these, and that binds no arm."""
+def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
+    """Whether what left the sender was not lost at the receiver: behind a link that is full, a datagram may still find no room."""
+    places = ("card", "softnet", "rcvbuf", "rcvbuf_app")
+    lost = sum(limits.get(f"drop_{place}_{receiver}", 0.0) for place in places)
+    return lost <= (1 - FULL) * limits.get(f"out_{sender}", 0.0)
+
+
+def _all_left(use: WorkloadInfo, row: TrialRow, sender: str, values: Mapping[str, float]) -> bool:
+    """Whether all that was to be offered left the sender, so that its core, however busy, held nothing back.
+
+    Never said of a tunnel: what its program was given may not have left.
+    """
+    offered = use.offers(row.profile)
+    return (
+        offered is not None and f"sent_{sender}" not in row.limits and values.get("offered", 0.0) >= AT_LOAD * offered
+    )
+
+
+def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other: float) -> Bottleneck | None:
+    """The busier of these ends, if it had no rest. The cores that `other` work took may have been these, and that binds no arm."""
     shares = []
-    for end, what in ((sender, "sender's core"), (receiver, "receiver's core")):
+    for end in ends:
+        what = "sender's core" if end == sender else "receiver's core"
         own, core = limits.get(f"used_{end}", 0.0), limits.get(f"core_{end}", 0.0)
         core = core if own >= MOSTLY else max(own, core - other)
         thread = limits.get(f"thread_{end}", 0.0)

@@ -139,6 +139,24 @@ def test_the_load_is_named_where_all_of_it_arrived_however_busy_the_cores_were()
         assert bound.what == expected
 
 
+def flooded(**limits: float) -> str:
+    """What is said of a link that was full, behind which the receiver had no room for most datagrams."""
+    bare = {name: count for name, count in QUIET.items() if not name.startswith(("sent_", "got_", "tcp_"))}
+    lost = {"wire_source": 0.99e9, "core_source": 1.0, "drop_rcvbuf_app_target": 90_000.0}
+    trial = replace(row(UDP, value=0.03e9), limits=bare | lost | limits)
+    trial = replace(trial, samples=(*trial.samples, SampleRow("offered", "bit/s", UDP.offers("gigabit") or 0.0)))
+    bound = of_trial(trial, UDP, RATE)
+    assert bound is not None
+    return bound.text
+
+
+def test_a_full_link_is_not_the_limit_where_most_is_lost_behind_it() -> None:
+    assert flooded(core_target=0.99) == "the receiver's core"
+    assert "the workload's receive buffer" in flooded()
+    assert flooded(core_target=0.99, drop_rcvbuf_app_target=2_000.0) == "the link", "few were lost"
+    assert flooded(sent_source=100_000.0) == "the sender's core", "what a tunnel was given may not have left"
+
+
 def test_a_generator_that_says_it_was_at_its_end_is_believed() -> None:
     metric = MetricInfo("requests", "1/s", "requests", "higher", "ratio", True, limited_by="exhausted")
     use = replace(TCP, metrics=(metric,))
