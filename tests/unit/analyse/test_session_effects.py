@@ -13,6 +13,11 @@ SEED = 20261123  # fixed before the first run
 STUDIES = 2000  # 95 % within 1.0 points, at two standard errors
 
 
+def of_many(*values: object) -> object:
+    """Values of a simulation of many sessions or machines, which takes long and says of more what few say of few."""
+    return pytest.param(*values, marks=pytest.mark.proof("intervals over many sessions and machines hold"))
+
+
 def effects(values: list[tuple[str, float, float]], blocks: int = 8) -> list[SessionEffect]:
     return [
         SessionEffect(f"{number:02d}", machine, estimate, error, blocks)
@@ -163,7 +168,7 @@ def test_exact_zeros_are_no_trouble():
     assert found.next_high == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("units", [3, 5, 10])
+@pytest.mark.parametrize("units", [3, of_many(5), of_many(10)])
 @pytest.mark.parametrize("between", [0.0, 1.0, 5.0])
 def test_one_more_unit_is_inside_of_what_was_foretold(units: int, between: float):
     """`between` is in standard errors of one run; the truth is what a run on one more unit prints."""
@@ -176,7 +181,7 @@ def test_one_more_unit_is_inside_of_what_was_foretold(units: int, between: float
     assert 93 <= 100 * inside / STUDIES <= 97
 
 
-@pytest.mark.parametrize(("units", "between"), [(3, 5.0), (5, 2.0), (10, 5.0)])
+@pytest.mark.parametrize(("units", "between"), [(3, 5.0), (5, 2.0), of_many(10, 5.0)])
 def test_the_mean_over_units_is_inside_of_its_interval(units: int, between: float):
     random, blocks, inside = np.random.default_rng([SEED, units]), 8, 0
     for _ in range(STUDIES):
@@ -186,7 +191,7 @@ def test_the_mean_over_units_is_inside_of_its_interval(units: int, between: floa
     assert 93 <= 100 * inside / STUDIES <= 97.5
 
 
-@pytest.mark.parametrize("machines", [4, 8])
+@pytest.mark.parametrize("machines", [4, of_many(8)])
 def test_one_run_on_one_more_machine_is_foretold_from_machines_with_several_sessions(machines: int):
     """Machines, sessions of a machine and runs vary alike; the mean of three sessions varies less than the one run will."""
     random, blocks, inside = np.random.default_rng([SEED, machines]), 8, 0
