@@ -124,18 +124,19 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
     return made
 
 
-async def closed(labs: LabClient, profile: Profile, topology: Topology) -> Profile:
+async def closed(labs: Labs, profile: Profile, topology: Topology) -> Profile:
     """The profile with the rate that its `auto` means, for commands that take a profile and no study."""
     if profile.auto is None:
         return profile
-    return load_profile(profile.name, Files.standard(), await rate_of(labs, MeasurementCache.here(), topology, profile))
+    known = MeasurementCache.here() if labs.here else None
+    return load_profile(profile.name, Files.standard(), await rate_of(labs, known, topology, profile))
 
 
-def closed_now(profile: Profile, topology: Topology) -> Profile:
-    """The same with a lab server of its own, where none is there yet."""
+def closed_now(profile: Profile, topology: Topology, on: Inventory | None = None) -> Profile:
+    """The same with a lab server of its own, where none is there yet; or on the hosts of an inventory."""
 
     async def measure() -> Profile:
-        async with LabClient() as labs:
+        async with SshLabs(on) if on is not None else LabClient() as labs:
             return await closed(labs, profile, topology)
 
     return profile if profile.auto is None else asyncio.run(measure())

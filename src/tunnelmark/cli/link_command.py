@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.text import Text
 
-from tunnelmark.cli import core_options, link_capacities, output, param_types, vm
+from tunnelmark.cli import core_options, link_capacities, output, param_types, real_hosts, vm
 from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.errors import UsageError
+from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import link_inputs, load_profile, load_topology
 from tunnelmark.plan.model import Profile, Topology
@@ -33,7 +36,8 @@ _PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the link's random decisions.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
 @core_options.option
-@vm.options
+@partial(vm.options, hosts=True)
+@real_hosts.option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check_link(
     profile: str,
@@ -44,6 +48,7 @@ def check_link(
     out: Path | None,
     backend: str | None,
     kernels: tuple[str, ...],
+    inventory: Path | None,
     as_json: bool,
 ) -> int:
     """Check the link of PROFILE (several may be joined: wifi-good+gigabit).
@@ -57,10 +62,11 @@ def check_link(
     files, profile = Files.standard().with_paths("profile", profile)
     files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
-    guests = vm.chosen(backend, kernels)
+    guests, on = vm.chosen(backend, kernels), real_hosts.chosen(backend, inventory)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
-    measured = alone(console, f"check-link {profile}", seconds=probes / rate)
+    # On other hosts it is their relays that keep others out.
+    measured = nullcontext() if on else alone(console, f"check-link {profile}", seconds=probes / rate)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
         folder = out or Path(temporary)
         if guests:
@@ -68,8 +74,8 @@ def check_link(
             for place, release in vm.places(folder, guests).items():
                 proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
         else:
-            what = what[0], link_capacities.closed_now(what[1], what[0])
-            proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder)), None))
+            what = what[0], link_capacities.closed_now(what[1], what[0], on)
+            proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder, on)), None))
     if as_json:
         shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]
         output.as_json(shown if len(shown) > 1 else shown[0])
@@ -79,16 +85,25 @@ def check_link(
     return 0 if all(proof.verdict == "proved" for proof, _ in proofs) else 1
 
 
-async def prove(topology: Topology, profile: Profile, probes: int, rate: float, seed: int, raw: Path) -> LinkProof:
-    """Look at a link with this kernel, and judge it; raw output goes to the folder `raw`."""
+async def prove(
+    topology: Topology,
+    profile: Profile,
+    probes: int,
+    rate: float,
+    seed: int,
+    raw: Path,
+    on: Inventory | None = None,
+) -> LinkProof:
+    """Look at a link with this kernel, or between the hosts of an inventory, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse.link import judge, path
     from tunnelmark.lab.client import LabClient
+    from tunnelmark.lab.ssh.ssh_labs import SshLabs
     from tunnelmark.model.probe_plan import pace_of
     from tunnelmark.run.link_observation import observe
 
     pace = pace_of(profile, probes, 1 / rate)
     seed = path.telling_seed(profile, pace, len(topology.probed.links[0].nodes), seed)
-    async with LabClient() as labs:
+    async with SshLabs(on) if on is not None else LabClient() as labs:
         seen = await observe(labs, topology, profile, pace, raw, seed=seed)
     return judge.judge(profile, seen, "alone")
 
