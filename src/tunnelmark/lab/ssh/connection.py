@@ -7,7 +7,6 @@ import contextlib
 import os
 import shlex
 import signal
-import socket
 import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from tunnelmark.lab.ssh import frames, places
 from tunnelmark.lab.ssh.clocks import HostClocks
 from tunnelmark.lab.ssh.inventory import InventoryHost
 from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
+from tunnelmark.lab.ssh.waiting import NodeChannel
 
 _BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
 _ANSWER = 10.0  # seconds for a host to answer before what was measured on it is void
@@ -37,7 +37,7 @@ class HostConnection:
         self.clocks = HostClocks()
         self._loop = asyncio.get_running_loop()
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, NodeChannel] = {}
         self._outputs: dict[int, int] = {}  # file -> ours, to be written to
         self._sending: set[asyncio.Task[None]] = set()
         self._next = 1
@@ -120,7 +120,7 @@ class HostConnection:
         """A node that is going to be there, and the number of its channel."""
         ours, theirs = channel.pair()
         number, self._next = self._next, self._next + 1
-        self._channels[number] = _Channel(theirs)
+        self._channels[number] = NodeChannel(theirs)
         theirs.setblocking(False)
         self._loop.add_reader(theirs.fileno(), self._from_node, number)
         return Node(name, ours, elsewhere=self.host.name), number
@@ -306,36 +306,3 @@ class HostConnection:
 def _come(there: asyncio.Future[None]) -> None:
     if not there.done():
         there.set_result(None)
-
-
-class _Channel:
-    """The host's end of a node's channel, as the node's client here has it: what does not fit into the socket waits."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self._waiting: list[dict[str, Any]] = []
-        self._loop = asyncio.get_running_loop()
-
-    def say(self, message: dict[str, Any]) -> None:
-        """Hand on what the node's agent says."""
-        self._waiting.append(message)
-        if len(self._waiting) == 1:
-            self._go_on()
-
-    def close(self) -> None:
-        """End it, which the node's client sees."""
-        self._loop.remove_writer(self.sock.fileno())
-        self.sock.close()
-
-    def _go_on(self) -> None:
-        self._loop.remove_writer(self.sock.fileno())
-        while self._waiting:
-            try:
-                channel.send(self.sock, self._waiting[0])
-            except BlockingIOError:
-                self._loop.add_writer(self.sock.fileno(), self._go_on)
-                return
-            except OSError:  # the command has let go of the node
-                self._waiting.clear()
-                return
-            del self._waiting[0]

@@ -36,6 +36,7 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.ssh import frames, interfaces, places
 from tunnelmark.lab.ssh.segments import Segment
+from tunnelmark.lab.ssh.waiting import ProgramInput
 
 SILENCE = 30.0
 """Seconds without a word from the command after which the relay ends: it asks for the time more often than that."""
@@ -63,7 +64,7 @@ class Relay:
         self._labs, self._facts = labs, facts
         self._loop = asyncio.get_running_loop()
         self._nodes: dict[int, _Node] = {}
-        self._into: dict[int, _Into] = {}
+        self._into: dict[int, ProgramInput] = {}
         self._outof: dict[int, int] = {}  # file -> the end of a pipe that we read
         self._moves: places.Moves = ()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -212,7 +213,7 @@ class Relay:
             return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         read, write = os.pipe2(os.O_CLOEXEC)
         if way == "in":
-            self._into[file] = _Into(write, lambda: self._into.pop(file, None))
+            self._into[file] = ProgramInput(write, lambda: self._into.pop(file, None))
             return read
         os.set_blocking(read, False)
         self._outof[file] = read
@@ -234,40 +235,6 @@ class Relay:
         self._loop.remove_reader(fd)
         os.close(self._outof.pop(file))
         say({"file": file, "end": True})
-
-
-class _Into:
-    """A pipe to a program: what does not fit into it waits."""
-
-    def __init__(self, fd: int, closed: Callable[[], object]) -> None:
-        os.set_blocking(fd, False)
-        self._fd, self._closed = fd, closed
-        self._waiting, self._last, self._watched = bytearray(), False, False
-        self._loop = asyncio.get_running_loop()
-
-    def write(self, data: bytes, *, last: bool) -> None:
-        """Write bytes; after the `last` ones the program finds the end of its input."""
-        self._waiting += data
-        self._last |= last
-        self._go_on()
-
-    def _go_on(self) -> None:
-        try:
-            while self._waiting:
-                del self._waiting[: os.write(self._fd, self._waiting[: frames.PIECE])]
-        except BlockingIOError:
-            if not self._watched:
-                self._loop.add_writer(self._fd, self._go_on)
-                self._watched = True
-            return
-        except OSError:  # the program has closed it
-            self._last = True
-        if self._watched:
-            self._loop.remove_writer(self._fd)
-            self._watched = False
-        if self._last:
-            self._closed()
-            os.close(self._fd)
 
 
 def say(message: Mapping[str, Any], data: bytes = b"") -> None:
