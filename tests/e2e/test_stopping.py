@@ -93,7 +93,9 @@ def test_while_it_waits_for_another_run(tmp_path: Path) -> None:
     assert not state_file("waiting-lab").exists()
 
 
-@pytest.mark.parametrize("words", ["results", "[1/"])
+@pytest.mark.parametrize(
+    "words", ["results", pytest.param("[1/", marks=pytest.mark.proof("Ctrl-C ends a run at any moment"))]
+)
 def test_while_it_looks_at_the_link_or_measures(words: str, tmp_path: Path) -> None:
     """The link's look begins soon after the heading, whose last lines these are; `[1/` ends the first trial."""
     results = tmp_path / "results"

@@ -97,6 +97,7 @@ def test_a_program_that_leaks_is_found(tmp_path: Path) -> None:
     assert looks[-1]["a"]["processes"] == looks[0]["a"]["processes"], "and on that node only"
 
 
+@HOLDS
 def test_what_takes_the_whole_node_away_is_undone_as_well(tmp_path: Path) -> None:
     events = ["reboot", "partition", "udp-cut", "restart"]
     reading, outputs = carried("churn", "tinc", tmp_path, **(SHORT | {"events": events}))

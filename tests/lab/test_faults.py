@@ -185,6 +185,7 @@ def test_a_vpn_comes_back_after_a_reboot(arm: str, node: str, tmp_path: Path) ->
         assert values["node_back_first"] <= one["ended"] - off["begun"] <= values["node_back_last"]
 
 
+@BACK
 def test_the_overlay_s_inner_network_is_there_again_after_a_reboot(tmp_path: Path) -> None:
     driver, options = registry.arm("nebula")
 
@@ -284,7 +285,8 @@ def test_a_router_that_forgets_its_mappings_takes_other_ports(kind: str) -> None
     assert all(first == second for first, second in ports)
 
 
-@pytest.mark.parametrize("arm", ["direct", pytest.param("nebula-punch", marks=BACK)])
+@BACK
+@pytest.mark.parametrize("arm", ["direct", "nebula-punch"])
 def test_a_vpn_finds_its_way_after_its_router_forgot_its_mappings(arm: str, tmp_path: Path) -> None:
     topology = BEHIND_NAT.open if arm == "direct" else BEHIND_NAT
     values, (event,) = connected(arm, tmp_path, topology, event="nat-rebinding", node="source", duration="30 s")

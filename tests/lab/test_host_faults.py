@@ -42,6 +42,7 @@ def journal(results: Path, kind: str) -> list[dict[str, Any]]:
     return [each[kind] for each in lines if kind in each]
 
 
+@pytest.mark.proof("hosts that are far from the command measure as others do")
 def test_hosts_that_are_far_away_measure_as_others_and_say_how_little_is_known_of_their_clocks(tmp_path: Path):
     study, results = small_study(tmp_path), tmp_path / "results"
     study.write_text(study.read_text() + LATENCY)

@@ -63,7 +63,7 @@ def test_the_page_about_drivers_says_how_long_they_are() -> None:
         for driver in registry.vpns().values()
     ]
     half, longest = figures(
-        "docs/add-a-vpn.md", r"Half of those here have fewer than (\d+) lines; .* and a broker (\d+)\."
+        "docs/add-a-vpn.md", r"Half of those here have fewer than (\d+) lines; .* servers of its own (\d+)\."
     )
     assert median(lines) < half
     assert round(max(lines), -1) == longest
