@@ -126,8 +126,8 @@ def test_a_look_at_a_link_between_hosts_puts_both_stamps_on_one_clock(network: H
 
 
 def test_a_link_between_hosts_is_checked_with_limits_that_know_of_their_clocks(network: HostNetwork):
-    argv = ["check-link", "home-cable", "--probes", "500", "--backend", "ssh", "--inventory", network.file, "--json"]
-    done = finished(tunnelmark(*argv), with_code(), within=120)
+    argv = ("check-link", "home-cable", "--probes", "500", "--backend", "ssh", "--json", "--inventory")
+    done = finished(tunnelmark(*argv, network.file), with_code(), within=120)
     assert done.returncode in (0, 1), done.stderr  # 1: a busy machine may be late
     said = {line["name"]: line for line in json.loads(done.stdout)["lines"] if line["way"] == "a>b"}
     assert "the ends' clocks are known to" in said["delay_mean"]["note"] and said["delay_mean"]["achieved"] < 1000
