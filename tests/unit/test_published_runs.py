@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.cli import main
+from tunnelmark.record import journal
 from unit.builders import TCP, Study
 from unit.stored import write
 
@@ -51,8 +52,14 @@ def test_a_run_is_published_with_its_verdicts_and_without_its_place(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "results").iterdir()
     assert folder.name.endswith("-2-core-intel-vm-vpncloud-ciphers")
-    assert {path.name for path in folder.iterdir()} >= {"README.md", "journal.jsonl", "environment.json", "report.html"}
-    assert str(tmp_path) not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+    assert {path.name for path in folder.iterdir()} >= {
+        "README.md",
+        "journal.jsonl.gz",
+        "environment.json",
+        "report.md",
+    }
+    kept = [path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    assert str(tmp_path).encode() not in b"".join((*kept, journal.read(folder / "journal.jsonl")))
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("above\n<!-- runs:begin -->\n| run | held |") and text.endswith("<!-- runs:end -->\nbelow\n")
     assert f"[{folder.name}](results/{folder.name})" in text and "what was there" not in text

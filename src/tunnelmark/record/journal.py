@@ -2,13 +2,17 @@
 
 Whatever kills the command, every line that was written whole stays; a line torn by the kill is cut
 off when the study is resumed. A reserve file keeps room for the last words on a full disk.
+
+A journal that is kept to be read may be compressed (gzip), a sixth of its size, with `.gz` behind its name; nothing is added to it then.
 """
 
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +31,11 @@ class Journal:
         self._reserve = path.with_suffix(".reserve")
 
     def __enter__(self) -> Journal:
+        if not self._path.exists() and compressed(self._path).exists():
+            raise StoreError(
+                f"{compressed(self._path)} is compressed, so nothing can be added to it",
+                hint=f"run gunzip on it first, in a copy of {self._path.parent}",
+            )
         self._cut_torn_line()
         self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -77,15 +86,32 @@ class Journal:
                 file.truncate(whole)
 
 
+def compressed(path: Path) -> Path:
+    """Where a journal is if it is compressed."""
+    return path.with_name(f"{path.name}.gz")
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a journal, compressed or not."""
+    return path.is_file() or compressed(path).is_file()
+
+
+def read(path: Path) -> bytes:
+    """A journal's lines; StoreError if there is none, or if it is damaged."""
+    try:
+        return path.read_bytes() if path.exists() else gzip.decompress(compressed(path).read_bytes())
+    except FileNotFoundError:
+        raise StoreError(f"{path.parent} holds no results", hint="name the folder that a run has written") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise StoreError(f"{compressed(path)} is damaged: {error}", hint="take it from where it was copied") from error
+
+
 def entries(path: Path) -> Iterator[dict[str, Any]]:
     """Every entry of a journal, in order; StoreError if one of its lines is not what a journal holds.
 
     A block that was measured elsewhere is one line with all of its entries (`gathered`).
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise StoreError(f"{path.parent} holds no results", hint="name the folder that a run has written") from None
+    content = read(path)
     for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
         try:
             entry = json.loads(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tunnelmark.errors import StoreError, UsageError
-from tunnelmark.record import several_runs, store
+from tunnelmark.record import journal, several_runs, store
 from tunnelmark.record.results import JOURNAL, Results
 
 DEFAULT = Path("results")
@@ -75,11 +75,11 @@ def _below(sources: Iterable[Path]) -> list[Path]:
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / JOURNAL).is_file()
+    return journal.is_there(folder / JOURNAL)
 
 
 def _has_runs(folder: Path) -> bool:
-    return any(folder.glob(f"*/{JOURNAL}"))
+    return any(map(_is_run, folder.glob("*")))
 
 
 def _copied(folder: Path) -> bool:

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import tunnelmark
 from tunnelmark.errors import StoreError, UsageError
-from tunnelmark.record import results, store
+from tunnelmark.record import journal, results, store
 from tunnelmark.record.results import Results
 
 FILE, SESSIONS = "merged.json", "sessions"
 SCHEMA = 1
 
-_COPIED = (results.PLAN, results.ENVIRONMENT, results.JOURNAL)
+_COPIED = (results.PLAN, results.ENVIRONMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ def join(folder: Path, sources: Sequence[Path]) -> None:
             to.mkdir(parents=True)
             for name in _COPIED:
                 shutil.copyfile(run / name, to / name)
+            (to / results.JOURNAL).write_bytes(journal.read(run / results.JOURNAL))
             if (run / results.INPUTS).is_dir():
                 shutil.copytree(run / results.INPUTS, to / results.INPUTS)
             made.append(Member(to.name, str(run)))

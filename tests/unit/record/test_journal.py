@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.errors import StoreError
-from tunnelmark.record.journal import Journal, entries
+from tunnelmark.record.journal import Journal, compressed, entries, is_there
 
 
 def test_what_is_appended_is_read_in_order(tmp_path: Path):
@@ -48,6 +48,20 @@ def test_a_damaged_line_is_named(tmp_path: Path):
         list(entries(path))
 
 
+def test_a_compressed_journal_is_read_and_not_added_to(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"trial":1}\n')
+    subprocess.run(["gzip", path], check=True)
+    assert is_there(path) and not path.exists()
+    assert [entry["trial"] for entry in entries(path)] == [1]
+    with pytest.raises(StoreError, match="is compressed") as error, Journal(path):
+        pass
+    assert "gunzip" in error.value.hint
+    compressed(path).write_bytes(compressed(path).read_bytes()[:-12])
+    with pytest.raises(StoreError, match="is damaged"):
+        list(entries(path))
+
+
 def test_a_folder_without_a_journal_holds_no_results(tmp_path: Path):
     with pytest.raises(StoreError, match="holds no results"):
         list(entries(tmp_path / "journal.jsonl"))
@@ -63,7 +77,7 @@ FILL = """
     import json, sys
     from pathlib import Path
     from tunnelmark.errors import DiskFull
-    from tunnelmark.record.journal import Journal, entries
+    from tunnelmark.record.journal import Journal, compressed, entries, is_there
 
     path = Path(sys.argv[1]) / "journal.jsonl"
     kept, refused = [], None
