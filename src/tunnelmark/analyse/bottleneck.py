@@ -79,7 +79,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
     lost = _lost(limits, sender, receiver)
     if lost is not None and busy >= BUSY:
         return lost
-    if busy < STARVED:
+    if busy < STARVED and not _some_lost(limits, sender):
         return Bottleneck("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")
     return Bottleneck("unknown")
 
@@ -133,6 +133,12 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
     if share < CORE:
         return None
     return Bottleneck("sender's core" if name == "sender's core" else "receiver's core", why=why)
+
+
+def _some_lost(limits: Mapping[str, float], sender: str) -> bool:
+    """Whether links took packets, be they few: of a slow stream they may be what held it, and it then waits for answers more than for its program."""
+    lost = sum(limits.get(f"drop_{place}_{sender}", 0.0) for place in ("link", "lossy"))
+    return 0 < LOST * limits.get(f"out_{sender}", 0.0) <= lost
 
 
 def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck | None:

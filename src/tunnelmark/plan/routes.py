@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from tunnelmark.plan.model import Topology
 from tunnelmark.plan.routers import Router
@@ -34,19 +36,32 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
     return found
 
 
-def translators(topology: Topology, start: str, end: str) -> list[str]:
-    """The routers between a node and another that translate the first one's address, in the order in which its packets meet them."""
-    open_ = topology.open
-    kinds = {router.name: router for router in topology.routers}
-    found, here = [], start
+def hops(topology: Topology, start: str, end: str) -> list[Hop]:
+    """The routers, and nodes that forward, between a node and another, each with the link on which packets reach it; all routers taken as open."""
+    open_, found, here = topology.open, list[Hop](), start
     while not any({here, end} <= set(link.nodes) for link in topology.links):
         ways = routes(open_, here)
         hop = next(hop for link in topology.links if end in link.nodes and (hop := ways.get(link.name)) is not None)
+        found.append(hop)
         here = hop[1]
-        router = kinds.get(here)
-        if router is not None and router.nat is not None and router.outside != hop[0]:
-            found.append(here)
     return found
+
+
+def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[str, str], Sequence[str]]:
+    """By sender and receiver on a link between others: the ends, `source` or `target`, whose packets to the other one go that way."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for end, start, other in (("source", source, target), ("target", target, source)):
+        between = [name for _, name in hops(topology, start, other)]
+        for way in pairwise([*between, other] if between else []):
+            found.setdefault(way, []).append(end)
+    return found
+
+
+def translators(topology: Topology, start: str, end: str) -> list[str]:
+    """The routers between a node and another that translate the first one's address, in the order in which its packets meet them."""
+    kinds = {router.name: router for router in topology.routers}
+    met = ((kinds[name], link) for link, name in hops(topology, start, end) if name in kinds)
+    return [router.name for router, link in met if router.nat is not None and router.outside != link]
 
 
 def reaches(topology: Topology, start: str, end: str) -> bool:

@@ -150,6 +150,13 @@ def flooded(**limits: float) -> str:
     return bound.text
 
 
+def test_a_slow_stream_of_which_links_took_some_packets_is_not_held_by_its_program() -> None:
+    slow = {"tcp_busy_source": 0.85, "out_source": 450.0, "sent_source": 450.0, "got_target": 450.0}
+    assert said(**slow) == "the generator"
+    assert said(**slow, drop_lossy_source=3.0) == "unknown", "too few for a cause, too many for another"
+    assert said(**slow, drop_lossy_source=9.0) == "loss: the link, as its profile says"
+
+
 def test_a_full_link_is_not_the_limit_where_most_is_lost_behind_it() -> None:
     assert flooded(core_target=0.99) == "the receiver's core"
     assert "the workload's receive buffer" in flooded()

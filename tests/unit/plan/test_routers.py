@@ -11,7 +11,7 @@ from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.plan.model import Link, Topology
 from tunnelmark.plan.routers import KINDS, Router, Service
-from tunnelmark.plan.routes import reaches, routes, translators
+from tunnelmark.plan.routes import further_ways, hops, reaches, routes, translators
 from tunnelmark.plan.topologies import parse_topology
 
 FILES = Files((PACKAGED,))
@@ -174,3 +174,17 @@ def test_nodes_may_be_counted() -> None:
 def test_as_many_as_no_link_has_are_refused(count: str) -> None:
     text = f'[topology]\ntitle = "T"\nnodes = {count}\n[[link]]\nname = "l"\nnodes = "all"\n'
     assert "from 2 to 200" in fault(text)
+
+
+def test_the_links_between_the_ends_of_a_chain_are_known_by_whose_packets_they_carry():
+    chain = load_topology("chain-3", FILES)
+    assert [name for _, name in hops(chain, "r1", "r2")] == ["v1", "v2", "v3"]
+    assert further_ways(chain, "r1", "r2") == {
+        ("v1", "v2"): ["source"],
+        ("v2", "v3"): ["source"],
+        ("v3", "r2"): ["source"],
+        ("v3", "v2"): ["target"],
+        ("v2", "v1"): ["target"],
+        ("v1", "r1"): ["target"],
+    }
+    assert further_ways(load_topology("pair", FILES), "a", "b") == {}

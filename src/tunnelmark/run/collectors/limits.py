@@ -16,7 +16,7 @@ is recorded as `limits` in the attempt. Names end in `source` or `target`, the n
     drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full
-    drop_link_    packets sent from here that the link's queue dropped; drop_lossy_: that its profile took
+    drop_link_    packets sent from here that the queue of a link on their way dropped; drop_lossy_: that its profile took
     tcp_busy_     share of the seconds from the first look with a stream to the last in which the streams from here had something to send
     tcp_window_, tcp_buffer_   shares of that busy time that receiver's window and sender's buffer held them for
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
@@ -42,6 +42,7 @@ from tunnelmark.host.programs import find
 from tunnelmark.lab.labs import MIDDLE
 from tunnelmark.lab.server.veth import ETHERNET
 from tunnelmark.linux import cgroups, netns
+from tunnelmark.plan.routes import further_ways
 from tunnelmark.run.collectors import _proc, _streams
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
@@ -73,6 +74,7 @@ class _Limits:
         self._ss = str(find("ss", ("iproute2",)))
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
         self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
+        self._sent_by = further_ways(context.lab.topology, context.source, context.target)
         self._looks: list[_Look] = []
         self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in context.ends}
 
@@ -248,11 +250,12 @@ class _Limits:
                 found[f"drop_link_{other[name[node]]}"] = counts["dropped"]
         for report in await self._context.lab.link_reports():
             for way in report["directions"]:
-                node, dropped = way["name"].split(" to ")[0], way["dropped"]
-                if node in name:
-                    full = f"drop_link_{name[node]}"
+                sender, _, receiver = way["name"].partition(" to ")
+                dropped = way["dropped"]
+                for end in (name[sender],) if sender in name else self._sent_by.get((sender, receiver), ()):
+                    full = f"drop_link_{end}"
                     found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
-                    lossy = f"drop_lossy_{name[node]}"
+                    lossy = f"drop_lossy_{end}"
                     found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
         return found
 
