@@ -15,14 +15,13 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from tunnelmark.cli import real_hosts
 from tunnelmark.doctor import capacity
 from tunnelmark.doctor.cache import MeasurementCache
 from tunnelmark.errors import TunnelmarkError, UsageError
 from tunnelmark.host import keep_awake, wakeups
-from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Labs
 from tunnelmark.lab.ssh.inventory import Inventory
-from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import fix, load_profile
@@ -103,7 +102,7 @@ async def _measure(
 ) -> _Found:
     known, topology, links = MeasurementCache.here() if on is None else None, study.topologies[0], []
     woken = await asyncio.to_thread(_woken, known) if look and known is not None else None
-    async with SshLabs(on) if on is not None else LabClient(node_cores=study.cores) as labs:
+    async with real_hosts.labs(on, node_cores=study.cores) as labs:
         rates = {profile.name: await rate_of(labs, known, topology, profile) for profile in open_}
         if look:
             load = load_of(study, workloads)
@@ -136,7 +135,7 @@ def closed_now(profile: Profile, topology: Topology, on: Inventory | None = None
     """The same with a lab server of its own, where none is there yet; or on the hosts of an inventory."""
 
     async def measure() -> Profile:
-        async with SshLabs(on) if on is not None else LabClient() as labs:
+        async with real_hosts.labs(on) as labs:
             return await closed(labs, profile, topology)
 
     return profile if profile.auto is None else asyncio.run(measure())

@@ -96,14 +96,12 @@ async def prove(
 ) -> LinkProof:
     """Look at a link with this kernel, or between the hosts of an inventory, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse.link import judge, path
-    from tunnelmark.lab.client import LabClient
-    from tunnelmark.lab.ssh.ssh_labs import SshLabs
     from tunnelmark.model.probe_plan import pace_of
     from tunnelmark.run.link_observation import observe
 
     pace = pace_of(profile, probes, 1 / rate)
     seed = path.telling_seed(profile, pace, len(topology.probed.links[0].nodes), seed)
-    async with SshLabs(on) if on is not None else LabClient() as labs:
+    async with real_hosts.labs(on) as labs:
         seen = await observe(labs, topology, profile, pace, raw, seed=seed)
     return judge.judge(profile, seen, "alone")
 

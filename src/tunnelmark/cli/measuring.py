@@ -28,7 +28,6 @@ from tunnelmark.cli.report import analysis, show, show_beside, show_merged
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
 from tunnelmark.host import cores, privileges, yardsticks
-from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.settings_record import facts
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -192,7 +191,7 @@ async def measure(
     begun, started = time.monotonic(), time.time()
     watching = partial(context.watching, plan.study.watch)
     sticks, wait = sticks and on is None, wait and on is None  # this machine measures nothing
-    async with SshLabs(on) if on is not None else LabClient(node_cores=plan.study.cores) as labs:
+    async with real_hosts.labs(on, node_cores=plan.study.cores) as labs:
         labs.watch()
         async with labs.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
             found = labs.record | await facts(lab) | link_checks.record(plan.study.profiles)

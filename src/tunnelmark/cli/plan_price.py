@@ -9,10 +9,8 @@ import click
 from tunnelmark import registry
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.progress import estimate
-from tunnelmark.cli.run_options import StudyLength, length
+from tunnelmark.cli.run_options import StudyLength, length, of_length
 from tunnelmark.errors import UsageError
-from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
 from tunnelmark.run.runner import RunContext
@@ -58,15 +56,7 @@ def price(
 
     No price is known here: state one with --per-hour.
     """
-    loaded = load_study(
-        study,
-        Files.standard(),
-        registry.catalogue(),
-        blocks=length.blocks,
-        seed=length.seed,
-        smoke=length.smoke,
-        full=length.full,
-    )
+    loaded = of_length(study, length)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     blocks = loaded.blocks if loaded.enough is None else max(loaded.enough.most, loaded.blocks)
     block = estimate(order(loaded), context) / loaded.blocks

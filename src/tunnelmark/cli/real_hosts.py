@@ -12,6 +12,7 @@ import click
 
 from tunnelmark.cluster.tasks import differing, task_of
 from tunnelmark.errors import LabError, UsageError
+from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.ssh import inventory
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -43,6 +44,11 @@ def chosen(backend: str | None, file: Path | None) -> Inventory | None:
     if backend != "ssh" and file is not None:
         raise UsageError("an inventory is for other hosts", hint="add --backend ssh")
     return inventory.read(file) if file is not None else None
+
+
+def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
+    """Labs on the hosts of an inventory; on this machine without one, with so many cores a node."""
+    return SshLabs(on) if on is not None else LabClient(node_cores=node_cores)
 
 
 def of_results(folder: Path) -> Inventory | None:

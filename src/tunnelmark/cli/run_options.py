@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -174,7 +174,12 @@ def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
 
 def asked(study: str, length: StudyLength, options: RunOptions) -> Study:
     """The study of that name or path, with what the options change."""
-    loaded = load_study(
+    return options.of(of_length(study, length, watch=options.watched()))
+
+
+def of_length(study: str, length: StudyLength, *, watch: Sequence[str] | None = None) -> Study:
+    """The study of that name or path at that length; `watch` replaces the collectors of the file."""
+    return load_study(
         study,
         Files.standard(),
         registry.catalogue(),
@@ -182,9 +187,8 @@ def asked(study: str, length: StudyLength, options: RunOptions) -> Study:
         seed=length.seed,
         smoke=length.smoke,
         full=length.full,
-        watch=options.watched(),
+        watch=watch,
     )
-    return options.of(loaded)
 
 
 def _with(command: Any, shown: tuple[Callable[[Any], Any], ...]) -> Any:
