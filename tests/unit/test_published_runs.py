@@ -17,7 +17,7 @@ from unit.builders import TCP, Study
 from unit.stored import write
 
 HERE = Path(__file__).resolve().parents[2]
-RUNS = sorted(path.parent for path in (HERE / "results").glob("[0-9]*/plan.json"))
+RUNS = sorted(path.parent for path in (HERE / "published").glob("[0-9]*/plan.json"))
 MACHINE = {
     "system": "Debian",
     "kernel": "6.1",
@@ -50,7 +50,7 @@ def test_a_run_is_published_with_its_verdicts_and_without_its_place(tmp_path: Pa
     (results / "environment.json").write_text(json.dumps(environment))
     done = publish(tmp_path, results)
     assert done.returncode == 0, done.stderr
-    (folder,) = (tmp_path / "results").iterdir()
+    (folder,) = (tmp_path / "published").iterdir()
     assert folder.name.endswith("-2-core-intel-vm-vpncloud-ciphers")
     assert {path.name for path in folder.iterdir()} >= {
         "README.md",
@@ -62,7 +62,7 @@ def test_a_run_is_published_with_its_verdicts_and_without_its_place(tmp_path: Pa
     assert str(tmp_path).encode() not in b"".join((*kept, journal.read(folder / "journal.jsonl")))
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("above\n<!-- runs:begin -->\n| run | held |") and text.endswith("<!-- runs:end -->\nbelow\n")
-    assert f"[{folder.name}](results/{folder.name})" in text and "what was there" not in text
+    assert f"[{folder.name}](published/{folder.name})" in text and "what was there" not in text
     assert publish(tmp_path).returncode == 0 and (tmp_path / "README.md").read_text() == text
 
 
@@ -80,7 +80,7 @@ def test_the_figures_of_a_published_run_are_those_that_its_command_prints(
     found = Counter(each["outcome"] for each in json.loads(capsys.readouterr().out)["verdicts"])
     row = [found[each] for each in ("held", "did not hold", "undecided", "not testable")]
     cells = " | ".join(map(str, row))
-    assert f"| [{folder.name}](results/{folder.name}) | {cells} |" in (HERE / "README.md").read_text()
+    assert f"| [{folder.name}](published/{folder.name}) | {cells} |" in (HERE / "README.md").read_text()
     assert (
         ", ".join(
             f"{n} {each}" for n, each in zip(row, ("held", "did not hold", "undecided", "not testable"), strict=True)
