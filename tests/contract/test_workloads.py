@@ -28,8 +28,8 @@ from tunnelmark.run.assets import make
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors._proc import udp_drops, udp_errors
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.observed import observed
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints
 
@@ -135,7 +135,7 @@ def test_what_a_workload_says_is_true(
         raw.mkdir()
         stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), raw, workload.recipe)
         needed = [collectors()[name] for name in workload.watch]
-        watching = Collection(CollectorContext(lab, tunnel, source, target, raw), needed)
+        watching = Collection(observed(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())
         before = await counters(lab, tunnel)
         await watching.begin()

@@ -24,8 +24,8 @@ from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadI
 from tunnelmark.run import interference
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.observed import observed
 from tunnelmark.units import Duration, Rate, Share, Size
 
 pytestmark = pytest.mark.root
@@ -71,7 +71,7 @@ def bound(
         ):
             server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
             await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 10)
-            watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()["limits"]])
+            watching = Collection(observed(lab, tunnel, "a", "b", raw), [collectors()["limits"]])
             await prepare(lab, tunnel)
             before = interference.glance(lab.cpu_seconds())
             await watching.begin()

@@ -28,8 +28,8 @@ from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.observed import observed
 from tunnelmark.run.runner import RunContext
 from tunnelmark.run.trial import prepare
 
@@ -134,14 +134,13 @@ async def watched(lab: Lab, tunnel: RunningDeployment, raw: Path) -> Mapping[str
     """What the collectors of path and CPU say of some TCP from end to end; TrialVoid if it went another way than an arm should."""
     server = await lab.nodes["r2"].spawn(["iperf3", "-s", "-1"])
     await lab.nodes["r2"].until({"kind": "tcp-port", "port": 5201}, 20)
-    context = CollectorContext(lab, tunnel, "r1", "r2", raw)
-    watching = Collection(context, [collectors()["path"], collectors()["cpu"]])
+    watching = Collection(observed(lab, tunnel, "r1", "r2", raw), [collectors()["path"], collectors()["cpu"]])
     await watching.begin()
     done = await lab.nodes["r1"].run(["iperf3", "-n", str(SENT), "-c", str(tunnel.address["r2"])], timeout=120)
     samples = await watching.end()
     assert done.code == 0, done.stdout
     await server.wait()
-    measurement.check_path(context, samples)
+    measurement.check_path(lab, tunnel, samples)
     return {each.metric: each.value for each in samples if each.time is None}
 
 

@@ -22,8 +22,8 @@ from tunnelmark.plan.model import Topology
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors, traffic_path
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import deploy
+from tunnelmark.run.observed import observed
 
 pytestmark = pytest.mark.root
 
@@ -45,8 +45,7 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
         ):
             await tunnel.wait_converged(60)
             source, target = topology.nodes[0], topology.nodes[-1]
-            context = CollectorContext(lab, tunnel, source, target, raw)
-            watching = Collection(context, [collectors()["path"]])
+            watching = Collection(observed(lab, tunnel, source, target, raw), [collectors()["path"]])
             await watching.begin()
             done = await lab.nodes[source].run([*PINGS, str(tunnel.address[target])], timeout=60)
             samples = await watching.end()
@@ -54,11 +53,11 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
             said = ""
             tunnel.relayed = not tunnel.relayed  # as if the arm were called otherwise
             try:
-                measurement.check_path(context, samples)
+                measurement.check_path(lab, tunnel, samples)
             except TrialVoid as error:
                 said = error.message
             tunnel.relayed = not tunnel.relayed
-            measurement.check_path(context, samples)
+            measurement.check_path(lab, tunnel, samples)
             return {each.metric: each.value for each in samples if each.time is None}, said
 
     return asyncio.run(run())

@@ -22,8 +22,9 @@ from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.host.programs import require
 from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import stacks
-from tunnelmark.run.collectors.base import Collected, CollectorContext
+from tunnelmark.run.collectors.base import Collected
 from tunnelmark.run.deploy import RunningDeployment, prepare
+from tunnelmark.run.observed import observed
 
 pytestmark = [
     pytest.mark.root,
@@ -58,7 +59,7 @@ def recorded(vpn: str, raw: Path) -> tuple[Collected, dict[str, str]]:
     async def body(lab: Lab, tunnel: RunningDeployment) -> Collected:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"], stdout=raw / "server")
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
-        sampler = stacks.COLLECTOR.watch(CollectorContext(lab, tunnel, "a", "b", raw))
+        sampler = stacks.COLLECTOR.watch(observed(lab, tunnel, "a", "b", raw))
         await sampler.begin()
         client = await lab.nodes["a"].spawn(
             ["iperf3", "-c", str(tunnel.address["b"]), "-t", "2"], stdout=raw / "client"
@@ -107,13 +108,11 @@ def test_the_sides_are_apart(tmp_path: Path):
 
 
 def test_what_perf_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        CollectorContext, "group", lambda *_: Path("tunnelmark-none", "lab1.a")
-    )  # a group that is not there
+    monkeypatch.setattr(Lab, "group", lambda *_: Path("tunnelmark-none", "lab1.a"))  # a group that is not there
 
     async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         with pytest.raises(LabError, match=r"perf does not record: .*cgroup"):
-            await stacks.COLLECTOR.watch(CollectorContext(lab, tunnel, "a", "b", tmp_path)).begin()
+            await stacks.COLLECTOR.watch(observed(lab, tunnel, "a", "b", tmp_path)).begin()
 
     on("direct", tmp_path, body)
 
@@ -124,11 +123,12 @@ from pathlib import Path
 from support.labs import PAIR, UNSHAPED
 from tunnelmark.lab.client import LabClient
 from tunnelmark.run.collectors import stacks
-from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
 
 async def main():
     async with LabClient() as labs, labs.lab(PAIR, UNSHAPED) as lab:
-        sampler = stacks.COLLECTOR.watch(CollectorContext(lab, None, "a", "b", Path(sys.argv[1])))
+        nodes = {name: ObservedNode(node.pid, lab.group(name)) for name, node in lab.nodes.items()}
+        sampler = stacks.COLLECTOR.watch(CollectorContext(nodes, "a", "b", Path(sys.argv[1])))
         await sampler.begin()
         print(sampler._perf.pid, flush=True)
         await asyncio.sleep(60)

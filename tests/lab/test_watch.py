@@ -17,8 +17,8 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.linux import cgroups, packet_sizes
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.observed import observed
 
 pytestmark = pytest.mark.root
 
@@ -30,7 +30,7 @@ async def watched(
     lab: Lab, tunnel: RunningDeployment, raw: Path, names: tuple[str, ...], work: list[str], node: str = "a"
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Values and notes of what these collectors saw while a program ran on a node."""
-    watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()[name] for name in names])
+    watching = Collection(observed(lab, tunnel, "a", "b", raw), [collectors()[name] for name in names])
     await watching.begin()
     done = await lab.nodes[node].run(work, timeout=30)
     samples = await watching.end()

@@ -19,8 +19,8 @@ from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import traffic_path
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import RunningDeployment, deploy
+from tunnelmark.run.observed import observed
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints
 
@@ -73,7 +73,7 @@ def trial(
         stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), folder)
         await tunnel.wait_converged(READY)
         await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
-        context = CollectorContext(lab, tunnel, source, target, folder)
+        context = observed(lab, tunnel, source, target, folder)
         collection = Collection(context, (traffic_path.COLLECTOR,) if watched else ())
         await tunnel.unless_dead(stage.serve())
         await collection.begin()

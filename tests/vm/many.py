@@ -19,8 +19,8 @@ from tunnelmark.lab import labs
 from tunnelmark.lab.client import LabClient
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import deploy
+from tunnelmark.run.observed import observed
 
 
 def received() -> list[int]:
@@ -43,7 +43,7 @@ async def look(seconds: float, raw: Path) -> dict[str, Any]:
         inside["middle"] = sorted(os.sched_getaffinity(lab.middle.pid))
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 30)
-        watching = Collection(CollectorContext(lab, tunnel, "a", "b", raw), [collectors()["cpu"]])
+        watching = Collection(observed(lab, tunnel, "a", "b", raw), [collectors()["cpu"]])
         rest = received()
         await watching.begin()
         argv = ["iperf3", "-t", str(round(seconds)), "-c", str(tunnel.address["b"])]

@@ -114,8 +114,9 @@ def relay() -> None:
     """Serve the nodes of a command on another machine, over standard input and output; `run --backend ssh` starts it."""
     from tunnelmark.cli import host_relay
     from tunnelmark.lab.ssh import relay as served
+    from tunnelmark.run.host_collection import HostCollections
 
-    asyncio.run(served.serve(host_relay.facts, host_relay.held))
+    asyncio.run(served.serve(host_relay.facts, HostCollections().asked, host_relay.held))
 
 
 @lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -87,6 +87,10 @@ class Labs(ABC):
         """Why a lab, or a part of it, is gone although no one has ended it; None if all of it is there."""
         return None
 
+    async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
+        """What the relay of each host of a lab answers, or why it does not; empty where the nodes are on this machine."""
+        return {}
+
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
         """By node: how far its clocks are from the command's now; empty where all have the same."""
         return {}
@@ -263,6 +267,10 @@ class Lab(Underlay):
         """
         seen = await self._client.seen() if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
+
+    async def ask_hosts(self, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
+        """Ask the relay of each of its hosts (see `Labs.ask_hosts`)."""
+        return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:
         """By node, the middle one too: how far its clocks are from the command's now; empty where all have the same."""

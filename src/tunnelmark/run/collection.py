@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import LabError
@@ -32,8 +33,18 @@ class _Post:
     seen: Collected = field(default_factory=Collected)
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a collector saw of the nodes of one kernel, and the CPU seconds that it took; or why it could not look."""
+
+    collector: Collector
+    seen: Collected = field(default_factory=Collected)
+    cost: float = 0.0
+    refused: str = ""
+
+
 class Collection:
-    """The collectors of one trial, made while its mesh is at rest."""
+    """The collectors of one trial under this kernel, made while its mesh is at rest."""
 
     def __init__(self, context: CollectorContext, collectors: Sequence[Collector]) -> None:
         self._context = context
@@ -56,18 +67,21 @@ class Collection:
 
     async def end(self) -> tuple[Sample, ...]:
         """The traffic is over: what was seen; the times of series count from `begin`."""
+        found = await self.found()
+        notes, limits, samples = concluded(found, self._context.raw)
+        self.notes |= notes
+        self.limits |= limits
+        return samples
+
+    async def found(self) -> tuple[Finding, ...]:
+        """The traffic is over: what each collector saw."""
         await self._rest()
         for post in self._posts:
             await self._call(post, lambda sampler: sampler.end(), last=True)
-        if not self._posts:
-            return ()
-        cost = {post.collector.name: post.spent + post.seen.cpu for post in self._posts}
-        (self._context.raw / FILE).write_text(json.dumps({"CPU seconds by collector": cost}) + "\n")
-        samples = [sample for post in self._posts for sample in post.seen.samples]
-        for post in self._posts:
-            self.notes |= _brief(post.collector, post.seen)
-            self.limits |= post.seen.limits
-        return (*samples, Sample(COST.name, sum(cost.values())))
+        return tuple(
+            Finding(post.collector, post.seen, post.spent + post.seen.cpu, self.notes.get(post.collector.name, ""))
+            for post in self._posts
+        )
 
     async def _look(self) -> None:
         posts = [post for post in self._posts if post.collector.every]
@@ -112,6 +126,23 @@ class Collection:
             post.sampler = None
         finally:
             post.spent += keep_awake.process_seconds() - before
+
+
+def concluded(findings: Sequence[Finding], raw: Path) -> tuple[dict[str, str], dict[str, float], tuple[Sample, ...]]:
+    """Notes, limits and samples of a trial from what each of its collectors saw on all hosts; what they cost goes to the folder, too."""
+    notes, limits, samples = dict[str, str](), dict[str, float](), list[Sample]()
+    if not findings:
+        return notes, limits, ()
+    for finding in findings:
+        seen, conclude = finding.seen, finding.collector.conclude
+        if conclude is not None and seen.sums:
+            seen = seen.joined(conclude(seen))
+        samples += seen.samples
+        notes |= _brief(finding.collector, seen)
+        limits |= seen.limits
+    cost = {finding.collector.name: finding.cost for finding in findings}
+    (raw / FILE).write_text(json.dumps({"CPU seconds by collector": cost}) + "\n")
+    return notes, limits, (*samples, Sample(COST.name, sum(cost.values())))
 
 
 def _brief(collector: Collector, seen: Collected) -> dict[str, str]:

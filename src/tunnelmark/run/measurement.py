@@ -10,7 +10,8 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
@@ -26,8 +27,10 @@ from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run import interference
 from tunnelmark.run.assets import folder_of
 from tunnelmark.run.collection import Collection, shifted
+from tunnelmark.run.collection_over_hosts import CollectionOverHosts, collection_of
 from tunnelmark.run.collectors import traffic_path
-from tunnelmark.run.collectors.base import Collector, CollectorContext
+from tunnelmark.run.collectors.base import Collector
+from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Reading, Workload
@@ -100,21 +103,34 @@ class Evidence:
     graded: Graded | None = None
 
 
-async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evidence: Evidence) -> None:
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What the traffic of a trial runs through, from which node to which, and the folder of its raw output."""
+
+    lab: Lab
+    tunnel: RunningDeployment
+    source: str
+    target: str
+    raw: Path
+
+
+async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evidence) -> None:
     """Carry out a trial's traffic; the samples are in `evidence` at the end, unless an error says why there are none.
 
     TrialVoid where the laboratory is to blame, another TrialError where VPN or workload are.
     """
-    lab, tunnel = context.lab, context.tunnel
+    lab, tunnel = course.lab, course.tunnel
     with clock.phase("server"):
         await _check_tunnel_sockets(lab)
-        traffic = spec.workload.traffic(_endpoints(context, spec), spec.use_options)
-        context = replace(context, further_ends=traffic.nodes - {context.source, context.target})
-        runner = WorkloadRunner(lab, tunnel, traffic, context.raw, spec.workload.recipe)
-        collection = Collection(context, spec.collectors)
+        traffic = spec.workload.traffic(_endpoints(course, spec), spec.use_options)
+        further_ends = traffic.nodes - {course.source, course.target}
+        runner = WorkloadRunner(lab, tunnel, traffic, course.raw, spec.workload.recipe)
+        collection = await collection_of(
+            lab, tunnel, course.source, course.target, course.raw, spec.collectors, further_ends
+        )
         evidence.notes, evidence.limits = collection.notes, collection.limits
         await tunnel.unless_dead(runner.serve())
-    seconds, watched = await _drive(context, runner, collection, clock, evidence, alone=spec.alone)
+    seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
     if clocks := await lab.clocks():
         evidence.notes["clocks"] = (
             f"the nodes' clocks differ by at most {1e3 * apart(clocks.values()):.2g} ms, and a delay one way may be wrong by that"
@@ -131,13 +147,13 @@ async def measure(context: CollectorContext, spec: TrialSpec, clock: Clock, evid
     _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
     if not spec.workload.at_once and not traffic.events:  # what happens to a node may well change the path
-        check_path(context, watched)
+        check_path(lab, tunnel, watched, among_ends=bool(further_ends))
     _check_result(spec, watched, collection.notes)
     evidence.samples = (*reading.samples, *watched)
 
 
-def _endpoints(context: CollectorContext, spec: TrialSpec) -> Endpoints:
-    tunnel, source, target = context.tunnel, context.source, context.target
+def _endpoints(course: Course, spec: TrialSpec) -> Endpoints:
+    tunnel, source, target = course.tunnel, course.source, course.target
     return Endpoints(
         source,
         target,
@@ -147,21 +163,21 @@ def _endpoints(context: CollectorContext, spec: TrialSpec) -> Endpoints:
         tunnel.address,
         tunnel.interface,
         {asset.name: folder_of(asset) for asset in spec.workload.assets_with(spec.use_options)},
-        relay=context.lab.topology.relay,
+        relay=course.lab.topology.relay,
     )
 
 
 async def _drive(
-    context: CollectorContext,
+    course: Course,
     runner: WorkloadRunner,
-    collection: Collection,
+    collection: Collection | CollectionOverHosts,
     clock: Clock,
     evidence: Evidence,
     *,
     alone: bool,
 ) -> tuple[float, tuple[Sample, ...]]:
     """The client from its start to its end, while collectors look: its seconds, and what they saw."""
-    lab = context.lab
+    lab = course.lab
     with clock.phase("server"):
         before = interference.glance(lab.cpu_seconds())
         await collection.begin()
@@ -172,7 +188,7 @@ async def _drive(
             before = interference.glance(lab.cpu_seconds())
         begun = time.monotonic()
         with clock.phase("collect", shown="measure"):  # warm-up and window are known, and booked, when it was read
-            await context.tunnel.unless_dead(runner.drive())
+            await course.tunnel.unless_dead(runner.drive())
     finally:
         seconds = time.monotonic() - begun
         # What collectors make of what they saw disturbs nothing any more.
@@ -226,14 +242,17 @@ def _check_sender(starved: str, outside: str) -> None:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 
 
-def check_path(context: CollectorContext, watched: Sequence[Sample]) -> None:
-    """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds."""
+def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *, among_ends: bool = False) -> None:
+    """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds.
+
+    `among_ends`: the workload has further ends, of which the relay may be one.
+    """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
-    relayed = context.tunnel.relayed
-    if relayed and context.further_ends:  # the relay may be an end itself
+    relayed = tunnel.relayed
+    if relayed and among_ends:
         return
     stray = seen.get(path_looks.DIRECT if relayed else path_looks.RELAYED, 0.0)
-    if stray >= path_looks.STRAY and (relayed or not context.lab.topology.filtered):
+    if stray >= path_looks.STRAY and (relayed or not lab.topology.filtered):
         way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")
         raise TrialVoid(
             f"{stray:.0f} % of the bytes went {way}, and the arm is a {called} one",

@@ -16,8 +16,7 @@ from tunnelmark.model.attempt import PHASES, Attempt, Failure
 from tunnelmark.plan.model import Trial
 from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run import deploy
-from tunnelmark.run.collectors.base import CollectorContext
-from tunnelmark.run.measurement import Clock, Evidence, TrialSpec, measure
+from tunnelmark.run.measurement import Clock, Course, Evidence, TrialSpec, measure
 from tunnelmark.run.tunnel import RunningDeployment
 
 _LOST = "look at the host and the network to it"
@@ -125,8 +124,8 @@ class PreparedTrial:
                 # Through routers that filter it may never find the path that it looks for; which one it has is measured.
                 if not self._trial.topology.filtered:
                     raise
-        context = CollectorContext(self._lab, self._tunnel, source, target, self._raw)
-        await measure(context, self._spec, self._clock, self._evidence)
+        traffic = Course(self._lab, self._tunnel, source, target, self._raw)
+        await measure(traffic, self._spec, self._clock, self._evidence)
         # Traffic may end well although the host at its other end was lost meanwhile.
         if (why := await self._lab.lost()) is not None:
             raise TrialVoid(why, hint=_LOST)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -60,7 +60,7 @@ def watched(
     folder: Path, *these: Collector, until: Callable[[], bool] = lambda: True
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The values and notes of a trial that these watch, and that ends as soon as something is true."""
-    context = CollectorContext(cast(Any, None), cast(Any, None), "a", "b", folder)
+    context = CollectorContext({}, "a", "b", folder)
 
     async def trial() -> tuple[dict[str, float], dict[str, str]]:
         watching = Collection(context, these)

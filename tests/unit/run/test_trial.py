@@ -10,11 +10,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from tunnelmark.errors import LabError, NotReady, OutputUnreadable, TrialVoid
+from tunnelmark.host.placement import Placement, place
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Completed, Exit
@@ -78,6 +80,7 @@ class Node:
     name: str
     scripts: Mapping[str, Script]
     sockets: str = ""
+    pid: int = 0
 
     async def run(self, argv: Sequence[str], **_: object) -> Completed:
         return Completed(0, self.sockets if argv[0] == "ss" else "", "")
@@ -98,6 +101,15 @@ class FakeLab:
     topology: Topology = PAIR
     is_down: bool = False
     here: bool = True
+    placement: Placement = field(default_factory=lambda: place("ab", [(0,), (1,)]))
+    middle: Any = field(default_factory=lambda: SimpleNamespace(pid=0))
+    owners: Mapping[Any, str] = field(default_factory=dict)
+
+    def group(self, node: str) -> None:
+        return None
+
+    def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
+        return {}
 
     async def lost(self) -> None:
         return None
@@ -151,6 +163,8 @@ class Tunnel:
         self._silent = silent
         self.first_packet: dict[str, float] = {}
         self.relayed = False
+        self.begun = 0.0
+        self.arrives_from: dict[str, Any] = {}
 
     async def start(self) -> None:
         await self._supervisor.start(Daemon("a", "vpnd", ("vpnd",)), 1.0)
@@ -264,7 +278,7 @@ def test_a_trial_in_which_all_goes_well_has_samples_and_says_where_its_time_went
 def test_only_a_trial_in_which_nothing_happens_must_go_the_way_that_its_arm_is_called_by(
     attempt: Try, monkeypatch: pytest.MonkeyPatch, events: tuple[Event, ...], outcome: str
 ) -> None:
-    def stray(*_: object) -> None:
+    def stray(*_: object, **__: object) -> None:
         raise TrialVoid("went another way", hint="see the logs")
 
     monkeypatch.setattr("tunnelmark.run.measurement.check_path", stray)

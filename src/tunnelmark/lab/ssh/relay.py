@@ -23,18 +23,22 @@ import os
 import platform
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import LabError, TunnelmarkError, plain
 from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, interfaces, places
+from tunnelmark.lab.ssh.host_lab import Collect, HostLab
 from tunnelmark.lab.ssh.segments import Segment
 from tunnelmark.lab.ssh.waiting import ProgramInput
 
@@ -60,8 +64,10 @@ class _Node:
 class Relay:
     """Serves one command until its input ends."""
 
-    def __init__(self, labs: LabClient, facts: Facts) -> None:
-        self._labs, self._facts = labs, facts
+    def __init__(self, labs: LabClient, facts: Facts, collect: Collect, scratch: Path) -> None:
+        self._labs, self._facts, self._collect = labs, facts, collect
+        self._here: dict[str, HostLab] = {}
+        self._scratch = scratch
         self._loop = asyncio.get_running_loop()
         self._nodes: dict[int, _Node] = {}
         self._into: dict[int, ProgramInput] = {}
@@ -115,7 +121,11 @@ class Relay:
                 return {"facts": dict(await asyncio.to_thread(self._facts, message["asked"]))}
             case "up":
                 return await self._up(message)
+            case "collect":
+                return dict(await self._collect(message, self._here[message["lab"]]))
             case "down" | "count" as op:
+                if op == "down":
+                    self._here.pop(message["lab"], None)
                 return await self._labs.request(op, lab=message["lab"])
             case "check":
                 await self._labs.check()
@@ -146,6 +156,8 @@ class Relay:
             made = Segment(**segment["end"])
             await interfaces.make(interfaces.Wanted(made, agents[made.node], **segment["way"]))
         joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
+        links = [LinkSpec.read(each) for each in message["links"]]
+        self._here[message["lab"]] = HostLab(message["lab"], agents, links, self._labs.unified, self._scratch)
         return {"refused": answer["refused"], "timings": answer["timings"] | joined["timings"]}
 
     def _listen(self, number: int, ours: socket.socket) -> _Node:
@@ -244,23 +256,24 @@ def say(message: Mapping[str, Any], data: bytes = b"") -> None:
         frame = frame[os.write(1, frame) :]
 
 
-async def serve(facts: Facts, held: Callable[[], AbstractContextManager[None]]) -> None:
+async def serve(facts: Facts, collect: Collect, held: Callable[[], AbstractContextManager[None]]) -> None:
     """Be the relay of this host until the command that started it is gone; `held` keeps the host for it."""
     os.write(1, frames.MARK)
     with contextlib.suppress(BrokenPipeError):
         try:
             with held():
-                await _serve(facts)
+                await _serve(facts, collect)
         except TunnelmarkError as error:
             say({"ready": False, "error": plain(error)})
 
 
-async def _serve(facts: Facts) -> None:
-    async with LabClient() as labs:
-        relay = Relay(labs, facts)
-        threading.Thread(target=_end_in_silence, args=(relay,), daemon=True).start()
-        say({"ready": True})
-        await relay.serve()
+async def _serve(facts: Facts, collect: Collect) -> None:
+    with tempfile.TemporaryDirectory(prefix="tunnelmark-relay-") as scratch:
+        async with LabClient((Path(scratch),)) as labs:
+            relay = Relay(labs, facts, collect, Path(scratch))
+            threading.Thread(target=_end_in_silence, args=(relay,), daemon=True).start()
+            say({"ready": True})
+            await relay.serve()
 
 
 def _end_in_silence(relay: Relay) -> None:

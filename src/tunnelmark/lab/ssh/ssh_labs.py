@@ -175,6 +175,17 @@ class SshLabs(Labs):
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
 
+    async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
+        """What each host of a lab answers; `clock` says by how many seconds its nodes' CLOCK_MONOTONIC is moved."""
+        hosts, shifts = self._used.get(lab, ()), self._shifts.get(lab, {})
+        asked = (self._connections[name].request(op, lab=lab, clock=shifts[name] / 1e9, **fields) for name in hosts)
+        found: dict[str, dict[str, Any] | LabError] = {}
+        for name, answer in zip(hosts, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, LabError):
+                raise answer
+            found[name] = answer
+        return found
+
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
         """By node of a lab, its middle node too: its clocks, looked at now. CLOCK_MONOTONIC was set alike when the lab was made."""
         await self._look_at_clocks(lab)

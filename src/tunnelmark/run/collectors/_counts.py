@@ -41,9 +41,9 @@ class TrafficCounts:
 def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     """What a node has sent and received up to now; OSError if it is gone."""
     interfaces = interface_counts(context.proc(node, "net/dev"))
-    overlay = context.tunnel.interface[node]
+    overlay = context.nodes[node].interface
     inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), headers(context, node, overlay))
-    underlay = context.lab.counted_headers(node)
+    underlay = context.nodes[node].headers
     wires = [_ip(counts, underlay[name]) for name, counts in interfaces.items() if name in underlay]
     wire = [sum(column) for column in zip(*wires, strict=True)]
     snmp = ip_counts(context.proc(node, "net/snmp"))
@@ -65,11 +65,11 @@ def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, 
 
     TAP devices count them, TUN devices have none, and a VXLAN does not count them (vxlan_rcv(), vxlan_xmit_one()).
     """
-    if (found := context.lab.counted_headers(node).get(interface)) is not None:
+    if (found := context.nodes[node].headers.get(interface)) is not None:
         return found
     if interface == inner_network.INTERFACE:
         return 0, 0
-    kind = Path(f"/proc/{context.lab.nodes[node].pid}", "root", "sys/class/net", interface, "type")
+    kind = Path(f"/proc/{context.nodes[node].agent}", "root", "sys/class/net", interface, "type")
     return (ETHERNET, ETHERNET) if kind.read_text().strip() == _ARPHRD_ETHER else (0, 0)
 
 

@@ -16,36 +16,88 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
-from tunnelmark.lab.labs import Lab
 from tunnelmark.model.metrics import Feels, Metric, Sample
-from tunnelmark.run.deploy import RunningDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedNode:
+    """What collectors know of a node under their own kernel; all of it is plain, so that it can be said to another host."""
+
+    agent: int
+    """The number of its first process."""
+
+    group: Path | None = None
+    """Its control group in the v2 hierarchy; None where there is no v2."""
+
+    cores: Sequence[int] = ()
+    """Where it runs; of the middle node, the cores that are the links' alone."""
+
+    headers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By underlay interface: bytes of Ethernet header in what it counts of each packet that it receives, and that it sends."""
+
+    interface: str = ""
+    """The interface that workloads use."""
+
+    address: str = ""
+    """Its address there."""
+
+    senders: Mapping[str, str] = field(default_factory=dict)
+    """At an end, by underlay address: the node or router whose traffic comes from there."""
+
+
+class LinkCounters(Protocol):
+    """Counters of the links of a lab, as `lab.labs.Lab` has them."""
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """What the middle node sent towards each node."""
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        """What the emulator of each link says of itself."""
 
 
 @dataclass(frozen=True)
 class CollectorContext:
-    """What a collector may look at: the lab, the deployment on it, the two ends of the traffic, and where raw files go.
+    """What a collector may look at, and where raw files go.
 
-    Files that a collector leaves in `raw` begin with `watch.`. `further_ends` are nodes between which the workload has
-    traffic of its own, too, as in a ring.
+    Files that a collector leaves in `raw` begin with `watch.`.
     """
 
-    lab: Lab
-    tunnel: RunningDeployment
+    nodes: Mapping[str, ObservedNode]
+    """The nodes under this kernel: all of a lab, or those that it has on this host."""
+
     source: str
     target: str
     raw: Path
-    further_ends: frozenset[str] = frozenset()
+
+    middle: ObservedNode | None = None
+    """The node that the links run through; None if it is on another host."""
+
+    card: str = "none"
+    """What the nodes' cards do, as the link's profile says: where they split super-packets, interfaces count these as one packet."""
+
+    links: LinkCounters | None = None
+    """Counters of the links; None on a host, where the command asks for them."""
+
+    further_ways: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    """See `plan.routes.further_ways`."""
+
+    begun: float = 0.0
+    """When the VPN was started, on the nodes' CLOCK_MONOTONIC."""
+
+    clock: float = 0.0
+    """Seconds that the nodes' CLOCK_MONOTONIC shows more than this process's."""
 
     @property
     def ends(self) -> dict[str, str]:
-        """The nodes whose cost is reported, by the word that ends a metric's name: `source` and `target`."""
-        return {"source": self.source, "target": self.target}
+        """The nodes whose cost is reported, by the word that ends a metric's name: `source` and `target`, if they are here."""
+        both = {"source": self.source, "target": self.target}
+        return {end: node for end, node in both.items() if node in self.nodes}
 
     @cached_property
     def daemons(self) -> Mapping[str, tuple[int, ...]]:
@@ -53,11 +105,11 @@ class CollectorContext:
 
         Everything but the agent that runs when this is first asked: ask while the mesh is at rest.
         """
-        return {name: self.processes(name) for name in self.lab.nodes}
+        return {name: self.processes(name) for name in self.nodes}
 
     def processes(self, node: str) -> tuple[int, ...]:
         """Every process of a node but its agent, by the host's process numbers."""
-        agent = self.lab.nodes[node].pid
+        agent = self.nodes[node].agent
         try:
             own = os.readlink(f"/proc/{agent}/ns/pid")
         except OSError:
@@ -72,13 +124,13 @@ class CollectorContext:
                     continue  # it ended meanwhile
         return tuple(found)
 
-    def group(self, node: str) -> Path | None:
-        """The node's control group in the v2 hierarchy; None where there is no v2."""
-        return self.lab.group(node)
-
     def proc(self, node: str, path: str) -> str:
         """A file below /proc as the node sees it itself, such as `net/dev`; OSError if it has none."""
-        return Path(f"/proc/{self.lab.nodes[node].pid}", path).read_text()
+        return Path(f"/proc/{self.nodes[node].agent}", path).read_text()
+
+    def now(self) -> float:
+        """The time on the nodes' CLOCK_MONOTONIC, in seconds."""
+        return time.monotonic() + self.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +139,28 @@ class Collected:
 
     A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
     the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by its caller. `limits` say
-    what held the traffic back (see the module `limits`); arms are not compared by them.
+    what held the traffic back (see the module `limits`); arms are not compared by them. `sums` are added up over the hosts that have
+    a part of the lab, and become metrics by the collector's `conclude`.
     """
 
     samples: tuple[Sample, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     cpu: float = 0.0
     limits: Mapping[str, float] = field(default_factory=dict)
+    sums: Mapping[str, float] = field(default_factory=dict)
+
+    def joined(self, other: Collected) -> Collected:
+        """What was seen on two hosts, each of which has nodes of its own."""
+        sums = dict(self.sums)
+        for name, value in other.sums.items():
+            sums[name] = sums.get(name, 0.0) + value
+        return Collected(
+            (*self.samples, *other.samples),
+            {**self.notes, **other.notes},
+            self.cpu + other.cpu,
+            {**self.limits, **other.limits},
+            sums,
+        )
 
 
 class Sampler(Protocol):
@@ -130,6 +197,12 @@ class Collector:
 
     light: bool = False
     """True if it is on unless a study says otherwise."""
+
+    looks_at: Literal["all", "ends", "source", "machine"] = "ends"
+    """What it looks at: where nodes are on several hosts, it works on each that has some of it; what looks at the whole machine, on none."""
+
+    conclude: Callable[[Collected], Collected] | None = None
+    """Makes samples and notes in addition from what was seen on all hosts, for metrics that need what several nodes counted."""
 
 
 def both(

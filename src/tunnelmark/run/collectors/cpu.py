@@ -81,6 +81,10 @@ BESIDE = (
     "emulator is counted apart"
 )
 
+SECONDS, PACKETS = "seconds_", "packets_"
+"""Of `Collected.sums`: CPU of an end, and its packets on the wire; the others are `bytes` through the sender's overlay interface, CPU of the
+`links`, of `others` and `shared`, and how many cores the links have `apart`."""
+
 _EVERYBODY = ""
 """Who has the cores that several nodes share; no node is called so."""
 
@@ -115,15 +119,19 @@ class _Look:
 
 class _Cpu:
     def __init__(self, context: CollectorContext) -> None:
-        if context.group(MIDDLE) is None:
+        members = dict(context.nodes) | ({} if context.middle is None else {MIDDLE: context.middle})
+        self._groups = {name: each.group for name, each in members.items() if each.group is not None}
+        if len(self._groups) < len(members):
             raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
         self._context = context
-        placement = context.lab.placement
-        self._owned: dict[str, Sequence[int]] = {_EVERYBODY: tuple(placement.shared)}
-        for core, node in softirq.owners(placement.nodes).items():
+        placed = {name: tuple(node.cores) for name, node in context.nodes.items()}
+        self._nodes_cores = {core for own in placed.values() for core in own}
+        owners = softirq.owners(placed)
+        self._owned: dict[str, Sequence[int]] = {_EVERYBODY: tuple(sorted(self._nodes_cores - set(owners)))}
+        for core, node in owners.items():
             self._owned[node] = (*self._owned.get(node, ()), core)
-        self._owned[MIDDLE] = placement.links if placement.links_apart else ()
-        self._nodes_cores = {core for own in placement.nodes.values() for core in own}
+        if context.middle is not None:
+            self._owned[MIDDLE] = tuple(context.middle.cores)
         self._lacking = softirq.lacking()
         self._series: list[Sample] = []
 
@@ -142,7 +150,7 @@ class _Cpu:
     async def end(self) -> Collected:
         look, first = self._look(), self._first
         took = look.time - first.time
-        samples, notes = list(self._series), dict[str, str]()
+        samples, notes, sums = list(self._series), dict[str, str](), dict[str, float]()
         passed = {end: look.traffic[node].since(first.traffic[node]) for end, node in self._context.ends.items()}
         for end, node in self._context.ends.items():
             user, kernel = (
@@ -167,45 +175,28 @@ class _Cpu:
                 values["cpu_per_gb"] = seconds / (passed[end].inner_bytes / 1e9)
             else:
                 notes[f"cpu_per_gb_{end}"] = TOO_LITTLE
-            if (packets := self._wire_packets(passed, end)) >= FEW:
-                values["cpu_per_packet"] = seconds / packets * 1e6
-            else:
-                notes[f"cpu_per_packet_{end}"] = TOO_FEW
+            sums[f"{SECONDS}{end}"] = seconds
+            if self._context.card == "none":
+                sums[f"{PACKETS}{end}"] = passed[end].wire_packets
+            else:  # what an end sent is counted as it arrives at the other
+                arrived = passed[end].wire_packets - passed[end].sent_packets
+                for each in ("source", "target"):
+                    sums[f"{PACKETS}{each}"] = sums.get(f"{PACKETS}{each}", 0) + arrived
             samples += [Sample(f"{name}_{end}", value) for name, value in values.items()]
-        gigabytes = passed["source"].inner_bytes / 1e9
-        samples += self._of_the_path(first, look, took, gigabytes, notes)
-        return Collected(tuple(samples), notes)
-
-    def _wire_packets(self, passed: Mapping[str, _counts.TrafficCounts], end: str) -> int:
-        """What an end sent and received; where cards split, what it sent is counted as it arrives at the other."""
-        if self._context.lab.profile.card == "none":
-            return passed[end].wire_packets
-        return sum(counts.wire_packets - counts.sent_packets for counts in passed.values())
-
-    def _of_the_path(
-        self, first: _Look, look: _Look, took: float, gigabytes: float, notes: dict[str, str]
-    ) -> list[Sample]:
-        """What belongs to neither end: other nodes', the links', the kernel's on shared cores, and its workers' elsewhere."""
-        links = self._cpu(first, look, MIDDLE)
-        samples = [
-            Sample("cpu_links", links),
-            Sample("cpu_workers_elsewhere", 1000 * (look.elsewhere - first.elsewhere) / took),
-        ]
-        enough = gigabytes >= LEAST / 1e9
-        if not self._owned[MIDDLE]:
-            notes["cpu_per_gb_lab"] = BESIDE
-        if not enough:
-            notes["cpu_per_gb_lab"] = TOO_LITTLE
-        elif links > 0 or self._owned[MIDDLE]:
-            samples.append(Sample("cpu_per_gb_lab", links / 1000 * took / gigabytes))
-        between = set(self._context.lab.nodes) - set(self._context.ends.values())
-        if between and enough:
-            spent = sum(self._cpu(first, look, node) for node in between) / 1000 * took
-            samples.append(Sample("cpu_per_gb_others", spent / gigabytes))
-        if self._owned[_EVERYBODY] and enough:
-            shared = look.kernel[_EVERYBODY].since(first.kernel[_EVERYBODY])
-            samples.append(Sample("cpu_per_gb_shared", shared.seconds / gigabytes))
-        return samples
+        if "source" in passed:
+            sums["bytes"] = passed["source"].inner_bytes
+        if self._context.middle is not None:
+            links = self._cpu(first, look, MIDDLE)
+            samples += [
+                Sample("cpu_links", links),
+                Sample("cpu_workers_elsewhere", 1000 * (look.elsewhere - first.elsewhere) / took),
+            ]
+            sums["links"], sums["apart"] = links / 1000 * took, len(self._owned[MIDDLE])
+        if between := set(self._context.nodes) - set(self._context.ends.values()):
+            sums["others"] = sum(self._cpu(first, look, node) for node in between) / 1000 * took
+        if self._owned[_EVERYBODY]:
+            sums["shared"] = look.kernel[_EVERYBODY].since(first.kernel[_EVERYBODY]).seconds
+        return Collected(tuple(samples), notes, sums=sums)
 
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
@@ -217,11 +208,13 @@ class _Cpu:
 
     def _look(self) -> _Look:
         context = self._context
-        groups = {node: group for node in (*context.lab.nodes, MIDDLE) if (group := context.group(node)) is not None}
-        now, used = self._since(), {node: cgroups.used(group) for node, group in groups.items()}
+        now, used = self._since(), {node: cgroups.used(group) for node, group in self._groups.items()}
         kinds = (softirq.seconds(), workers := softirq.workers(), softirq.unbilled(), softirq.handling())
         kernel = {owner: _Kernel(*(_sum(by_core, cores) for by_core in kinds)) for owner, cores in self._owned.items()}
-        kernel[MIDDLE] = replace(kernel[MIDDLE], workers=0.0)  # links have no work for them: it is a VPN's, or others'
+        if MIDDLE in kernel:
+            kernel[MIDDLE] = replace(
+                kernel[MIDDLE], workers=0.0
+            )  # links have no work for them: it is a VPN's, or others'
         return _Look(
             now,
             used,
@@ -229,6 +222,28 @@ class _Cpu:
             sum(spent for core, spent in workers.items() if core not in self._nodes_cores),
             {node: _counts.traffic(context, node) for node in context.ends.values()},
         )
+
+
+def conclude(seen: Collected) -> Collected:
+    """CPU per packet, and what belongs to neither end for what passed: other nodes', the links', the kernel's on shared cores."""
+    sums = seen.sums
+    samples, notes = list[Sample](), dict[str, str]()
+    for end in ("source", "target"):
+        if (packets := sums.get(f"{PACKETS}{end}", 0.0)) < FEW:
+            notes[f"cpu_per_packet_{end}"] = TOO_FEW
+        elif (seconds := sums.get(f"{SECONDS}{end}")) is not None:
+            samples.append(Sample(f"cpu_per_packet_{end}", seconds / packets * 1e6))
+    enough, gigabytes = sums.get("bytes", 0.0) >= LEAST, sums.get("bytes", 0.0) / 1e9
+    if not sums.get("apart"):
+        notes["cpu_per_gb_lab"] = BESIDE
+    if not enough:
+        notes["cpu_per_gb_lab"] = TOO_LITTLE
+    elif sums.get("links", 0.0) > 0 or sums.get("apart"):
+        samples.append(Sample("cpu_per_gb_lab", sums["links"] / gigabytes))
+    for kind in ("others", "shared"):
+        if enough and kind in sums:
+            samples.append(Sample(f"cpu_per_gb_{kind}", sums[kind] / gigabytes))
+    return Collected(tuple(samples), notes)
 
 
 def _sum(by_core: Mapping[int, float], cores: Sequence[int]) -> float:
@@ -239,4 +254,6 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Cpu(context)
 
 
-COLLECTOR = Collector("cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector(
+    "cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True, looks_at="all", conclude=conclude
+)

@@ -59,7 +59,7 @@ def billed(processes: Iterable[int], tick: int, proc: Path = _PROC, *, children:
 
 class _Daemons:
     def __init__(self, context: CollectorContext) -> None:
-        if any(context.group(node) is None for node in context.ends.values()):
+        if any(context.nodes[node].group is None for node in context.ends.values()):
             raise LabError("there is no cgroup v2 hierarchy to account CPU with", hint="mount cgroup2")
         self._context = context
         self._tick = os.sysconf("SC_CLK_TCK")
@@ -87,9 +87,9 @@ class _Daemons:
     def _look(self) -> dict[str, NodeCpu]:
         found = {}
         for end, node in self._context.ends.items():
-            group = self._context.group(node)
+            group = self._context.nodes[node].group
             assert group is not None  # `__init__` has looked
-            agent = self._context.lab.nodes[node].pid
+            agent = self._context.nodes[node].agent
             own = billed((agent,), self._tick, children=False)  # whose children are the workload's programs
             daemons = billed(self._known[end], self._tick)
             found[end] = NodeCpu(daemons, own.get(agent, 0.0), cgroups.used(group).total)

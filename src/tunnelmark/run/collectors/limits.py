@@ -39,11 +39,10 @@ from statistics import median
 
 from tunnelmark.host import keep_awake, softirq
 from tunnelmark.host.programs import find
-from tunnelmark.lab.labs import MIDDLE
 from tunnelmark.lab.server.veth import ETHERNET
 from tunnelmark.linux import cgroups, netns
-from tunnelmark.plan.routes import further_ways
 from tunnelmark.run.collectors import _proc, _streams
+from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 EVERY = 0.5
@@ -72,15 +71,17 @@ class _Limits:
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
         self._ss = str(find("ss", ("iproute2",)))
+        links = context.links
+        self._links = None if links is None else LinkDrops(links, context.ends, context.further_ways)
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
         self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
-        self._sent_by = further_ways(context.lab.topology, context.source, context.target)
         self._looks: list[_Look] = []
         self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in context.ends}
 
     async def begin(self) -> None:
         self._since = Stopwatch()
-        self._links = await self._link_counts()
+        if self._links is not None:
+            await self._links.begin()
         self._looks = [await self._look(())]
 
     async def sample(self) -> None:
@@ -93,12 +94,13 @@ class _Limits:
 
     async def end(self) -> Collected:
         self._looks.append(await self._look(()))
-        now = await self._link_counts()
         first, last = self._looks[0], self._looks[-1]
         found = {name: max(0.0, last.counts[name] - first.counts[name]) for name in last.counts}
-        found |= {name: max(0.0, count - self._links.get(name, 0.0)) for name, count in now.items()}
+        if self._links is not None:
+            found |= await self._links.since()
         spans = self._spans()
-        found["emulator"] = median((b.middle - a.middle) / _took(a, b) for a, b in spans)
+        if self._context.middle is not None:
+            found["emulator"] = median((b.middle - a.middle) / _took(a, b) for a, b in spans)
         for end in self._context.ends:
             found[f"core_{end}"] = median(self._core(a, b, end) for a, b in spans)
             found[f"used_{end}"] = median(self._own(a, b, end) for a, b in spans)
@@ -110,12 +112,14 @@ class _Limits:
         return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())})
 
     def _spans(self) -> list[tuple[_Look, _Look]]:
-        """The looks by twos, from the first to the last between which there was traffic."""
+        """The looks by twos, from the first to the last between which there was traffic; of links alone, in which these had work."""
         spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST]
-        sent = [
-            sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in self._context.ends) for a, b in spans
+        ends = self._context.ends
+        done = [
+            sum(b.counts[f"bytes_{end}"] - a.counts[f"bytes_{end}"] for end in ends) if ends else b.middle - a.middle
+            for a, b in spans
         ]
-        return spans[_streams.running([n / _took(*span) for n, span in zip(sent, spans, strict=True)])] or [
+        return spans[_streams.running([n / _took(*span) for n, span in zip(done, spans, strict=True)])] or [
             (self._looks[0], self._looks[-1])
         ]
 
@@ -127,7 +131,7 @@ class _Limits:
     def _core(self, before: _Look, after: _Look, end: str) -> float:
         """The share of the time, less what the hypervisor took, in which the busiest core of a node had no rest."""
         shares = []
-        for core in self._context.lab.cores[self._context.ends[end]]:
+        for core in self._context.nodes[self._context.ends[end]].cores:
             if core not in after.rested:
                 continue  # it is not known whether it rested, and `used_` alone is evidence
             had = _took(before, after) - (after.stolen.get(core, 0.0) - before.stolen.get(core, 0.0))
@@ -139,13 +143,13 @@ class _Limits:
 
     def _own(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time that a node's work took, and that of nodes which share them."""
-        cores = len(self._context.lab.cores[self._context.ends[end]]) or 1
+        cores = len(self._context.nodes[self._context.ends[end]].cores) or 1
         used = (after.used[end] - before.used[end]) / _took(before, after) / cores
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _back(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time in which a quota held a node back."""
-        cores = len(self._context.lab.cores[self._context.ends[end]]) or 1
+        cores = len(self._context.nodes[self._context.ends[end]].cores) or 1
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
@@ -176,7 +180,7 @@ class _Limits:
                 rested[core] = rested.get(core, 0.0) + own
         if os.environ.get(keep_awake.COUNTED):  # a loop keeps its cores awake that is in no count of ours
             rested = {}
-        middle = context.group(MIDDLE)
+        middle = None if context.middle is None else context.middle.group
         held = {end: self._quotas(node) for end, node in context.ends.items()}
         return _Look(
             time=self._since(),
@@ -200,17 +204,17 @@ class _Limits:
             wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
             left_out = sum(
                 (ETHERNET - sent) * interfaces[name].sent_packets
-                for name, (_, sent) in context.lab.counted_headers(node).items()
+                for name, (_, sent) in context.nodes[node].headers.items()
                 if name in interfaces
             )
-            if (inner := context.tunnel.interface[node]) in interfaces and not inner.startswith(_UNDERLAY):
+            if (inner := context.nodes[node].interface) in interfaces and not inner.startswith(_UNDERLAY):
                 found[f"drop_tun_{end}"] = interfaces[inner].sent_dropped
                 found[f"sent_{end}"] = interfaces[inner].sent_packets
                 found[f"got_{end}"] = interfaces[inner].received_packets
             found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
             found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
             found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
-            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.lab.cores[node])
+            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.nodes[node].cores)
             received = sent = 0
             for file in ("net/snmp", "net/snmp6"):
                 with contextlib.suppress(OSError):  # there is no IPv6
@@ -224,12 +228,12 @@ class _Limits:
 
     async def _in_wire_packets(self) -> dict[str, float]:
         """What left the link towards each end's other one, where cards split: their own interfaces count what they were given."""
-        if self._context.lab.profile.card == "none":
+        if self._context.card == "none" or self._context.links is None:
             return {}
-        ports = await self._context.lab.counters()
+        ports = await self._context.links.counters()
         found: dict[str, float] = {}
-        for end, other in (("source", "target"), ("target", "source")):
-            if (port := ports.get(self._context.ends[other])) is not None:
+        for end, other in (("source", self._context.target), ("target", self._context.source)):
+            if (port := ports.get(other)) is not None:
                 found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
         return found
 
@@ -240,50 +244,31 @@ class _Limits:
                 found |= _proc.udp_drops(self._context.proc(node, file))
         return found
 
-    async def _link_counts(self) -> dict[str, float]:
-        """What the links dropped up to now, by the end that sent it: from their queues, and as the profile says."""
-        other = {"source": "target", "target": "source"}
-        name = {node: end for end, node in self._context.ends.items()}
-        found: dict[str, float] = {}
-        for node, counts in (await self._context.lab.counters()).items():
-            if node in name:
-                found[f"drop_link_{other[name[node]]}"] = counts["dropped"]
-        for report in await self._context.lab.link_reports():
-            for way in report["directions"]:
-                sender, _, receiver = way["name"].partition(" to ")
-                dropped = way["dropped"]
-                for end in (name[sender],) if sender in name else self._sent_by.get((sender, receiver), ()):
-                    full = f"drop_link_{end}"
-                    found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
-                    lossy = f"drop_lossy_{end}"
-                    found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
-        return found
-
     async def _connections(self, node: str) -> dict[tuple[str, str], _proc.Stream]:
         def show() -> str:
             argv = [self._ss, "-tinH", "state", "established"]
             return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
         try:
-            text = await asyncio.to_thread(netns.network_of, self._context.lab.nodes[node].pid, show)
+            text = await asyncio.to_thread(netns.network_of, self._context.nodes[node].agent, show)
         except subprocess.CalledProcessError as error:
             raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
-        return _proc.streams(text, [str(self._context.tunnel.address[node])])
+        return _proc.streams(text, [self._context.nodes[node].address])
 
     def _used(self, node: str) -> float:
         """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
-        lab, own = self._context.lab, set(self._context.lab.cores[node])
-        groups = [self._context.group(other) for other, cores in lab.cores.items() if own & set(cores)]
+        own = set(self._context.nodes[node].cores)
+        groups = [other.group for other in self._context.nodes.values() if own & set(other.cores)]
         tasks = sum(cgroups.used(group).total for group in groups if group is not None)
         kernel = (softirq.seconds(), softirq.unbilled())
         return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
-        top, group = cgroups.find().cpu, self._context.group(node)
+        top, group = cgroups.find().cpu, self._context.nodes[node].group
         if top is None or group is None:
             return []
-        part = len(self._context.lab.cores[node]) / (os.cpu_count() or 1)
+        part = len(self._context.nodes[node].cores) / (os.cpu_count() or 1)
         folder, share, found = top / group.parent.name / group.name, 1.0, []
         while (folder / "cpu.stat").exists() and folder != folder.parent:
             with contextlib.suppress(OSError):
@@ -320,4 +305,4 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Limits(context)
 
 
-COLLECTOR = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True)
+COLLECTOR = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True, looks_at="all")

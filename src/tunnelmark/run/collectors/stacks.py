@@ -74,13 +74,13 @@ class Stacks:
 
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
-        groups = [context.group(node) for node in context.ends.values()]
+        groups = [context.nodes[node].group for node in context.ends.values()]
         if any(group is None for group in groups):
             raise LabError("stacks of one node need cgroup v2, which this machine does not have", hint=_REFUSED)
         self._groups = [f"{group.parent.name}/{group.name}" for group in groups if group is not None]
         self._how = unwinding(pid for node in context.ends.values() for pid in context.daemons[node])
         self._daemons = {side: frozenset(threads(context.daemons[node])) for side, node in context.ends.items()}
-        self._own = own_cores(context.lab.cores, context.ends)
+        self._own = own_cores({name: node.cores for name, node in context.nodes.items()}, context.ends)
         self._perf: subprocess.Popen[bytes] | None = None
         self._control = -1  # perf ends when this end of the pipe is closed
 

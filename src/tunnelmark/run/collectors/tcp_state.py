@@ -50,10 +50,9 @@ class Connection:
 
 class _Tcp:
     def __init__(self, context: CollectorContext) -> None:
-        self._node = context.lab.nodes[context.source]
+        self._agent = context.nodes[context.source].agent
         self._ss = str(find("ss", ("iproute2",)))
-        inner = str(context.tunnel.address[context.source])
-        self._inner = inner
+        self._inner = context.nodes[context.source].address
         self._series: dict[str, list[tuple[float, Connection]]] = {name: [] for name in _WHOSE}
         self._last: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
 
@@ -96,7 +95,7 @@ class _Tcp:
             return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
         try:
-            text = await asyncio.to_thread(netns.network_of, self._node.pid, show)
+            text = await asyncio.to_thread(netns.network_of, self._agent, show)
         except subprocess.CalledProcessError as error:
             raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
         found: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
@@ -149,4 +148,4 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Tcp(context)
 
 
-COLLECTOR = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY)
+COLLECTOR = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY, looks_at="source")

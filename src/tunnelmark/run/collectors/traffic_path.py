@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED, direct_from
-from tunnelmark.plan.routes import translators
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
@@ -69,25 +67,32 @@ class Arrivals:
         self.over_tcp += other.over_tcp
 
 
-def shares(arrived: Mapping[str, Arrivals], others: Mapping[str, str], least: int = LEAST) -> dict[str, float]:
-    """The shares in per cent, from what arrived at each end and the name of the other end of each; {} with less than `least` bytes.
+def totals(arrived: Mapping[str, Arrivals], others: Mapping[str, str]) -> dict[str, float]:
+    """Bytes by the way they came, from what arrived at ends and the name of the other end of each.
 
-    Where bytes are missing that no third node has sent, the counts cannot tell, and the share of neither is raised.
+    Where bytes are missing that no third node has sent, the counts cannot tell, and neither is raised.
     """
-    inside = sum(each.inside for each in arrived.values())
-    outside = sum(each.outside for each in arrived.values())
-    if inside < least or not outside:
-        return {}
-    direct = relayed = 0.0
+    found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
     for end, each in arrived.items():
         own = each.by_sender[others[end]]
         third = sum(count for sender, count in each.by_sender.items() if sender not in (others[end], _UNKNOWN))
-        direct += min(own, each.inside)
-        relayed += min(max(each.inside - own, 0.0), third)
+        found["inside"] += each.inside
+        found["outside"] += each.outside
+        found["direct"] += min(own, each.inside)
+        found["relayed"] += min(max(each.inside - own, 0.0), third)
+        found["over_tcp"] += each.over_tcp
+    return found
+
+
+def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
+    """The shares in per cent of what `totals` counts; {} with less than `least` bytes inside."""
+    inside, outside = bytes_["inside"], bytes_["outside"]
+    if inside < least or not outside:
+        return {}
     return {
-        DIRECT: 100 * direct / inside,
-        RELAYED: 100 * relayed / inside,
-        TCP: 100 * sum(each.over_tcp for each in arrived.values()) / outside,
+        DIRECT: 100 * bytes_["direct"] / inside,
+        RELAYED: 100 * bytes_["relayed"] / inside,
+        TCP: 100 * bytes_["over_tcp"] / outside,
     }
 
 
@@ -103,26 +108,18 @@ def directly_from(series: Sequence[Sample]) -> float | None:
 class _End:
     """One end's cards, and who sends to them."""
 
-    def __init__(self, context: CollectorContext, node: str, other: str) -> None:
+    def __init__(self, context: CollectorContext, node: str) -> None:
         self._context, self._node = context, node
-        self._names = dict(context.lab.owners)
-        behind = translators(context.lab.topology, other, node)
-        self._names |= {address: other for address, owner in context.lab.owners.items() if owner in behind}
-        # What a further end of the workload sends is traffic of its own, not the other end's by a detour.
-        self._names |= {
-            address: other for address, owner in context.lab.owners.items() if owner in context.further_ends
-        }
-        if (nearest := context.tunnel.arrives_from.get(node)) is not None:
-            self._names[nearest] = other
+        self._names = {ip_address(address): sender for address, sender in context.nodes[node].senders.items()}
         names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith(_OF)]
         self._samplers: list[PacketSampler] = []
         try:
             for name in names:
-                self._samplers.append(PacketSampler(context.lab.nodes[node].pid, name))
+                self._samplers.append(PacketSampler(context.nodes[node].agent, name))
         except OSError:
             self.close()
             raise
-        self._overlay = context.tunnel.interface[node]
+        self._overlay = context.nodes[node].interface
         self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
         self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
@@ -188,18 +185,17 @@ class _Path:
         self._others = dict(zip(ends, reversed(ends), strict=True))
         self._ends: dict[str, _End] = {}
         try:
-            for node, other in self._others.items():
-                self._ends[node] = _End(context, node, other)
+            for node in context.ends.values():
+                self._ends[node] = _End(context, node)
         except OSError:
             self._close()
             raise
-        self._total = {node: Arrivals() for node in ends}
+        self._total = {node: Arrivals() for node in self._ends}
         self._series: list[Sample] = []
         self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
 
     async def begin(self) -> None:
-        self._since, self._last, self._begun = Stopwatch(), 0.0, time.monotonic()
-        self._age = time.monotonic() - self._context.tunnel.begun
+        self._since, self._last, self._begun = Stopwatch(), 0.0, self._context.now()
         for end in self._ends.values():
             end.begin()
 
@@ -212,7 +208,7 @@ class _Path:
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
-        seen = shares(looked, self._others, BRIEF)
+        seen = shares(totals(looked, self._others), BRIEF)
         self._series += [Sample(name, share, round(now, 3)) for name, share in seen.items()]
         if seen:
             self._looks.append({"time": self._begun + now, **seen})
@@ -224,21 +220,29 @@ class _Path:
         (self._context.raw / FILE).write_text(
             json.dumps({"bytes that arrived": seen, "looks": self._looks}, indent=1) + "\n"
         )
-        found = shares(self._total, self._others)
-        notes = {} if found else dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE)
-        if found and (soon := directly_from(self._series)) is not None:
-            found[SOON] = soon + self._age
-        elif found:
-            notes[SOON] = NEVER
-        return Collected((*self._series, *(Sample(name, share) for name, share in found.items())), notes)
+        age = {"age": self._begun - self._context.begun, "ages": 1.0}
+        return Collected(tuple(self._series), sums=totals(self._total, self._others) | age)
 
     def _close(self) -> None:
         for end in self._ends.values():
             end.close()
 
 
+def conclude(seen: Collected) -> Collected:
+    """The shares of the whole time, and from when on all went directly."""
+    found = shares(seen.sums)
+    if not found:
+        return Collected(notes=dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE))
+    notes = {}
+    if (soon := directly_from(seen.samples)) is not None:
+        found[SOON] = soon + seen.sums["age"] / seen.sums["ages"]
+    else:
+        notes[SOON] = NEVER
+    return Collected(tuple(Sample(name, share) for name, share in found.items()), notes)
+
+
 def _watch(context: CollectorContext) -> Sampler:
     return _Path(context)
 
 
-COLLECTOR = Collector("path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector("path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True, conclude=conclude)

@@ -66,22 +66,21 @@ class _Wire:
             await asyncio.to_thread(self._close)
             self._refused = f"the kernel refused to count packets: {error}"
         self._first = self._look()
-        self._before = (self._since(), self._first[self._context.source].sent_packets)
+        self._before = (self._since(), self._sent())
 
     def _open(self) -> None:
         context = self._context
-        card = context.lab.profile.card == "offloads"
-        for node in context.ends.values() if card else (context.source,):
-            names = [name for name in _counts.interface_counts(context.proc(node, "net/dev")) if name.startswith("eth")]
-            self._outside[node] = [Tap(context.lab.nodes[node].pid, name) for name in names]
-        for node in context.ends.values():
-            if not context.tunnel.interface[node].startswith("eth"):  # there are no super-packets
-                self._inside[node] = Tap(context.lab.nodes[node].pid, context.tunnel.interface[node])
+        for end, node in context.ends.items():
+            if end == "source" or context.card == "offloads":
+                names = _counts.interface_counts(context.proc(node, "net/dev"))
+                self._outside[node] = [Tap(context.nodes[node].agent, name) for name in names if name.startswith("eth")]
+            if not context.nodes[node].interface.startswith("eth"):  # there are no super-packets
+                self._inside[node] = Tap(context.nodes[node].agent, context.nodes[node].interface)
 
     async def sample(self) -> None:
         """Sizes of many packets are looked at now and then only; few packets can all be looked at."""
         self._asked += 1
-        now, sent = self._since(), _counts.traffic(self._context, self._context.source).sent_packets
+        now, sent = self._since(), self._sent()
         (then, before), self._before = self._before, (now, sent)
         many = sent - before > MANY * (now - then)
         for tap in self._outside.get(self._context.source, ()):
@@ -99,11 +98,11 @@ class _Wire:
             sizes.update(counted.sizes)
         await asyncio.to_thread(self._close)
         passed = {node: last[node].since(before) for node, before in self._first.items()}
-        if self._context.lab.profile.card == "offloads":
-            bare = {node: name.startswith("eth") for node, name in self._context.tunnel.interface.items()}
+        if self._context.card == "offloads":
+            bare = {node: self._context.nodes[node].interface.startswith("eth") for node in passed}
             passed = {node: split(counts, outside.get(node, ()), bare[node]) for node, counts in passed.items()}
         notes: dict[str, str] = {}
-        samples = overhead(passed, inside, took, notes)
+        samples = list[Sample]()
         for end, node in self._context.ends.items():
             counts = passed[node]
             samples += [
@@ -114,8 +113,9 @@ class _Wire:
             if counts.sent_packets:
                 samples.append(Sample(f"wire_fragments_{end}", 100 * counts.created / counts.sent_packets))
                 samples.append(Sample(f"wire_size_{end}", counts.sent_bytes / counts.sent_packets))
-        samples += self._by_size(sizes, notes)
-        return Collected(tuple(samples), notes)
+        if "source" in self._context.ends:
+            samples += self._by_size(sizes, notes)
+        return Collected(tuple(samples), notes, sums=totals(passed, inside, took))
 
     def _by_size(self, sizes: Mapping[int, int], notes: dict[str, str]) -> list[Sample]:
         names = [*(f"wire_to_{top}" for top in CLASSES), "wire_bigger"]
@@ -129,6 +129,11 @@ class _Wire:
             notes |= dict.fromkeys(names, "nothing was sent")
             return []
         return [Sample(name, 100 * share) for name, share in zip(names, classes(sizes), strict=True)]
+
+    def _sent(self) -> int:
+        """Packets that the sender has sent outside up to now; 0 where it is not here."""
+        node = self._context.ends.get("source")
+        return 0 if node is None else _counts.traffic(self._context, node).sent_packets
 
     def _look(self) -> dict[str, _counts.TrafficCounts]:
         return {node: _counts.traffic(self._context, node) for node in self._context.ends.values()}
@@ -153,23 +158,34 @@ def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bo
     return replace(found, inner_sent_packets=found.sent_packets, inner_sent_bytes=found.sent_bytes) if bare else found
 
 
-def overhead(
-    passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float, notes: dict[str, str]
-) -> list[Sample]:
-    """What both ends sent outside for what they sent inside, where super-packets were `counted` as what they became."""
-    packets = sum(counts.inner_sent_packets for counts in passed.values())
-    if packets < FEW * took:
-        notes |= dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE)
-        return []
+def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float) -> dict[str, float]:
+    """What ends sent outside for what they sent inside, where super-packets were `counted` as what they became.
+
+    `rate` is the packets inside per second, super-packets as one.
+    """
     super_packets = tuple(counted)
-    segments = sum(each.segments for each in super_packets)
-    inside = sum(counts.inner_sent_bytes for counts in passed.values()) + sum(each.headers for each in super_packets)
-    return [
-        Sample("wire_bytes_per_byte", sum(counts.sent_bytes for counts in passed.values()) / inside),
-        Sample(
-            "wire_packets_per_packet", sum(counts.sent_packets for counts in passed.values()) / (packets + segments)
-        ),
-    ]
+    packets = sum(counts.inner_sent_packets for counts in passed.values())
+    return {
+        "rate": packets / took,
+        "inner_bytes": sum(counts.inner_sent_bytes for counts in passed.values())
+        + sum(each.headers for each in super_packets),
+        "inner_packets": packets + sum(each.segments for each in super_packets),
+        "bytes": sum(counts.sent_bytes for counts in passed.values()),
+        "packets": sum(counts.sent_packets for counts in passed.values()),
+    }
+
+
+def overhead(seen: Collected) -> Collected:
+    """What both ends together sent outside for what they sent inside."""
+    sums = seen.sums
+    if sums["rate"] < FEW:
+        return Collected(notes=dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE))
+    return Collected(
+        (
+            Sample("wire_bytes_per_byte", sums["bytes"] / sums["inner_bytes"]),
+            Sample("wire_packets_per_packet", sums["packets"] / sums["inner_packets"]),
+        )
+    )
 
 
 def classes(sizes: Mapping[int, int]) -> list[float]:
@@ -186,4 +202,6 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Wire(context)
 
 
-COLLECTOR = Collector("wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector(
+    "wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True, conclude=overhead
+)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from tunnelmark.host.placement import Placement, place
 from tunnelmark.linux import cgroups
 from tunnelmark.linux.cgroups import Used
 from tunnelmark.run.collectors import _counts, cpu
+from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
 
 
 @dataclass
@@ -47,13 +46,13 @@ def watched(
         lambda context, node: _counts.TrafficCounts(now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0),
     )
     first, *_, last = placement.nodes
-    bare = SimpleNamespace(card="none")
-    lab = SimpleNamespace(nodes=dict.fromkeys(placement.nodes), placement=placement, profile=bare)
-    context: Any = SimpleNamespace(lab=lab, ends={"source": first, "target": last}, group=Path)
-    sampler = cpu._watch(context)
+    nodes = {name: ObservedNode(0, Path(name), cores) for name, cores in placement.nodes.items()}
+    middle = ObservedNode(0, Path("middle"), placement.links if placement.links_apart else ())
+    sampler = cpu._watch(CollectorContext(nodes, first, last, Path(), middle=middle))
     asyncio.run(sampler.begin())
     now = after
     seen = asyncio.run(sampler.end())
+    seen = seen.joined(cpu.conclude(seen))
     return {sample.metric: sample.value for sample in seen.samples}, dict(seen.notes)
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from tunnelmark.linux.packet_sizes import SizeCounts
 from tunnelmark.run.collectors._counts import TrafficCounts, interface_counts, ip_counts, memory, switches
+from tunnelmark.run.collectors.base import Collected
 from tunnelmark.run.collectors.syscall_counts import counted
 from tunnelmark.run.collectors.tcp_state import connections
-from tunnelmark.run.collectors.wire_bytes import CLASSES, classes, overhead, split
+from tunnelmark.run.collectors.wire_bytes import CLASSES, classes, overhead, split, totals
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -94,17 +95,17 @@ def test_super_packets_inside_count_as_what_they_become():
     # One super-packet of 10 x 1,368 bytes and one header of 52 becomes ten of 1,420, each with 60 bytes around it.
     sender, receiver = passed(13_732, 1, 14_800, 10), passed(520, 10, 1_120, 10)
     ten = SizeCounts({1_420: 10}, 13_732, 9, 9 * 52)
-    notes: dict[str, str] = {}
-    found = {s.metric: s.value for s in overhead({"a": sender, "b": receiver}, [ten], 1.0, notes)}
+    seen = overhead(Collected(sums=totals({"a": sender, "b": receiver}, [ten], 1.0)))
+    found = {sample.metric: sample.value for sample in seen.samples}
     assert found["wire_bytes_per_byte"] == pytest.approx((14_800 + 1_120) / (14_200 + 520))
     assert found["wire_packets_per_packet"] == 1.0
-    assert notes == {}
+    assert seen.notes == {}
 
 
 def test_a_few_packets_tell_no_overhead():
-    notes: dict[str, str] = {}
-    assert overhead({"a": passed(500, 5, 900, 6), "b": passed(0, 0, 0, 0)}, [], 1.0, notes) == []
-    assert set(notes) == {"wire_bytes_per_byte", "wire_packets_per_packet"}
+    seen = overhead(Collected(sums=totals({"a": passed(500, 5, 900, 6), "b": passed(0, 0, 0, 0)}, [], 1.0)))
+    assert seen.samples == ()
+    assert set(seen.notes) == {"wire_bytes_per_byte", "wire_packets_per_packet"}
 
 
 def test_what_a_card_splits_counts_as_the_packets_on_the_wire():

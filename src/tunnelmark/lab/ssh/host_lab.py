@@ -1,0 +1,49 @@
+"""The part of a lab that is on this host, as what looks into its nodes needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.lab.server.veth import ETHERNET, LinkSpec, interface_of
+
+_SEGMENTS = {"vxlan": (0, 0), "vlan": (0, ETHERNET)}
+"""Bytes of Ethernet header in what an interface between hosts counts of each packet that it receives, and that it sends
+(vxlan_rcv(), vxlan_xmit_one(); vlan_do_receive(), vlan_dev_hard_start_xmit())."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLab:
+    """Nodes of a lab on this host, the middle node and routers too, by the process numbers of their agents."""
+
+    name: str
+    agents: Mapping[str, int]
+    links: Sequence[LinkSpec]
+    top: Path | None
+    """The relay's control group in the v2 hierarchy; None where there is no v2."""
+    scratch: Path
+    """A folder that goes with the relay, however it ends."""
+
+    def group(self, node: str) -> Path | None:
+        """The control group of a node."""
+        return None if self.top is None else self.top / f"{self.name}.{node}"
+
+    def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
+        """See `lab.underlay.Underlay.counted_headers`; an interface that leads to another host counts in its own way."""
+        found = {}
+        for place, spec in enumerate(self.links):
+            if node in spec.addresses:
+                interface = interface_of(node, self.links, place)
+                found[interface] = _SEGMENTS.get(self._kind(node, interface), spec.counted_headers)
+        return found
+
+    def _kind(self, node: str, interface: str) -> str:
+        """What the kernel calls an interface; nothing for a veth."""
+        text = Path(f"/proc/{self.agents[node]}/root/sys/class/net/{interface}/uevent").read_text()
+        return dict(line.split("=", 1) for line in text.splitlines()).get("DEVTYPE", "")
+
+
+Collect = Callable[[Mapping[str, Any], HostLab], Awaitable[Mapping[str, Any]]]
+"""Answers what the collectors of a trial are asked about this host's nodes."""

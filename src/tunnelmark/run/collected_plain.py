@@ -1,0 +1,57 @@
+"""What collectors saw on a host, as a JSON object and back; and files of several hosts as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tunnelmark.model.metrics import Sample
+from tunnelmark.run.collection import Finding
+from tunnelmark.run.collectors import collectors
+from tunnelmark.run.collectors.base import Collected
+
+
+def plain(finding: Finding) -> dict[str, Any]:
+    """As a JSON object."""
+    seen = finding.seen
+    return {
+        "collector": finding.collector.name,
+        "samples": [[sample.metric, sample.value, sample.time] for sample in seen.samples],
+        "notes": dict(seen.notes),
+        "cpu": seen.cpu,
+        "limits": dict(seen.limits),
+        "sums": dict(seen.sums),
+        "cost": finding.cost,
+        "refused": finding.refused,
+    }
+
+
+def read(said: Mapping[str, Any]) -> Finding:
+    """What `plain` has written."""
+    samples = tuple(Sample(*each) for each in said["samples"])
+    seen = Collected(samples, said["notes"], said["cpu"], said["limits"], said["sums"])
+    return Finding(collectors()[said["collector"]], seen, said["cost"], said["refused"])
+
+
+def joined(one: str, other: str) -> str:
+    """The text of a file that two hosts have written, each about its own nodes: JSON objects as one, whatever else one after the other."""
+    try:
+        return json.dumps(_joined(json.loads(one), json.loads(other)), indent=1) + "\n"
+    except ValueError:
+        return one + other
+
+
+def _joined(one: Any, other: Any) -> Any:
+    match one, other:
+        case dict(), dict():
+            same = {name: _joined(value, other[name]) for name, value in one.items() if name in other}
+            return {**one, **other, **same}
+        case list(), list():
+            both = [*one, *other]
+            timed = all(isinstance(each, dict) and "time" in each for each in both)
+            return sorted(both, key=lambda each: each["time"]) if timed else both
+        case ((int() | float()), (int() | float())):
+            return one + other
+        case _:
+            return one

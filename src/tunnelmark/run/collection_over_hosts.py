@@ -1,0 +1,125 @@
+"""The collectors of a trial whose nodes are on several hosts: each host's relay has its own look, and here it becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab.labs import Lab
+from tunnelmark.model.metrics import Sample
+from tunnelmark.plan.routes import further_ways
+from tunnelmark.run import collected_plain
+from tunnelmark.run.collection import Collection, Finding, concluded
+from tunnelmark.run.collectors._link_drops import LinkDrops
+from tunnelmark.run.collectors.base import Collector
+from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.run.observed import observed, senders
+
+MACHINE = "each node has the cores and the memory of a host of its own"
+
+
+class CollectionOverHosts:
+    """As `Collection`, for nodes on hosts."""
+
+    def __init__(self, lab: Lab, source: str, target: str, raw: Path, collectors: Sequence[Collector]) -> None:
+        self._lab, self._raw = lab, raw
+        self._collectors = {each.name: each for each in collectors if each.looks_at != "machine"}
+        self.notes = {each.name: MACHINE for each in collectors if each.looks_at == "machine"}
+        self.limits: dict[str, float] = {}
+        ends = {"source": source, "target": target}
+        self._drops = LinkDrops(lab, ends, further_ways(lab.topology, source, target))
+        self._links = "limits" in self._collectors
+        self._lost: dict[str, str] = {}
+
+    async def prepare(self, asked: Mapping[str, Any]) -> None:
+        """The mesh is at rest: have every host's collectors made."""
+        await self._ask("prepare", collectors=list(self._collectors), **asked)
+
+    async def begin(self) -> None:
+        """The traffic's client is about to start."""
+        if self._links:
+            await self._drops.begin()
+        await self._ask("begin")
+
+    async def end(self) -> tuple[Sample, ...]:
+        """The traffic is over: what was seen; the times of series count from `begin`."""
+        answers = await self._ask("end")
+        if self._links:
+            self.limits |= await self._drops.since()
+        files: dict[str, str] = {}
+        for answer in answers.values():
+            for name, text in answer["files"].items():
+                files[name] = collected_plain.joined(files[name], text) if name in files else text
+        for name, text in files.items():
+            (self._raw / name).write_text(text)
+        said = {host: [collected_plain.read(each) for each in answer["findings"]] for host, answer in answers.items()}
+        notes, limits, samples = concluded(together(said, self._lost), self._raw)
+        self.notes |= notes
+        self.limits |= limits
+        return samples
+
+    async def _ask(self, what: str, **fields: Any) -> dict[str, dict[str, Any]]:
+        """Ask every host. One that refuses, or is lost, has seen nothing; it makes no trial fail."""
+        found = {}
+        for host, answer in (await self._lab.ask_hosts("collect", what=what, **fields)).items():
+            if isinstance(answer, LabError):
+                self._lost.setdefault(host, answer.message)
+            else:
+                found[host] = answer
+        return found
+
+
+def together(said: Mapping[str, Sequence[Finding]], lost: Mapping[str, str]) -> list[Finding]:
+    """One finding of each collector from those of all hosts. Where one could not look, nothing is concluded from the others together."""
+    found: dict[str, Finding] = {}
+    for host, findings in said.items():
+        for each in findings:
+            refused = f"host {host}: {each.refused}" if each.refused else ""
+            before = found.get(each.collector.name, Finding(each.collector))
+            found[each.collector.name] = Finding(
+                each.collector,
+                before.seen.joined(each.seen),
+                before.cost + each.cost,
+                "; ".join(filter(None, (before.refused, refused))),
+            )
+    return [_noted(each, "; ".join(filter(None, (each.refused, *lost.values())))) for each in found.values()]
+
+
+def _noted(finding: Finding, why: str) -> Finding:
+    if not why:
+        return finding
+    seen, present = finding.seen, {sample.metric for sample in finding.seen.samples}
+    notes = {metric.name: why for metric in finding.collector.metrics if metric.name not in present}
+    return replace(finding, seen=replace(seen, notes={**notes, **seen.notes}, sums={}))
+
+
+async def collection_of(
+    lab: Lab,
+    tunnel: RunningDeployment,
+    source: str,
+    target: str,
+    raw: Path,
+    collectors: Sequence[Collector],
+    further_ends: Names[str] = frozenset(),
+) -> Collection | CollectionOverHosts:
+    """The collectors of a trial, made while its mesh is at rest, wherever its nodes are; see `observed` for the further ends."""
+    if lab.here:
+        return Collection(observed(lab, tunnel, source, target, raw, further_ends), collectors)
+    made = CollectionOverHosts(lab, source, target, raw, collectors)
+    others = {source: target, target: source}
+    nodes = {
+        name: {
+            "interface": tunnel.interface.get(name, ""),
+            "address": str(tunnel.address.get(name, "")),
+            "senders": senders(lab, tunnel, name, others[name], further_ends) if name in others else {},
+        }
+        for name in lab.nodes
+    }
+    await made.prepare(
+        {"source": source, "target": target, "card": lab.profile.card, "begun": tunnel.begun, "nodes": nodes}
+    )
+    return made

@@ -1,0 +1,47 @@
+"""Counts what the links of a lab dropped, by the end that sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunnelmark.run.collectors.base import LinkCounters
+
+_OTHER = {"source": "target", "target": "source"}
+
+
+class LinkDrops:
+    """The links of a trial, whose counters go on from wherever they are."""
+
+    def __init__(
+        self, links: LinkCounters, ends: Mapping[str, str], further_ways: Mapping[tuple[str, str], Sequence[str]]
+    ) -> None:
+        self._links = links
+        self._ends = {node: end for end, node in ends.items()}
+        self._further_ways = further_ways
+        self._before: dict[str, float] = {}
+
+    async def begin(self) -> None:
+        """Count from now on."""
+        self._before = await self._look()
+
+    async def since(self) -> dict[str, float]:
+        """What was dropped since then: from queues, and as the profile says; named as in `limits`."""
+        now = await self._look()
+        return {name: max(0.0, count - self._before.get(name, 0.0)) for name, count in now.items()}
+
+    async def _look(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for node, counts in (await self._links.counters()).items():
+            if node in self._ends:
+                found[f"drop_link_{_OTHER[self._ends[node]]}"] = counts["dropped"]
+        for report in await self._links.link_reports():
+            for way in report["directions"]:
+                sender, _, receiver = way["name"].partition(" to ")
+                dropped = way["dropped"]
+                own = self._ends.get(sender)
+                for end in (own,) if own is not None else self._further_ways.get((sender, receiver), ()):
+                    full = f"drop_link_{end}"
+                    found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
+                    lossy = f"drop_lossy_{end}"
+                    found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
+        return found

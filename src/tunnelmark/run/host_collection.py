@@ -1,0 +1,77 @@
+"""Carries out the collectors of a trial on this host, for a command on another: each looks at those of its nodes that are here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tunnelmark.lab.labs import MIDDLE
+from tunnelmark.lab.ssh.host_lab import HostLab
+from tunnelmark.run import collected_plain
+from tunnelmark.run.collection import Collection
+from tunnelmark.run.collectors import collectors
+from tunnelmark.run.collectors.base import Collector, CollectorContext, ObservedNode
+
+
+class HostCollections:
+    """By lab: the collection of the trial that it is measured in."""
+
+    def __init__(self) -> None:
+        self._going: dict[str, tuple[Collection, Path]] = {}
+
+    async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
+        """Carry out one request: `prepare` while the mesh is at rest, `begin`, and `end` with what was seen; LabError with what is refused."""
+        if message["what"] == "prepare":
+            folder = lab.scratch / lab.name
+            folder.mkdir()
+            context = context_of(message, lab, folder)
+            these = [collectors()[name] for name in message["collectors"]]
+            self._going[lab.name] = Collection(context, [each for each in these if looks(each, context)]), folder
+            return {}
+        if message["what"] == "begin":
+            await self._going[lab.name][0].begin()
+            return {}
+        collection, folder = self._going.pop(lab.name)
+        findings = await collection.found()
+        files = {path.name: path.read_text(errors="replace") for path in folder.iterdir()}
+        shutil.rmtree(folder)
+        return {"findings": [collected_plain.plain(each) for each in findings], "files": files}
+
+
+def looks(collector: Collector, context: CollectorContext) -> bool:
+    """Whether a collector has something to look at here."""
+    match collector.looks_at:
+        case "all":
+            return bool(context.nodes or context.middle)
+        case "ends":
+            return bool(context.ends)
+        case "source":
+            return "source" in context.ends
+        case _:
+            return False
+
+
+def context_of(asked: Mapping[str, Any], lab: HostLab, raw: Path) -> CollectorContext:
+    """What collectors may look at here. Each node has all cores of its host, and shares them with links that run through it."""
+    cores = tuple(range(os.cpu_count() or 1))
+    nodes = {
+        name: ObservedNode(lab.agents[name], lab.group(name), cores, lab.counted_headers(name), **said)
+        for name, said in asked["nodes"].items()
+        if name in lab.agents
+    }
+    middle = None
+    if MIDDLE in lab.agents:
+        middle = ObservedNode(lab.agents[MIDDLE], lab.group(MIDDLE), () if nodes else cores)
+    return CollectorContext(
+        nodes,
+        asked["source"],
+        asked["target"],
+        raw,
+        middle=middle,
+        card=asked["card"],
+        begun=asked["begun"],
+        clock=asked["clock"],
+    )

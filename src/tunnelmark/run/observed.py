@@ -1,0 +1,67 @@
+"""What collectors may look at in a lab: its nodes as plain data, with what each end's traffic is known by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from tunnelmark.lab.labs import MIDDLE, Lab
+from tunnelmark.plan.routes import further_ways, translators
+from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
+from tunnelmark.run.deploy import RunningDeployment
+
+
+def observed(
+    lab: Lab,
+    tunnel: RunningDeployment,
+    source: str,
+    target: str,
+    raw: Path,
+    further_ends: Collection[str] = frozenset(),
+) -> CollectorContext:
+    """All nodes of a lab on this machine.
+
+    `further_ends` are nodes between which the workload has traffic of its own, too, as in a ring.
+    """
+    placement = lab.placement
+    nodes = {name: _node(lab, tunnel, name) for name in lab.nodes}
+    for end, other in ((source, target), (target, source)):
+        nodes[end] = replace(nodes[end], senders=senders(lab, tunnel, end, other, further_ends))
+    own = placement.links if placement.links_apart else ()
+    return CollectorContext(
+        nodes,
+        source,
+        target,
+        raw,
+        middle=ObservedNode(lab.middle.pid, lab.group(MIDDLE), own),
+        card=lab.profile.card,
+        links=lab,
+        further_ways=further_ways(lab.topology, source, target),
+        begun=tunnel.begun,
+    )
+
+
+def _node(lab: Lab, tunnel: RunningDeployment, name: str) -> ObservedNode:
+    return ObservedNode(
+        lab.nodes[name].pid,
+        lab.group(name),
+        tuple(lab.placement.nodes[name]),
+        lab.counted_headers(name),
+        tunnel.interface.get(name, ""),
+        str(tunnel.address.get(name, "")),
+    )
+
+
+def senders(
+    lab: Lab, tunnel: RunningDeployment, end: str, other: str, further_ends: Collection[str] = frozenset()
+) -> dict[str, str]:
+    """By underlay address: whose traffic it is that reaches an end from there, where the end at the other side is `other`."""
+    owners = lab.owners
+    behind = {*translators(lab.topology, other, end)}
+    # What a further end of the workload sends is traffic of its own, not the other end's by a detour.
+    same = behind | set(further_ends)
+    found = {str(address): other if owner in same else owner for address, owner in owners.items()}
+    if (nearest := tunnel.arrives_from.get(end)) is not None:
+        found[str(nearest)] = other
+    return found

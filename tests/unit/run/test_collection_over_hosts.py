@@ -1,0 +1,171 @@
+"""What each host's collectors saw becomes one: metrics that need both ends, files, and what one host could not see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tunnelmark.errors import LabError
+from tunnelmark.lab.labs import MIDDLE, Lab
+from tunnelmark.lab.ssh.host_lab import HostLab
+from tunnelmark.model.metrics import Sample
+from tunnelmark.model.path_looks import DIRECT, RELAYED
+from tunnelmark.plan.model import Link, Topology
+from tunnelmark.run import collected_plain
+from tunnelmark.run.collection import Collection, Finding
+from tunnelmark.run.collection_over_hosts import MACHINE, CollectionOverHosts
+from tunnelmark.run.collectors import collectors, light
+from tunnelmark.run.collectors.base import Collected
+from tunnelmark.run.collectors.traffic_path import SOON
+from tunnelmark.run.host_collection import context_of, looks
+
+PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
+ASKED: dict[str, Any] = {
+    "source": "a",
+    "target": "b",
+    "card": "none",
+    "begun": 10.0,
+    "clock": 0.5,
+    "nodes": {
+        "a": {"interface": "tun0", "address": "10.60.0.1", "senders": {"10.50.0.2": "b"}},
+        "b": {"interface": "tun0", "address": "10.60.0.2", "senders": {"10.50.0.1": "a"}},
+    },
+}
+
+
+class Hosts:
+    """Two hosts and what their relays answer at the end; or why one does not."""
+
+    def __init__(self, **findings: list[Finding] | LabError) -> None:
+        self._findings = findings
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.topology = PAIR
+        self.dropped = 0
+
+    async def ask_hosts(self, op: str, *, what: str, **fields: Any) -> dict[str, Any]:
+        self.asked.append((what, fields))
+        if what != "end":
+            return {host: {} for host in self._findings}
+        return {
+            host: found
+            if isinstance(found, LabError)
+            else {
+                "findings": [collected_plain.plain(each) for each in found],
+                "files": {
+                    "watch.path.json": json.dumps({"looks": [{"time": ord(host[0])}], "bytes that arrived": {host: 1}})
+                },
+            }
+            for host, found in self._findings.items()
+        }
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        self.dropped += 3
+        return {"b": {"dropped": self.dropped}}
+
+    async def link_reports(self) -> list[dict[str, Any]]:
+        return []
+
+
+def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
+    """The values, notes and limits of a trial over these hosts."""
+    collection = CollectionOverHosts(cast(Lab, hosts), "a", "b", raw, [collectors()[name] for name in names])
+
+    async def trial() -> tuple[Sample, ...]:
+        await collection.prepare(ASKED)
+        await collection.begin()
+        return await collection.end()
+
+    samples = asyncio.run(trial())
+    return {each.metric: each.value for each in samples if each.time is None}, collection.notes, collection.limits
+
+
+def path(direct: float, relayed: float, time: float) -> Finding:
+    sums = {"inside": direct + relayed, "outside": 1e6, "direct": direct, "relayed": relayed, "over_tcp": 0.0}
+    series = (Sample(DIRECT, 100.0, time), Sample(RELAYED, 0.0, time))
+    return Finding(collectors()["path"], Collected(series, sums=sums | {"age": 4.0, "ages": 1.0}), 0.25)
+
+
+def test_the_path_is_that_of_what_arrived_at_both_ends(tmp_path: Path) -> None:
+    values, notes, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2)], beta=[path(0, 1e6, 0.1)]), tmp_path, "path")
+    assert (values[DIRECT], values[RELAYED]) == (75, 25)
+    assert values[SOON] == pytest.approx(4.1)
+    assert values["watch_cpu"] == 0.5
+    assert notes == {}
+
+
+def test_files_of_all_hosts_become_one_in_the_order_of_time(tmp_path: Path) -> None:
+    seen(Hosts(beta=[path(0, 1e6, 0.1)], alpha=[path(3e6, 0, 0.2)]), tmp_path, "path")
+    found = json.loads((tmp_path / "watch.path.json").read_text())
+    assert found == {"looks": [{"time": ord("a")}, {"time": ord("b")}], "bytes that arrived": {"alpha": 1, "beta": 1}}
+
+
+def test_what_one_host_could_not_see_is_concluded_from_no_other(tmp_path: Path) -> None:
+    blind = Finding(collectors()["path"], refused="no BPF")
+    values, notes, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2)], beta=[blind]), tmp_path, "path")
+    assert DIRECT not in values
+    assert set(notes.values()) == {"host beta: no BPF"}
+
+
+def test_a_host_that_is_lost_fails_nothing_and_is_said(tmp_path: Path) -> None:
+    gone = LabError("host beta did not answer", hint="look at it")
+    values, notes, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2)], beta=gone), tmp_path, "path")
+    assert DIRECT not in values
+    assert set(notes.values()) == {"host beta did not answer"}
+
+
+def test_what_the_links_dropped_is_asked_of_them_and_the_machine_is_no_node_s(tmp_path: Path) -> None:
+    hosts = Hosts(alpha=[Finding(collectors()["limits"], Collected(limits={"core_source": 0.5}))])
+    _, notes, limits = seen(hosts, tmp_path, "limits", "machine")
+    assert limits == {"core_source": 0.5, "drop_link_source": 3.0}
+    assert notes == {"machine": MACHINE}
+    assert [what for what, _ in hosts.asked] == ["prepare", "begin", "end"]
+    assert hosts.asked[0][1]["collectors"] == ["limits"]
+
+
+def test_cpu_of_the_links_is_for_what_passed_the_sender_on_another_host(tmp_path: Path) -> None:
+    cpu = collectors()["cpu"]
+    sender = Collected(sums={"seconds_source": 2.0, "packets_source": 1e6, "bytes": 2e9})
+    links = Collected(sums={"links": 1.0, "apart": 2})
+    values, notes, _ = seen(Hosts(alpha=[Finding(cpu, sender)], gamma=[Finding(cpu, links)]), tmp_path, "cpu")
+    assert values["cpu_per_packet_source"] == pytest.approx(2.0)
+    assert values["cpu_per_gb_lab"] == pytest.approx(0.5)
+    assert set(notes) == {"cpu_per_packet_target"}
+
+
+def test_a_finding_travels_as_it_is() -> None:
+    found = Finding(
+        collectors()["cpu"], Collected((Sample("cpu_source", 1.5, 0.5),), {"x": "y"}, 0.5, {"l": 1.0}, {"s": 2.0}), 0.75
+    )
+    assert collected_plain.read(json.loads(json.dumps(collected_plain.plain(found)))) == found
+
+
+class TestOneHost:
+    """A host looks at those of its nodes that are there."""
+
+    def lab(self, tmp_path: Path, *names: str) -> HostLab:
+        return HostLab("lab1", dict.fromkeys(names, 1), (), Path("/group"), tmp_path)
+
+    def test_ends_are_those_that_are_there(self, tmp_path: Path) -> None:
+        context = context_of(ASKED, self.lab(tmp_path, "b", MIDDLE), tmp_path)
+        assert context.ends == {"target": "b"}
+        assert context.nodes["b"].group == Path("/group/lab1.b")
+        assert context.nodes["b"].senders == {"10.50.0.1": "a"}
+        assert context.middle is not None and context.middle.cores == (), "they are the node's, too"
+
+    def test_only_what_has_something_to_look_at_is_made(self, tmp_path: Path) -> None:
+        these = [collectors()[name] for name in (*light(), "tcp", "machine")]
+
+        def made(*names: str) -> set[str]:
+            context = context_of(ASKED, self.lab(tmp_path, *names), tmp_path)
+            return {each.name for each in these if looks(each, context)}
+
+        assert "tcp" in made("a") and "tcp" not in made("b") and "machine" not in made("a")
+        assert made(MIDDLE) == {"cpu", "limits"}
+
+    def test_a_collection_is_of_one_kernel(self, tmp_path: Path) -> None:
+        context = context_of(ASKED, self.lab(tmp_path), tmp_path)
+        assert asyncio.run(Collection(context, ()).end()) == ()
