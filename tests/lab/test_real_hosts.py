@@ -125,7 +125,6 @@ def test_a_study_over_hosts_says_what_they_are(network: HostNetwork, tmp_path: P
     attempts = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
     trials = [each["trial"] for each in attempts if "trial" in each]
     assert {each["arm"] for each in trials if each["outcome"] == "ok"} == {"direct", "direct-again", "wireguard-go"}
-    assert all("host h1" in each["notes"]["cpu"] or "other hosts" in each["notes"]["cpu"] for each in trials)
     assert "An interval here covers this run, on these hosts" in done.stdout
     finished(tunnelmark("report", results, "--export", "paper", "--to", tmp_path / "paper"), with_code(), within=120)
     methods = (tmp_path / "paper" / "methods.tex").read_text()
