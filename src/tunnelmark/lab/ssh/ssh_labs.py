@@ -26,7 +26,6 @@ from tunnelmark.plan.model import Topology
 
 _BACK = 120.0  # seconds in which a host that was lost may come back, such as after a restart
 _AGAIN = 2.0  # seconds between two tries
-_NOT_READ = "what the kernels of other hosts count is not read yet; see docs/hosts.md (limits)"
 
 
 class SshLabs(Labs):
@@ -68,7 +67,7 @@ class SshLabs(Labs):
     @property
     def unified(self) -> Path | None:
         """Control groups are on the hosts: LabError."""
-        raise LabError("the nodes run on other hosts", hint=_NOT_READ)
+        raise LabError("the nodes run on other hosts", hint="their relays read what their kernels count")
 
     def watch(self) -> None:
         """The pauses of the hosts are not watched."""

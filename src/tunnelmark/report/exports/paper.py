@@ -1,6 +1,6 @@
 r"""A paper's skeleton in LaTeX: title, the methods of this run, its figures and its tables, ready for `pdflatex paper.tex`.
 
-Packages: booktabs, graphicx, and a document class that every TeX distribution has (article). Nothing in it is an author's: results are
+Packages: booktabs, graphicx, longtable, and a document class that every TeX distribution has (article). Nothing in it is an author's: results are
 numbers with their intervals, and what they mean is left to those who write the paper.
 """
 
@@ -11,26 +11,27 @@ from collections.abc import Mapping, Sequence
 import tunnelmark
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.report import formatting
-from tunnelmark.report.exports import latex_tables
+from tunnelmark.report.exports import latex_tables, paper_repeats
 from tunnelmark.report.exports.latex_tables import escape
 from tunnelmark.report.exports.paper_figures import FORMS, PaperFigure
 from tunnelmark.report.findings import cautions, findings
 from tunnelmark.report.methods import methods
 from tunnelmark.report.queries import where
 
-MAIN, TABLES, METHODS, FIGURES = "paper.tex", "tables.tex", "methods.tex", "figures.tex"
+MAIN, TABLES, METHODS, FIGURES, REPEATS = "paper.tex", "tables.tex", "methods.tex", "figures.tex", "repeats.tex"
 """The main file, and those that it reads with \\input."""
 
 FOLDER = "figures"
 """Where the figures are, relative to the main file."""
 
 _MAIN = r"""% {comment}
-% pdflatex paper.tex, twice. tables.tex, methods.tex and figures.tex are made again by: tunnelmark report RESULTS --export paper
+% pdflatex paper.tex, twice. All other files are made again by: tunnelmark report RESULTS --export paper
 \documentclass[10pt,a4paper]{{article}}
 \usepackage[utf8]{{inputenc}}
 \usepackage[T1]{{fontenc}}
 \usepackage{{booktabs}}
 \usepackage{{graphicx}}
+\usepackage{{longtable}}
 \usepackage[margin=25mm]{{geometry}}
 \title{{{title}}}
 \author{{}}
@@ -40,7 +41,7 @@ _MAIN = r"""% {comment}
 {description}
 \section{{Methods}}
 \input{{methods}}
-\section{{Results}}
+{repeats}\section{{Results}}
 {results}
 \input{{figures}}
 \clearpage
@@ -51,8 +52,9 @@ _MAIN = r"""% {comment}
 
 def files(analysis: Analysis, drawn: Sequence[PaperFigure]) -> Mapping[str, bytes]:
     """The paper's files by their path in its folder."""
-    text = {
-        MAIN: _main(analysis),
+    repeats = paper_repeats.render(analysis)
+    text = ({REPEATS: repeats} if repeats else {}) | {
+        MAIN: _main(analysis, repeats=bool(repeats)),
         METHODS: _methods(analysis),
         FIGURES: _figures(drawn),
         TABLES: latex_tables.render(analysis),
@@ -64,7 +66,7 @@ def files(analysis: Analysis, drawn: Sequence[PaperFigure]) -> Mapping[str, byte
     return made
 
 
-def _main(analysis: Analysis) -> str:
+def _main(analysis: Analysis, *, repeats: bool) -> str:
     plan = analysis.results.plan
     said = [f"\\textbf{{{escape(text)}}}\n" for text in cautions(analysis)]
     said += [
@@ -75,6 +77,7 @@ def _main(analysis: Analysis) -> str:
         comment=f"{plan.study}, seed {plan.seed}, by tunnelmark {tunnelmark.__version__}",
         title=escape(plan.title),
         description=f"\\begin{{abstract}}\n{escape(plan.description)}\n\\end{{abstract}}" if plan.description else "",
+        repeats="\\section{What this run repeats}\n\\input{repeats}\n" if repeats else "",
         results="\n".join(said),
     )
 

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.analyse import judge
+from tunnelmark.claims.model import OUTCOMES
+from tunnelmark.claims.verdicts import of_run
 from tunnelmark.cli import main
-from tunnelmark.report import formatting
+from tunnelmark.report import formatting, repetition
 from tunnelmark.report.exports import paper, paper_figures
+from unit import repeated
 from unit.builders import TCP, Study
 from unit.report.test_exports import KINDS, LOST
+from unit.report.test_repetition import ENVIRONMENT
 from unit.stored import write
 
 DRAWN = (
@@ -81,6 +85,22 @@ def test_several_conditions_have_a_heat_map_with_the_reports_numbers() -> None:
             and cell.against_direct.estimate is not None
         ):
             assert any(word.startswith(formatting.amount(cell.metric, cell.against_direct.estimate)) for word in words)
+
+
+def test_a_run_that_repeats_a_source_is_set_against_it() -> None:
+    analysis = judge(repeated.results("cascade", environment=ENVIRONMENT))
+    verdicts = of_run(analysis)
+    assert verdicts is not None
+    files = {name: content.decode() for name, content in paper.files(analysis, ()).items()}
+    assert r"\input{repeats}" in files["paper.tex"] and r"\usepackage{longtable}" in files["paper.tex"]
+    text = files["repeats.tex"]
+    assert "S. Pahl, F. Adamsky" in text and "wireguard-go 0.0.20230223" in text
+    assert text.count(r"\item ") == sum(len(said) for _, said in repetition.repetition(analysis, verdicts).otherwise)
+    rows = [line for line in text.splitlines() if line.startswith(tuple(f"{each} & " for each in OUTCOMES))]
+    assert len(rows) == len(verdicts.judged)
+    assert text.isascii() and text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 2
+    assert all(line.count(" & ") == 3 for line in rows)
+    assert "repeats" not in made("whole")["paper.tex"].decode()
 
 
 def test_a_figure_has_a_column_s_width_and_letters_stay_text() -> None:

@@ -1,0 +1,59 @@
+r"""The part of a paper that sets a run against the source that it repeats: both set-ups, the differences, and each claim with its verdict.
+
+Packages: booktabs, and longtable, which comes with LaTeX itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims.verdicts import of_run
+from tunnelmark.report import claim_tables, repetition
+from tunnelmark.report.exports.latex_tables import escape
+
+_SETUPS = r"p{0.16\linewidth}p{0.38\linewidth}p{0.38\linewidth}"
+_CLAIMS = r"p{0.13\linewidth}p{0.41\linewidth}p{0.15\linewidth}p{0.21\linewidth}"
+
+
+def render(analysis: Analysis) -> str:
+    """The section's text, with a newline at the end; nothing where the study repeats no source."""
+    if (found := of_run(analysis)) is None:
+        return ""
+    repeats = repetition.repetition(analysis, found)
+    said = " ".join(filter(None, (f"{repeats.source}.", repeats.part, f"{claim_tables.summary(found.judged)}.")))
+    parts = [escape(said) + "\n", *_table(_SETUPS, repetition.HEAD, repeats.rows)]
+    if repeats.otherwise:
+        items = [rf"\item {escape(f'{topic}: {each}')}" for topic, texts in repeats.otherwise for each in texts]
+        parts += ["What else this run does otherwise than the source:", r"\begin{itemize}", *items, r"\end{itemize}"]
+    rows = [(line.outcome, line.says, line.printed, line.found) for line in claim_tables.lines(found.judged)]
+    parts += _table(_CLAIMS, ("verdict", "claim", "printed", "found here"), rows)
+    parts.append(rf"{{\footnotesize {escape(_legend())}\par}}")
+    return "\n".join(parts) + "\n"
+
+
+def _legend() -> str:
+    """The report's, in which a sign stands before each word; here the words are enough."""
+    text = claim_tables.LEGEND
+    for sign in claim_tables.SIGNS.values():
+        text = text.replace(f"{sign} ", "", 1)
+    return text
+
+
+def _table(columns: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table that may be longer than a page."""
+    return [
+        r"{\footnotesize",
+        rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
+        r"\toprule",
+        _row(head),
+        r"\midrule",
+        r"\endhead",
+        *(_row(row) for row in rows),
+        r"\bottomrule",
+        r"\end{longtable}}",
+    ]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " & ".join(escape(cell) for cell in cells) + r" \\"
