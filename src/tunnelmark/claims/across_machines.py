@@ -16,7 +16,7 @@ from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome
-from tunnelmark.claims.verdicts import of_run
+from tunnelmark.claims.verdicts import Verdicts, of_run
 from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.results import Results
 
@@ -36,12 +36,16 @@ class OnMachines:
 
 @dataclass(frozen=True, slots=True)
 class MachineVerdicts:
-    """The claims of a source over machines; `described` has each machine in words, `left_out` the sessions that asked something else, by name."""
+    """The claims of a source over machines; `described` has each machine in words, `left_out` the sessions that asked something else, by name.
+
+    `runs` are each machine's sessions as one run, with its own verdicts.
+    """
 
     claims: ClaimsFile
     described: Mapping[str, str]
     found: tuple[OnMachines, ...]
     left_out: tuple[str, ...]
+    runs: Mapping[str, tuple[Analysis, Verdicts]]
 
 
 def of_machines(runs: Mapping[str, Results], claims: ClaimsFile | None = None) -> MachineVerdicts | None:
@@ -79,6 +83,7 @@ def of_machines(runs: Mapping[str, Results], claims: ClaimsFile | None = None) -
             for each in asked.judged
         ),
         left_out=tuple(name for name in runs if name not in alike),
+        runs={name: (analyses[name], each) for name, each in verdicts.items() if each is not None},
     )
 
 

@@ -145,16 +145,20 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
     """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed, or the A/A pair differs over them."""
     from tunnelmark import analyse
     from tunnelmark.analyse.meta_analysis import merge
+    from tunnelmark.claims.across_machines import of_machines
     from tunnelmark.record import several_runs
+    from tunnelmark.report import machine_repetition, meta_tables
     from tunnelmark.report import meta_report as pages
-    from tunnelmark.report import meta_tables
 
-    found = merge({member.name: analyse.judge(results) for member, results in several_runs.load(folder)})
+    runs = {member.name: results for member, results in several_runs.load(folder)}
+    found = merge({name: analyse.judge(results) for name, results in runs.items()})
     if as_json:
         click.echo(meta_tables.render_json(found).rstrip())
         return 0
-    (folder / "report.md").write_text(pages.markdown(found), encoding="utf-8")
-    (folder / "report.html").write_text(pages.html(found), encoding="utf-8")
-    console.print(pages.terminal(found))
+    verdicts = of_machines(runs)
+    repeats = None if verdicts is None else machine_repetition.of(verdicts)
+    (folder / "report.md").write_text(pages.markdown(found, repeats), encoding="utf-8")
+    (folder / "report.html").write_text(pages.html(found, repeats), encoding="utf-8")
+    console.print(pages.terminal(found, repeats))
     console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
     return 1 if found.same.standing == "differs" or any(each.failed_gates for each in found.sessions) else 0

@@ -13,6 +13,7 @@ from tunnelmark.analyse.model import Standing
 from tunnelmark.report import meta_tables
 from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
+from tunnelmark.report.machine_repetition import LEGEND, MachineRepetition
 from tunnelmark.report.markdown_syntax import rows, safe
 from tunnelmark.report.meta_tables import MetaTable
 
@@ -22,13 +23,15 @@ _MANY = 15
 """A terminal leaves a table of pairs with more rows to the other reports."""
 
 
-def terminal(merged: Merged) -> RenderableType:
+def terminal(merged: Merged, repeats: MachineRepetition | None = None) -> RenderableType:
     """The report on a terminal."""
     parts: list[RenderableType] = [Text(meta_tables.title(merged), style="bold")]
     parts.append(Text(f"An interval here covers {merged.covers}.", style="bold"))
     parts.append(Text(meta_tables.same(merged), style=_SAME[merged.same.standing]))
     parts += [Text(f"! {caution}", style="yellow") for caution in merged.cautions]
     parts += [Text(f"not joined: {what}", style="yellow") for what in merged.not_joined]
+    if repeats is not None:
+        parts += [Text(f"\nrepeats {repeats.source}"), Text(f"{repeats.summary} (in the report)", style="bold")]
     parts += [_shown(table) for table in meta_tables.outcome(merged)]
     pairs = meta_tables.pairs(merged)
     if any(len(table.rows) > _MANY for table in pairs):
@@ -41,11 +44,19 @@ def terminal(merged: Merged) -> RenderableType:
     return Group(*parts)
 
 
-def markdown(merged: Merged) -> str:
+def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
     """The report as GitHub Markdown."""
     parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
     parts.append(safe(meta_tables.same(merged)))
     parts += [f"> **{safe(caution)}**" for caution in merged.cautions]
+    if repeats is not None:
+        parts += ["## What these runs repeat", f"{safe(repeats.source)} **{safe(repeats.summary)}.**"]
+        parts.append(_marked(repeats.setups, 3))
+        if repeats.otherwise:
+            parts.append("What else these runs do otherwise than the source:")
+            parts.append("\n".join(f"- {safe(each)}" for each in repeats.otherwise))
+        inside = _marked(repeats.claims, 3)
+        parts.append(f"<details><summary>Each claim</summary>\n\n{inside}\n\n{safe(LEGEND)}\n\n</details>")
     parts.append("## What was found")
     parts += [_marked(table, 3) for table in meta_tables.outcome(merged)]
     parts.append(safe(meta_tables.legend(merged)))
@@ -61,7 +72,7 @@ def markdown(merged: Merged) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def html(merged: Merged) -> str:
+def html(merged: Merged, repeats: MachineRepetition | None = None) -> str:
     """The report as one page that needs nothing else."""
     return template("merged.html.j2").render(
         title=meta_tables.title(merged),
@@ -69,6 +80,8 @@ def html(merged: Merged) -> str:
         covers=merged.covers,
         same=meta_tables.same(merged),
         cautions=merged.cautions,
+        repeats=repeats,
+        claims_legend=LEGEND,
         outcome=meta_tables.outcome(merged),
         pictures=_pictures(merged),
         unit=merged.rows[0].combined.unit if merged.rows else "session",

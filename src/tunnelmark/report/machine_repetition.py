@@ -1,0 +1,46 @@
+"""What runs on several machines repeat of a published source: how each machine measured it, the differences, and on which machines claims hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunnelmark.claims.across_machines import MachineVerdicts
+from tunnelmark.report import claim_tables, machine_claims, repetition
+from tunnelmark.report.meta_tables import MetaTable
+
+LEGEND = machine_claims.LEGEND
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRepetition:
+    """As `repetition.Repetition`, with a column for each machine, and the claims over all of them."""
+
+    source: str
+    summary: str
+    setups: MetaTable
+    otherwise: tuple[str, ...]
+    claims: MetaTable
+
+
+def of(found: MachineVerdicts) -> MachineRepetition:
+    """What machines repeat, of which these are the verdicts."""
+    each = {machine: repetition.repetition(*run) for machine, run in found.runs.items()}
+    first = next(iter(each.values()))
+    names = dict.fromkeys((name, there) for one in each.values() for name, there, _ in one.rows)
+    here = {machine: {name: said for name, _, said in one.rows} for machine, one in each.items()}
+    setups = [(name, there, *(said.get(name, "") for said in here.values())) for name, there in names]
+    what, there, _ = repetition.HEAD
+    otherwise = dict.fromkeys(
+        f"{topic}: {text}" for one in each.values() for topic, texts in one.otherwise for text in texts
+    )
+    lines = [
+        (line.id, f"{claim_tables.SIGNS[line.outcome]} {line.says}", line.allowed, line.machines, line.together)
+        for line in machine_claims.lines(found.found)
+    ]
+    return MachineRepetition(
+        " ".join(filter(None, (f"{first.source}.", first.part))),
+        machine_claims.summary(found),
+        MetaTable("How it was measured", (what, there, *(f"machine {name}" for name in each)), tuple(setups)),
+        tuple(otherwise),
+        MetaTable("Each claim", machine_claims.HEAD[1:], tuple(lines)),
+    )
