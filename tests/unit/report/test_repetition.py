@@ -124,11 +124,11 @@ def said(analysis: Analysis) -> str:
 
 
 def test_only_the_differences_of_this_run_are_said():
-    assert "UDP is sent at 95 %" in said(usual())
+    assert "UDP is sent at one rate to all" in said(usual())
     without = usual().results
     plan = replace(without.plan, workloads=tuple(use for use in without.plan.workloads if use.name != "udp"))
     trials = tuple(row for row in without.trials if row.workload != "udp")
-    assert "UDP is sent at 95 %" not in said(judge(replace(without, plan=plan, trials=trials)))
+    assert "UDP is sent at one rate to all" not in said(judge(replace(without, plan=plan, trials=trials)))
 
 
 def test_a_run_over_hosts_does_not_speak_of_one_machine():
