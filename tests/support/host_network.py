@@ -50,10 +50,11 @@ def host_network(
     network: str = "",
     command: str = COMMAND,
     far: float = 0.0,
+    nodes: int = 1,
 ) -> Iterator[HostNetwork]:
     """A host for each of the `roles`, called h1, h2, ... with the addresses 192.0.2.1, 192.0.2.2, ... (RFC 5737).
 
-    They were started a day apart, by their clocks. They are `far` seconds from the command, each way.
+    They were started a day apart, by their clocks. They are `far` seconds from the command, each way. Each may have so many `nodes`.
     """
     with ExitStack() as stack:
         hosts = [
@@ -73,7 +74,7 @@ def host_network(
             network
             + "".join(
                 f'[[hosts]]\nname = "h{n}"\nssh = {_quoted(shlex.join(host.options))}\naddress = "192.0.2.{n}"\n'
-                f'interface = "eth0"\nroles = {list(own)}\ncommand = {_quoted(command)}\n\n'
+                f'interface = "eth0"\nroles = {list(own)}\nnodes = {nodes}\ncommand = {_quoted(command)}\n\n'
                 for n, (host, own) in enumerate(zip(hosts, roles, strict=True), start=1)
             )
         )

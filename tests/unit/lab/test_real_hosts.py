@@ -16,6 +16,7 @@ from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, inventory, places
 from tunnelmark.lab.ssh.clocks import DRIFT, HostClocks
 from tunnelmark.lab.ssh.interfaces import fits
+from tunnelmark.lab.ssh.node_hosts import node_hosts
 from tunnelmark.lab.ssh.segments import Segment, segments
 from tunnelmark.model.clock_offsets import ClockOffset
 
@@ -71,6 +72,28 @@ def test_an_inventory_has_defaults(tmp_path: Path):
 def test_without_a_middle_host_links_run_through_the_first(tmp_path: Path):
     text = HOSTS.replace('roles = ["middle"]', "")
     assert inventory.read(written(tmp_path, text)).middle.name == "alpha"
+
+
+@pytest.mark.parametrize(
+    ("several", "nodes", "expected"),
+    [
+        ((1, 1, 1), "abc", "xyz"),  # in order
+        ((1, 1, 1), "ab", "xy"),
+        ((2, 2, 1), "abcd", "xzxy"),  # a and d first, then b and c
+        ((3, 1), "abcd", "xxxy"),
+        ((9,), "abcdefghi", "xxxxxxxxx"),
+    ],
+)
+def test_the_ends_of_the_path_are_on_hosts_of_their_own(several: tuple[int, ...], nodes: str, expected: str):
+    hosts = [
+        inventory.InventoryHost(
+            name=name, ssh="root@host", address=IPv4Address(f"192.0.2.{n}"), interface="eth1", nodes=most
+        )
+        for n, (name, most) in enumerate(zip("xyz", several, strict=False), start=1)
+    ]
+    assert node_hosts(nodes, hosts) == dict(zip(nodes, expected, strict=True))
+    with pytest.raises(UsageError, match=f"may have {sum(several)}"):
+        node_hosts("n" * (sum(several) + 1), hosts)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ class InventoryHost(BaseModel):
     roles: tuple[Role, ...] = ("node",)
     """What it is for."""
 
+    nodes: int = Field(1, ge=1, le=100)
+    """How many nodes it may have. Nodes of one host share its cores, so what one costs the other is in their figures."""
+
     command: str = "tunnelmark"
     """The words that start tunnelmark there as root: `sudo -n tunnelmark` for a user who may do so."""
 

@@ -20,6 +20,7 @@ from tunnelmark.lab.server import veth
 from tunnelmark.lab.ssh.connection import HostConnection
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.inventory import Inventory, InventoryHost
+from tunnelmark.lab.ssh.node_hosts import node_hosts
 from tunnelmark.lab.ssh.segments import segments
 from tunnelmark.model.clock_offsets import ClockOffset
 from tunnelmark.plan.model import Topology
@@ -100,8 +101,8 @@ class SshLabs(Labs):
         return lost
 
     def placed(self, topology: Topology) -> Placement:
-        """Every node has all cores of its host."""
-        self._hosts_of(topology.nodes)
+        """Every node has all cores of its host; UsageError where there are more nodes than hosts may have."""
+        node_hosts(topology.nodes, self.inventory.nodes)
         return Placement(dict.fromkeys(topology.nodes, ()), (), (), 0)
 
     async def born(
@@ -111,7 +112,8 @@ class SshLabs(Labs):
         await self.check()
         middle = self.inventory.middle
         *members, _ = requests
-        hosts = self._hosts_of([each["name"] for each in members if not each.get("router", False)])
+        nodes_asked = [each["name"] for each in members if not each.get("router", False)]
+        hosts = node_hosts(nodes_asked, self.inventory.nodes)
         hosts |= {each["name"]: middle.name for each in members if each.get("router", False)}
         self._require_mtu(links, hosts)
         self._used[lab] = list(dict.fromkeys([*hosts.values(), middle.name]))
@@ -229,16 +231,6 @@ class SshLabs(Labs):
                 if time.monotonic() > until:
                     raise
             await asyncio.sleep(_AGAIN)
-
-    def _hosts_of(self, names: Sequence[str]) -> dict[str, str]:
-        """By node: its host, in the order of both; UsageError if there are not enough."""
-        hosts = self.inventory.nodes
-        if len(names) > len(hosts):
-            raise UsageError(
-                f"the topology has {len(names)} nodes, and the inventory {len(hosts)} hosts for nodes",
-                hint='name more hosts with roles = ["node"], or take a topology with fewer nodes',
-            )
-        return {node: host.name for node, host in zip(names, hosts, strict=False)}
 
     def _require_mtu(self, links: Sequence[veth.LinkSpec], hosts: Mapping[str, str]) -> None:
         """UsageError where packets of a link would not pass between two hosts whole."""
