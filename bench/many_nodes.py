@@ -28,8 +28,8 @@ from tunnelmark.lab.client import LabClient
 from tunnelmark.linux import cgroups
 from tunnelmark.plan.model import Link, Profile, Topology
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import CollectorContext
 from tunnelmark.run.deploy import prepare
+from tunnelmark.run.observed import observed
 
 SIZES = (3, 10, 30, 100)
 UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")
@@ -70,7 +70,7 @@ async def cost(labs: LabClient, vpn: str, nodes: int, folder: Path) -> Cost:
         await tunnel.start()
         await tunnel.answer(READY)
         answered = time.monotonic() - begun
-        context = CollectorContext(lab, tunnel, names[0], names[-1], logs)
+        context = observed(lab, tunnel, names[0], names[-1], logs)
         memory = [_counts.memory(processes).rss / 2**20 for processes in context.daemons.values()]
 
         def counted() -> dict[str, tuple[float, float]]:

@@ -15,8 +15,11 @@ use crate::{ClientArgs, During, Failure, perf};
 
 const STEP: Duration = Duration::from_millis(100);
 
-/// How long what is under way after the download may take to arrive; by then the figures are taken.
+/// How long a path may be silent while what is under way after the download arrives; by then the figures are taken.
 const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// For how many times as long that may take in all.
+const PATIENCE: u64 = 6;
 
 /// How long the end of a connection may take to be sent.
 const GOODBYE: Duration = Duration::from_millis(100);
@@ -125,8 +128,23 @@ async fn download(lines: &[Line], duration: Duration) -> Result<(Vec<Arrived>, V
 }
 
 /// Wait until what was under way has arrived: a byte that is asked for now comes behind it.
+///
+/// On a path that loses much it may take long until the byte is there, and whatever arrives meanwhile shows that the path answers.
 async fn emptied(connection: Connection) -> Result<(), Failure> {
     let last = async { perf::first_byte(&mut perf::ask(&connection, 1).await?).await };
-    let late = |_| Failure(format!("the path no longer answered within {} s of the download", AFTERWARDS.as_secs()));
-    timeout(AFTERWARDS, last).await.map_err(late)?
+    tokio::pin!(last);
+    for _ in 0..PATIENCE {
+        let before = connection.stats().udp_rx.datagrams;
+        if let Ok(ended) = timeout(AFTERWARDS, &mut last).await {
+            return ended;
+        }
+        if connection.stats().udp_rx.datagrams == before {
+            return Err(Failure(format!(
+                "the path no longer answered within {} s of the download",
+                AFTERWARDS.as_secs()
+            )));
+        }
+    }
+    let all = PATIENCE * AFTERWARDS.as_secs();
+    Err(Failure(format!("what was under way at the end of the download had not arrived {all} s later")))
 }
