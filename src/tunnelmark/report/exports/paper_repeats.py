@@ -33,7 +33,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _legend() -> str:
-    """The report's, in which a sign stands before each word; here the words are enough."""
+    """The report's, whose signs before each word are not needed here."""
     text = claim_tables.LEGEND
     for sign in claim_tables.SIGNS.values():
         text = text.replace(f"{sign} ", "", 1)
