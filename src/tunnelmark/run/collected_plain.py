@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tunnelmark.model.metrics import Sample
-from tunnelmark.run.collection import Finding
+from tunnelmark.run.collection import CollectorFinding
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors.base import Collected
 
 
-def plain(finding: Finding) -> dict[str, Any]:
+def plain(finding: CollectorFinding) -> dict[str, Any]:
     """As a JSON object."""
     seen = finding.seen
     return {
@@ -27,11 +27,11 @@ def plain(finding: Finding) -> dict[str, Any]:
     }
 
 
-def read(said: Mapping[str, Any]) -> Finding:
+def read(said: Mapping[str, Any]) -> CollectorFinding:
     """What `plain` has written."""
     samples = tuple(Sample(*each) for each in said["samples"])
     seen = Collected(samples, said["notes"], said["cpu"], said["limits"], said["sums"])
-    return Finding(collectors()[said["collector"]], seen, said["cost"], said["refused"])
+    return CollectorFinding(collectors()[said["collector"]], seen, said["cost"], said["refused"])
 
 
 def joined(one: str, other: str) -> str:

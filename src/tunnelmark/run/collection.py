@@ -34,7 +34,7 @@ class _Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CollectorFinding:
     """What a collector saw of the nodes of one kernel, and the CPU seconds that it took; or why it could not look."""
 
     collector: Collector
@@ -73,13 +73,15 @@ class Collection:
         self.limits |= limits
         return samples
 
-    async def found(self) -> tuple[Finding, ...]:
+    async def found(self) -> tuple[CollectorFinding, ...]:
         """The traffic is over: what each collector saw."""
         await self._rest()
         for post in self._posts:
             await self._call(post, lambda sampler: sampler.end(), last=True)
         return tuple(
-            Finding(post.collector, post.seen, post.spent + post.seen.cpu, self.notes.get(post.collector.name, ""))
+            CollectorFinding(
+                post.collector, post.seen, post.spent + post.seen.cpu, self.notes.get(post.collector.name, "")
+            )
             for post in self._posts
         )
 
@@ -128,7 +130,9 @@ class Collection:
             post.spent += keep_awake.process_seconds() - before
 
 
-def concluded(findings: Sequence[Finding], raw: Path) -> tuple[dict[str, str], dict[str, float], tuple[Sample, ...]]:
+def concluded(
+    findings: Sequence[CollectorFinding], raw: Path
+) -> tuple[dict[str, str], dict[str, float], tuple[Sample, ...]]:
     """Notes, limits and samples of a trial from what each of its collectors saw on all hosts; what they cost goes to the folder, too."""
     notes, limits, samples = dict[str, str](), dict[str, float](), list[Sample]()
     if not findings:

@@ -13,7 +13,7 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.routes import further_ways
 from tunnelmark.run import collected_plain
-from tunnelmark.run.collection import Collection, Finding, concluded
+from tunnelmark.run.collection import Collection, CollectorFinding, concluded
 from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors.base import Collector
 from tunnelmark.run.deploy import RunningDeployment
@@ -73,14 +73,14 @@ class CollectionOverHosts:
         return found
 
 
-def together(said: Mapping[str, Sequence[Finding]], lost: Mapping[str, str]) -> list[Finding]:
+def together(said: Mapping[str, Sequence[CollectorFinding]], lost: Mapping[str, str]) -> list[CollectorFinding]:
     """One finding of each collector from those of all hosts. Where one could not look, nothing is concluded from the others together."""
-    found: dict[str, Finding] = {}
+    found: dict[str, CollectorFinding] = {}
     for host, findings in said.items():
         for each in findings:
             refused = f"host {host}: {each.refused}" if each.refused else ""
-            before = found.get(each.collector.name, Finding(each.collector))
-            found[each.collector.name] = Finding(
+            before = found.get(each.collector.name, CollectorFinding(each.collector))
+            found[each.collector.name] = CollectorFinding(
                 each.collector,
                 before.seen.joined(each.seen),
                 before.cost + each.cost,
@@ -89,7 +89,7 @@ def together(said: Mapping[str, Sequence[Finding]], lost: Mapping[str, str]) -> 
     return [_noted(each, "; ".join(filter(None, (each.refused, *lost.values())))) for each in found.values()]
 
 
-def _noted(finding: Finding, why: str) -> Finding:
+def _noted(finding: CollectorFinding, why: str) -> CollectorFinding:
     if not why:
         return finding
     seen, present = finding.seen, {sample.metric for sample in finding.seen.samples}

@@ -16,7 +16,7 @@ from tunnelmark.model.metrics import Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED
 from tunnelmark.plan.model import Link, Topology
 from tunnelmark.run import collected_plain
-from tunnelmark.run.collection import Collection, Finding
+from tunnelmark.run.collection import Collection, CollectorFinding
 from tunnelmark.run.collection_over_hosts import MACHINE, CollectionOverHosts
 from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collected
@@ -40,7 +40,7 @@ ASKED: dict[str, Any] = {
 class Hosts:
     """Two hosts and what their relays answer at the end; or why one does not."""
 
-    def __init__(self, **findings: list[Finding] | LabError) -> None:
+    def __init__(self, **findings: list[CollectorFinding] | LabError) -> None:
         self._findings = findings
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.topology = PAIR
@@ -83,10 +83,10 @@ def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[s
     return {each.metric: each.value for each in samples if each.time is None}, collection.notes, collection.limits
 
 
-def path(direct: float, relayed: float, time: float) -> Finding:
+def path(direct: float, relayed: float, time: float) -> CollectorFinding:
     sums = {"inside": direct + relayed, "outside": 1e6, "direct": direct, "relayed": relayed, "over_tcp": 0.0}
     series = (Sample(DIRECT, 100.0, time), Sample(RELAYED, 0.0, time))
-    return Finding(collectors()["path"], Collected(series, sums=sums | {"age": 4.0, "ages": 1.0}), 0.25)
+    return CollectorFinding(collectors()["path"], Collected(series, sums=sums | {"age": 4.0, "ages": 1.0}), 0.25)
 
 
 def test_the_path_is_that_of_what_arrived_at_both_ends(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_files_of_all_hosts_become_one_in_the_order_of_time(tmp_path: Path) -> N
 
 
 def test_what_one_host_could_not_see_is_concluded_from_no_other(tmp_path: Path) -> None:
-    blind = Finding(collectors()["path"], refused="no BPF")
+    blind = CollectorFinding(collectors()["path"], refused="no BPF")
     values, notes, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2)], beta=[blind]), tmp_path, "path")
     assert DIRECT not in values
     assert set(notes.values()) == {"host beta: no BPF"}
@@ -118,7 +118,7 @@ def test_a_host_that_is_lost_fails_nothing_and_is_said(tmp_path: Path) -> None:
 
 
 def test_what_the_links_dropped_is_asked_of_them_and_the_machine_is_no_node_s(tmp_path: Path) -> None:
-    hosts = Hosts(alpha=[Finding(collectors()["limits"], Collected(limits={"core_source": 0.5}))])
+    hosts = Hosts(alpha=[CollectorFinding(collectors()["limits"], Collected(limits={"core_source": 0.5}))])
     _, notes, limits = seen(hosts, tmp_path, "limits", "machine")
     assert limits == {"core_source": 0.5, "drop_link_source": 3.0}
     assert notes == {"machine": MACHINE}
@@ -130,14 +130,16 @@ def test_cpu_of_the_links_is_for_what_passed_the_sender_on_another_host(tmp_path
     cpu = collectors()["cpu"]
     sender = Collected(sums={"seconds_source": 2.0, "packets_source": 1e6, "bytes": 2e9})
     links = Collected(sums={"links": 1.0, "apart": 2})
-    values, notes, _ = seen(Hosts(alpha=[Finding(cpu, sender)], gamma=[Finding(cpu, links)]), tmp_path, "cpu")
+    values, notes, _ = seen(
+        Hosts(alpha=[CollectorFinding(cpu, sender)], gamma=[CollectorFinding(cpu, links)]), tmp_path, "cpu"
+    )
     assert values["cpu_per_packet_source"] == pytest.approx(2.0)
     assert values["cpu_per_gb_lab"] == pytest.approx(0.5)
     assert set(notes) == {"cpu_per_packet_target"}
 
 
 def test_a_finding_travels_as_it_is() -> None:
-    found = Finding(
+    found = CollectorFinding(
         collectors()["cpu"], Collected((Sample("cpu_source", 1.5, 0.5),), {"x": "y"}, 0.5, {"l": 1.0}, {"s": 2.0}), 0.75
     )
     assert collected_plain.read(json.loads(json.dumps(collected_plain.plain(found)))) == found

@@ -26,7 +26,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Daemon
 from tunnelmark.plan.model import Arm, Link, Profile, Topology, Trial, WorkloadUse
 from tunnelmark.run import deploy
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
+from tunnelmark.run.collectors.base import Collected, Collector
 from tunnelmark.run.measurement import TrialSpec
 from tunnelmark.run.supervisor import DaemonSupervisor
 from tunnelmark.run.trial import prepare, refused
@@ -104,12 +104,8 @@ class FakeLab:
     placement: Placement = field(default_factory=lambda: place("ab", [(0,), (1,)]))
     middle: Any = field(default_factory=lambda: SimpleNamespace(pid=0))
     owners: Mapping[Any, str] = field(default_factory=dict)
-
-    def group(self, node: str) -> None:
-        return None
-
-    def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        return {}
+    group: Callable[[str], None] = lambda _: None
+    counted_headers: Callable[[str], dict[str, tuple[int, int]]] = lambda _: {}
 
     async def lost(self) -> None:
         return None
@@ -288,8 +284,7 @@ def test_only_a_trial_in_which_nothing_happens_must_go_the_way_that_its_arm_is_c
 
 def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try) -> None:
     ended = attempt(vpnd=Script("out of memory\n", 0.02, 1), client=Script("", NEVER))
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "failed" and ended.failure is not None
     assert ended.failure.message == "vpnd on a ended by itself with exit code 1"
     assert ended.failure.log == "--- daemon.a.vpnd.log\nout of memory"
     assert ended.samples == ()
@@ -299,16 +294,14 @@ def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try
 def test_a_client_that_hangs_fails_the_trial(attempt: Try) -> None:
     impatient = replace(WORKLOAD, traffic=lambda ends, options: replace(_traffic(ends, options), timeout=0.1))
     ended = attempt(client=Script("", NEVER), spec={"workload": impatient})
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "failed" and ended.failure is not None
     assert ended.failure.message == "the program client did not end within 0.1 s"
     assert ended.host["pause_share"] == 0.0, "the machine was looked at all the same"
 
 
 def test_output_that_cannot_be_read_fails_the_trial_and_says_how_the_client_ended(attempt: Try) -> None:
     ended = attempt(client=Script("nonsense", 0.01, 3))
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "failed" and ended.failure is not None
     assert ended.failure.kind == "output-unreadable"
     assert ended.failure.message == ("the client printed no number (the client ended with code 3: client complains)")
 
@@ -391,14 +384,10 @@ def test_a_workload_that_leaves_its_metric_to_a_collector_fails_where_that_sees_
         async def end(self) -> Collected:
             return Collected()
 
-    def watch(context: CollectorContext) -> Any:
-        return Blind()
-
-    collector = Collector("blind", "sees nothing", (GOODPUT,), watch)
+    collector = Collector("blind", "sees nothing", (GOODPUT,), lambda _: Blind())
     silent = replace(WORKLOAD, read=lambda outputs, options: Reading((), 0.02, 0.01), watch=("blind",))
     ended = attempt(spec={"workload": silent, "collectors": (collector,)})
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "failed" and ended.failure is not None
     assert ended.failure.kind == "workload-failed"
     assert ended.failure.message == "goodput could not be watched: this kernel counts nothing"
     assert ended.notes == {"blind": "this kernel counts nothing"}

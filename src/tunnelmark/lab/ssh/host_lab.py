@@ -41,7 +41,7 @@ class HostLab:
 
     def _kind(self, node: str, interface: str) -> str:
         """What the kernel calls an interface; nothing for a veth."""
-        text = Path(f"/proc/{self.agents[node]}/root/sys/class/net/{interface}/uevent").read_text()
+        text = Path(f"/proc/{self.agents[node]}", "root", "sys/class/net", interface, "uevent").read_text()
         return dict(line.split("=", 1) for line in text.splitlines()).get("DEVTYPE", "")
 
 
