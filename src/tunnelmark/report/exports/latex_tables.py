@@ -73,10 +73,10 @@ def _table(analysis: Analysis, setting: Scenario, metric: MetricInfo, name: str)
     yield f"\\label{{tab:{_label(label)}}}"
     yield f"\\begin{{tabular}}{{@{{}}l{'r' * (len(columns) - 2)}l@{{}}}}"
     yield r"\toprule"
-    yield _row(columns)
+    yield row(columns)
     yield r"\midrule"
     for cell in cells:
-        yield _row(_cells(analysis, cell, scale))
+        yield row(_cells(analysis, cell, scale))
     yield r"\bottomrule"
     yield r"\end{tabular}"
     for note in _notes(analysis):
@@ -101,7 +101,8 @@ def _notes(analysis: Analysis) -> list[str]:
     return [f"An interval covers {machine_facts.covers(analysis.results)}.", *cautions(analysis)]
 
 
-def _row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[str]) -> str:
+    """A line of a table."""
     return " & ".join(escape(cell) for cell in cells) + r" \\"
 
 

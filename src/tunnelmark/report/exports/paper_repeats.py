@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.report import claim_tables, repetition
-from tunnelmark.report.exports.latex_tables import escape
+from tunnelmark.report.exports.latex_tables import escape, row
 
 _SETUPS = r"p{0.16\linewidth}p{0.38\linewidth}p{0.38\linewidth}"
 _CLAIMS = r"p{0.13\linewidth}p{0.41\linewidth}p{0.15\linewidth}p{0.21\linewidth}"
@@ -46,14 +46,10 @@ def _table(columns: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> 
         r"{\footnotesize",
         rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
         r"\toprule",
-        _row(head),
+        row(head),
         r"\midrule",
         r"\endhead",
-        *(_row(row) for row in rows),
+        *(row(cells) for cells in rows),
         r"\bottomrule",
         r"\end{longtable}}",
     ]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return " & ".join(escape(cell) for cell in cells) + r" \\"
