@@ -157,14 +157,11 @@ def _json(runs: StoredRuns, results: Path) -> str:
 
 def _markdown(runs: StoredRuns, results: Path) -> str:
     from tunnelmark.analyse.meta_analysis import merge
-    from tunnelmark.claims.across_machines import of_machines
     from tunnelmark.record.several_runs import is_merged
     from tunnelmark.report import machine_repetition, markdown, meta_report
 
     if is_merged(results):
-        verdicts = of_machines(runs.results)
-        repeats = None if verdicts is None else machine_repetition.of(verdicts)
-        return meta_report.markdown(merge(runs.analyses), repeats)
+        return meta_report.markdown(merge(runs.analyses), machine_repetition.of_runs(runs.results))
     return "\n".join(markdown.render(analysis) for analysis in runs.analyses.values())
 
 

@@ -145,7 +145,6 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
     """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed, or the A/A pair differs over them."""
     from tunnelmark import analyse
     from tunnelmark.analyse.meta_analysis import merge
-    from tunnelmark.claims.across_machines import of_machines
     from tunnelmark.record import several_runs
     from tunnelmark.report import machine_repetition, meta_tables
     from tunnelmark.report import meta_report as pages
@@ -155,8 +154,7 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
     if as_json:
         click.echo(meta_tables.render_json(found).rstrip())
         return 0
-    verdicts = of_machines(runs)
-    repeats = None if verdicts is None else machine_repetition.of(verdicts)
+    repeats = machine_repetition.of_runs(runs)
     (folder / "report.md").write_text(pages.markdown(found, repeats), encoding="utf-8")
     (folder / "report.html").write_text(pages.html(found, repeats), encoding="utf-8")
     console.print(pages.terminal(found, repeats))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunnelmark.claims.across_machines import MachineVerdicts
+from tunnelmark.claims.across_machines import MachineVerdicts, of_machines
+from tunnelmark.record.results import Results
 from tunnelmark.report import claim_tables, machine_claims, repetition
 from tunnelmark.report.meta_tables import MetaTable
 
@@ -20,6 +22,12 @@ class MachineRepetition:
     setups: MetaTable
     otherwise: tuple[str, ...]
     claims: MetaTable
+
+
+def of_runs(runs: Mapping[str, Results]) -> MachineRepetition | None:
+    """What sessions, by name, repeat; None where their study repeats no source."""
+    found = of_machines(runs)
+    return None if found is None else of(found)
 
 
 def of(found: MachineVerdicts) -> MachineRepetition:
