@@ -23,6 +23,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker for each core, and one for the chain of tests that measure one after the other (`support.sharing`).
+
+    More than half of that chain's time is waiting for rates, outages and timers of daemons, and it is as long as what two
+    workers do of the others meanwhile.
+    """
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from support.sharing import Sharing
 
