@@ -7,6 +7,11 @@ the order of packets, or not, as netem's) and `tuned` (three settings of TCP). T
 Analysis of Experiments, chapter 6), so the effect of a factor is the mean, over the levels of the others, of the logarithm of the ratio of
 goodputs at its two levels in one block; that of two factors together is how much the one changes the other's effect. Intervals are over
 blocks, as everywhere. Then, for each combination, VPNs against the bare link, beside what was published of each.
+
+A fourth factor, `place`, needs a kernel with netem: of a run whose profiles have `netem-on-sender` and `gso` (both decide on super-packets
+in netem's order, on the sending host or on the path) the effects of `place` and `tuned` are printed in place of these:
+
+    tunnelmark run impairment-factors --backend vm --profile thesis-medium+gso+gigabit --profile thesis-medium+netem-on-sender+gigabit
 """
 
 from __future__ import annotations
@@ -53,6 +58,11 @@ COMBINATIONS: tuple[Levels, ...] = tuple((a, b, c) for a, b, c in product((False
 Cell = tuple[str, str, bool, bool, bool]
 """Impairment, VPN; super-packets, netem's order, tuned."""
 
+Values = Mapping[Cell, Mapping[int, float]]
+"""The mean logarithm of the goodput in bit/s of each cell, by block."""
+
+_SENDER = "netem-on-sender"  # the profile that puts the impairment on the sending hosts
+
 
 def cell_of(trial: TrialRow) -> Cell:
     """Where a trial stands in the design."""
@@ -61,13 +71,13 @@ def cell_of(trial: TrialRow) -> Cell:
     return (
         impairment.removesuffix("-in-time"),
         arm.removesuffix("-tuned"),
-        "gso" in joined,
+        "gso" in joined or _SENDER in joined,
         not impairment.endswith("-in-time"),
         arm.endswith("-tuned"),
     )
 
 
-def by_cell(trials: Iterable[TrialRow]) -> Mapping[Cell, Mapping[int, float]]:
+def by_cell(trials: Iterable[TrialRow]) -> Values:
     """The mean logarithm of the goodput in bit/s of each cell, by block."""
     found: dict[Cell, dict[int, list[float]]] = {}
     for trial in trials:
@@ -77,7 +87,7 @@ def by_cell(trials: Iterable[TrialRow]) -> Mapping[Cell, Mapping[int, float]]:
     return {cell: {block: fmean(each) for block, each in blocks.items()} for cell, blocks in found.items()}
 
 
-def effect(values: Mapping[Cell, Mapping[int, float]], impairment: str, vpn: str, *factors: str) -> dict[int, float]:
+def effect(values: Values, impairment: str, vpn: str, *factors: str) -> dict[int, float]:
     """The effect of a factor, or of several together, in each block that has all eight cells of that VPN and impairment.
 
     A contrast: cells count plus or minus by the product of their levels, so that the effect of one factor is the mean of four ratios,
@@ -112,8 +122,40 @@ def show(folder: Path) -> None:
     results = voided(load(folder))
     attempts = chosen(results.trials)
     good = [trial for trial in attempts if trial.outcome == "ok"]
-    values = by_cell(good)
     print(f"{len(good)} usable trials of {len(attempts)}, {results.plan.blocks} blocks; 95 % intervals over blocks")
+    at_sender = [trial for trial in good if _SENDER in trial.profile.split("+")]
+    if at_sender:
+        _show_place(by_cell(at_sender), by_cell(trial for trial in good if "gso" in trial.profile.split("+")))
+    else:
+        _show_factors(by_cell(good))
+
+
+def _show_place(sender: Values, path: Values) -> None:
+    """Print what it changes that the impairment is on the sending host in place of the path, and VPNs against the bare link at both."""
+    arms = ("direct", *VPNS)
+    for impairment in IMPAIRMENTS:
+        print(f"\n{impairment}: on the sender over on the path\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
+        for tuned in (False, True):
+            cells = [(impairment, arm, True, True, tuned) for arm in arms]
+            _print_row(LEVELS["tuned"][tuned], 40, (_ratio(sender, cell, path, cell) for cell in cells))
+        for place, values in (("sender", sender), ("path", path)):
+            print(f"\n{impairment}, on the {place}")
+            gained = (
+                _ratio(values, (impairment, arm, True, True, True), values, (impairment, arm, True, True, False))
+                for arm in arms
+            )
+            _print_row("tuned over as shipped", 40, gained)
+            for tuned in (False, True):
+                over = (
+                    _ratio(
+                        values, (impairment, arm, True, True, tuned), values, (impairment, "direct", True, True, tuned)
+                    )
+                    for arm in arms
+                )
+                _print_row(f"over the bare link, {LEVELS['tuned'][tuned]}", 40, over)
+
+
+def _show_factors(values: Values) -> None:
     arms = ("direct", *VPNS)
     for impairment in IMPAIRMENTS:
         print(f"\n{impairment}: by which factor goodput changes\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
@@ -123,7 +165,7 @@ def show(folder: Path) -> None:
         print(f"\n{impairment}: tuned over as shipped")
         for unit, order in product((False, True), repeat=2):
             gained = (
-                _ratio(values, (impairment, arm, unit, order, True), (impairment, arm, unit, order, False))
+                _ratio(values, (impairment, arm, unit, order, True), values, (impairment, arm, unit, order, False))
                 for arm in arms
             )
             _print_row(f"{LEVELS['unit'][unit]}, {LEVELS['order'][order]}", 40, gained)
@@ -133,7 +175,9 @@ def show(folder: Path) -> None:
         for levels in COMBINATIONS:
             name = ", ".join(LEVELS[factor][level] for factor, level in zip(FACTORS, levels, strict=True))
             _print_row(
-                name, 64, (_ratio(values, (impairment, vpn, *levels), (impairment, "direct", *levels)) for vpn in VPNS)
+                name,
+                64,
+                (_ratio(values, (impairment, vpn, *levels), values, (impairment, "direct", *levels)) for vpn in VPNS),
             )
         for tuned in (False, True):
             printed = (PUBLISHED.get((impairment, vpn, tuned)) for vpn in VPNS)
@@ -141,8 +185,8 @@ def show(folder: Path) -> None:
             _print_row(name, 64, ("-" if each is None else format(each, ".2f") for each in printed))
 
 
-def _ratio(values: Mapping[Cell, Mapping[int, float]], one: Cell, other: Cell) -> str:
-    above, below = values.get(one, {}), values.get(other, {})
+def _ratio(ones: Values, one: Cell, others: Values, other: Cell) -> str:
+    above, below = ones.get(one, {}), others.get(other, {})
     return said({block: above[block] - below[block] for block in above.keys() & below.keys()})
 
 
