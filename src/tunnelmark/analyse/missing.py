@@ -9,11 +9,20 @@ pp. 77-84).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
 from statistics import median
 
-from tunnelmark.analyse.model import Bounds
 from tunnelmark.record.results import TrialRow
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which values an arm's median effect lies, whatever its `missing` blocks would have shown; None: unbounded."""
+
+    missing: int
+    low: float | None
+    high: float | None
 
 
 def bounds(effects: Sequence[float], tried: Sequence[TrialRow], planned: int) -> Bounds | None:

@@ -1,4 +1,4 @@
-"""What the analysis says, as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings, times.
+"""What the analysis says, as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings.
 
 Two arms are compared inside one `Scenario` by one metric, block by block. Their *effect* in a block is a ratio
 (a pure number) or a difference (in the metric's unit), whichever the metric declares.
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from tunnelmark.analyse.missing import Bounds
+from tunnelmark.analyse.wall_time import Disturbance, WallTime
 from tunnelmark.errors import NotReady
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
@@ -115,15 +117,6 @@ class Comparison:
     zeros: tuple[int, int] = (0, 0)
     left_out: tuple[float, float] | None = None
     detectable: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Between which values an arm's median effect lies, whatever its `missing` blocks would have shown; None: unbounded."""
-
-    missing: int
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,36 +273,7 @@ class VoidRate:
     unlike: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WallTime:
-    """Where the wall time went, in seconds: `phases` are summed over trials, `outside` had no trial running.
-
-    Trials may overlap at their edges; `overlap` is how much of `phases` was shared by two of them, so that
-    phases + outside - overlap = wall. `complete` is false while a session has no recorded end.
-    """
-
-    wall: float
-    phases: Mapping[str, float]
-    outside: float
-    overlap: float
-    complete: bool
-
-    @property
-    def measuring(self) -> float:
-        """The share of the wall time inside measuring windows, 0 to 1."""
-        return self.phases.get("measure", 0.0) / self.wall if self.wall > 0 else 0.0
-
-
 _NO_PATH = NotReady("").kind  # no ping was answered in time
-
-
-@dataclass(frozen=True, slots=True)
-class Disturbance:
-    """A trial whose result is disturbed: the cores that other work took, and every reason."""
-
-    trial: str
-    cores: float
-    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tunnelmark.analyse.attempts import causes_of, grade_of
-from tunnelmark.analyse.model import Disturbance, WallTime
 from tunnelmark.model.attempt import PHASES
 from tunnelmark.model.grades import others
 from tunnelmark.record.results import Session, TrialRow
+
+
+@dataclass(frozen=True, slots=True)
+class WallTime:
+    """Where the wall time went, in seconds: `phases` are summed over trials, `outside` had no trial running.
+
+    Trials may overlap at their edges; `overlap` is how much of `phases` was shared by two of them, so that
+    phases + outside - overlap = wall. `complete` is false while a session has no recorded end.
+    """
+
+    wall: float
+    phases: Mapping[str, float]
+    outside: float
+    overlap: float
+    complete: bool
+
+    @property
+    def measuring(self) -> float:
+        """The share of the wall time inside measuring windows, 0 to 1."""
+        return self.phases.get("measure", 0.0) / self.wall if self.wall > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """A trial whose result is disturbed: the cores that other work took, and every reason."""
+
+    trial: str
+    cores: float
+    causes: tuple[str, ...] = ()
 
 
 def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTime:

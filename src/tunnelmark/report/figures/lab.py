@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tunnelmark.analyse.model import Analysis, WallTime
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.wall_time import WallTime
 from tunnelmark.record.results import ProfileInfo, TopologyInfo
 from tunnelmark.report import formatting
 from tunnelmark.report.figures import svg
