@@ -14,7 +14,7 @@ from support import virtual_blocks
 from support.cluster_nodes import TESTS
 from support.command import environment
 from support.sshd import SERVER, SshHost
-from tunnelmark.cluster import dispatch, ssh_hosts
+from tunnelmark.cluster import dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.ssh_hosts import Host
 from tunnelmark.cluster.tasks import BlockTask
@@ -47,7 +47,7 @@ def spread(
 
     tasks = [BlockTask("study", {}, {}, number) for number in range(1, blocks + 1)]
     with (
-        dispatch.here(0) as (address, security),
+        local_cluster.here(0) as (address, security),
         ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
     ):
         way = Way(
@@ -73,7 +73,7 @@ def test_a_host_with_another_key_than_the_known_one_gets_nothing_and_is_named(tm
         lacked: list[tuple[str, str]] = []
         hosts = (Host(tuple(changed.options), COMMAND),)
         with (
-            dispatch.here(0) as (address, security),
+            local_cluster.here(0) as (address, security),
             ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
         ):
             way = Way(address, security, measure=virtual_blocks.measured, facts=virtual_blocks.facts, patience=3)

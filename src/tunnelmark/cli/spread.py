@@ -17,7 +17,7 @@ from rich.text import Text
 from tunnelmark import registry
 from tunnelmark.cli import interrupts
 from tunnelmark.cli.cluster_options import Where
-from tunnelmark.cluster import certificates, dispatch, ssh_hosts
+from tunnelmark.cluster import certificates, dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, study_of, task_of
 from tunnelmark.errors import UsageError
@@ -148,13 +148,13 @@ class _Listener:
 def _cluster(where: Where, said: Callable[[str, str], object]) -> Iterator[Way]:
     if where.hosts is not None:
         with (
-            dispatch.here(0) as (address, security),
+            local_cluster.here(0) as (address, security),
             ssh_hosts.workers(ssh_hosts.read(where.hosts), address, security, said),
         ):
             yield Way(address, security)
         return
     if where.local is not None:
-        with dispatch.here(where.local) as (address, security):
+        with local_cluster.here(where.local) as (address, security):
             yield Way(address, security)
         return
     assert where.address is not None

@@ -15,13 +15,12 @@ import re
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tunnelmark.cluster import nodes, worker
+from tunnelmark.cluster import worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart, TunnelmarkError
 
@@ -330,27 +329,3 @@ def _words(error: BaseException | None) -> str:
     if isinstance(error, TunnelmarkError):
         return f"{error.message} ({error.hint})" if error.hint else error.message
     return f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def here(count: int) -> Iterator[tuple[str, Security]]:
-    """A cluster of so many workers on this machine, for as long as it is needed: its address, and its TLS with keys of its own."""
-    require()
-    import dask
-    from distributed import LocalCluster
-    from distributed.security import Security
-
-    dask.config.set(nodes.SETTINGS)
-    security: Security = Security.temporary()  # type: ignore[no-untyped-call]
-    with LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        protocol="tls://",
-        security=security,
-        dashboard_address="127.0.0.1:0",
-        worker_dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-    ) as cluster:
-        yield cluster.scheduler_address, security
