@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
 from tunnelmark.claims import statements
+from tunnelmark.claims.claim_names import ClaimNames
 from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, DifferenceTable, SourceTable
 from tunnelmark.claims.model import (
-    AS_IT_IS,
     Apart,
     Cell,
     Claim,
@@ -24,11 +24,9 @@ from tunnelmark.claims.model import (
     Statement,
 )
 from tunnelmark.claims.originals import Publication, Setup, SourceDifference
-from tunnelmark.claims.run_statistics import SHARES, SPREADS
-from tunnelmark.errors import UnknownName, nearest
+from tunnelmark.errors import UnknownName
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
-from tunnelmark.vpns.feature_matrix import CRITERIA
 
 FOLDER = PACKAGED / "claims"
 
@@ -61,7 +59,7 @@ def read(file: Path) -> ClaimsFile:
     problems = Problems(str(file))
     quantities = {name: Quantity(name, **each.model_dump()) for name, each in table.quantity.items()}
     conditions = {name: Condition(name, **each.model_dump()) for name, each in table.condition.items()}
-    names = _Names({**table.arms, **table.absent}, quantities, conditions, problems)
+    names = ClaimNames({**table.arms, **table.absent}, quantities, conditions, problems)
     printed = _printed(table, names, _digits(text))
     claims: list[Claim] = []
     for place, each in enumerate(table.claim):
@@ -90,7 +88,7 @@ def read(file: Path) -> ClaimsFile:
     )
 
 
-def _difference(table: DifferenceTable, names: _Names, key: Location) -> SourceDifference:
+def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> SourceDifference:
     """A difference with its arms by their names in the study."""
     known = names.check("arm", table.arms, (*key, "arms"))
     names.check("condition", table.conditions, (*key, "conditions"))
@@ -106,121 +104,13 @@ def _difference(table: DifferenceTable, names: _Names, key: Location) -> SourceD
     )
 
 
-class _Names:
-    """The names that a file gives to things, and what is wrong with those it uses."""
-
-    def __init__(
-        self,
-        arms: Mapping[str, str],
-        quantities: Mapping[str, Quantity],
-        conditions: Mapping[str, Condition],
-        problems: Problems,
-    ) -> None:
-        self.arms, self.quantities, self.conditions, self.problems = arms, quantities, conditions, problems
-
-    def check(self, kind: str, used: Iterable[str], key: Location) -> bool:
-        """Whether all these names are known; a problem for each that is not."""
-        known: Mapping[str, object] = {
-            "arm": self.arms,
-            "quantity": self.quantities,
-            "condition": self.conditions,
-        }[kind]
-        unknown = [name for name in used if name not in known]
-        for name in unknown:
-            self.problems.add(key, f"{name!r} is no {kind} of this file", nearest(name, known))
-        return not unknown
-
-    def check_claim(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether all that a claim names is known, and its test has what it needs."""
-        if claim.test == "none":
-            if not claim.untestable:
-                self.problems.add((*key, "untestable"), f"is missing (in {claim.id!r})", "say why it cannot be tested")
-            return bool(claim.untestable)
-        if claim.test == "feature":
-            return self._check_features(claim, key)
-        arms = [
-            *claim.arms,
-            *(arm for group in claim.groups for arm in group),
-            *(arm for pair in claim.pairs for arm in pair),
-        ]
-        overs = [each.model_dump() for each in claim.over]
-        fine = [
-            self.check(
-                "quantity", [claim.quantity] if claim.along != "quantities" else claim.quantities, (*key, "quantity")
-            ),
-            self.check("condition", claim.conditions, (*key, "conditions")),
-            self.check("arm", arms, (*key, "arms")),
-            *(
-                self.check(kind, [each[kind]] if each[kind] is not None else [], (*key, "over"))
-                for each in overs
-                for kind in each
-            ),
-        ]
-        if not claim.conditions or not arms:
-            self.problems.add(key, f"names no condition or no arm (in {claim.id!r})", "state `conditions` and `arms`")
-            return False
-        if not all(fine):
-            return False
-        return self._fits(claim, key)
-
-    def _check_features(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether the matrix has these criteria and rows, and each row a cell for every criterion."""
-        criteria = [criterion.key for criterion in CRITERIA]
-        rows = [file.stem for file in (PACKAGED / "matrix").glob("*.toml")]
-        wrong = [name for each in claim.criteria.values() for name in each if name not in criteria]
-        for name in wrong:
-            self.problems.add((*key, "criteria"), f"{name!r} is no criterion of the matrix", nearest(name, criteria))
-        for name, cells in claim.features.items():
-            if name not in rows:
-                wrong.append(name)
-                self.problems.add((*key, "features"), f"{name!r} is no row of the matrix", nearest(name, rows))
-            if len(cells) != len(claim.criteria):
-                wrong.append(name)
-                hint = f"should have {len(claim.criteria)}, one for each criterion"
-                self.problems.add((*key, "features", name), f"has {len(cells)} cells", hint)
-        return not wrong
-
-    def _fits(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether a test may be made of such a quantity: figures of other hardware are compared within their own study."""
-        made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
-        if made & set(SHARES) and claim.test != "value":
-            self.problems.add(
-                (*key, "test"), f"compares shares of trials with one another (in {claim.id!r})", "should be 'value'"
-            )
-            return False
-        if made & set(SPREADS) and claim.test in ("value", "difference", "apart"):
-            self.problems.add(
-                (*key, "test"), f"takes a spread over runs otherwise than by its ratio (in {claim.id!r})", "should be 'ratio' or 'order'"
-            )  # fmt: skip
-            return False
-        kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
-        if claim.test == "value" and not kinds <= set(AS_IT_IS):
-            self.problems.add(
-                (*key, "test"),
-                f"compares a {', '.join(sorted(kinds))} of other hardware as it is (in {claim.id!r})",
-                "should be 'ratio', 'difference' or 'order'",
-            )
-            return False
-        if claim.test == "difference" and "rate" in kinds:
-            self.problems.add(
-                (*key, "test"), f"takes a difference of rates of other hardware (in {claim.id!r})", "should be 'ratio'"
-            )
-            return False
-        if claim.test in ("ratio", "difference") and not claim.over:
-            self.problems.add(
-                (*key, "over"), f"is missing (in {claim.id!r})", 'should be a list such as [{ arm = "Internal" }]'
-            )
-            return False
-        return True
-
-
 def _digits(text: str) -> list[dict[str, list[object]]]:
     """The rows of the tables as they are written: a number that 12.0 becomes does not tell how many digits were printed."""
     tables = tomllib.loads(text, parse_float=str).get("table", [])
     return [each["rows"] for each in tables]
 
 
-def _printed(table: ClaimsTable, names: _Names, written: list[dict[str, list[object]]]) -> dict[Cell, Printed]:
+def _printed(table: ClaimsTable, names: ClaimNames, written: list[dict[str, list[object]]]) -> dict[Cell, Printed]:
     found: dict[Cell, Printed] = {}
     for place, each in enumerate(table.table):
         key: Location = ("table", place)
@@ -249,7 +139,7 @@ def _printed(table: ClaimsTable, names: _Names, written: list[dict[str, list[obj
 
 
 def _claims(
-    claim: ClaimTable, names: _Names, printed: Mapping[Cell, Printed], within: float, key: Location
+    claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed], within: float, key: Location
 ) -> list[Claim]:
     """One claim, or one for each of its arms and conditions."""
     try:
@@ -278,7 +168,7 @@ def _features(claim: ClaimTable, source: SourceTable) -> list[Claim]:
     return found
 
 
-def _effects(claim: ClaimTable, names: _Names, printed: Mapping[Cell, Printed], within: float) -> list[Claim]:
+def _effects(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed], within: float) -> list[Claim]:
     cells = [Cell(claim.quantity, condition, arm) for condition, arm in product(claim.conditions, claim.arms)]
     if claim.together:
         return [_one(claim, tuple(statements.effect(claim, cell, printed, within) for cell in cells), claim.says)]
@@ -299,7 +189,7 @@ def _effects(claim: ClaimTable, names: _Names, printed: Mapping[Cell, Printed], 
     return found
 
 
-def _orders(claim: ClaimTable, names: _Names, printed: Mapping[Cell, Printed]) -> list[Claim]:
+def _orders(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed]) -> list[Claim]:
     """Orders along arms are one claim for each condition, those along conditions or quantities one for each arm."""
     found = []
     along_arms = claim.along == "arms" or claim.test != "order"
