@@ -26,7 +26,7 @@ from tunnelmark.model.observation import Observation
 from tunnelmark.model.probe_plan import pace_of
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof
 from tunnelmark.run.link_observation import observe
 from tunnelmark.units import Duration, Rate, Share, Size
 

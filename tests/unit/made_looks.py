@@ -11,7 +11,7 @@ from tunnelmark.model.observation import RECORDS, Flow, Observation
 from tunnelmark.model.probe_plan import HEADERS, Pace, Train
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.results import LinkProof
+from tunnelmark.record.link_proof import LinkProof
 from tunnelmark.units import Duration, Share
 
 COUNT, INTERVAL = 2000, 0.001

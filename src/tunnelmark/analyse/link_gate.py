@@ -11,7 +11,8 @@ from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
 from tunnelmark.model.attempt import UNPROVED
 from tunnelmark.model.retries import Retries
-from tunnelmark.record.results import LinkProof, Results, TrialRow
+from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.results import Results, TrialRow
 
 Place = tuple[int, str, str, str]
 """A session by number, a link by profile and topology, and when it was looked at."""

@@ -25,7 +25,8 @@ from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.plan.order import link_seed
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.results import RAW, LinkProof, When
+from tunnelmark.record.link_proof import LinkProof, When
+from tunnelmark.record.results import RAW
 from tunnelmark.run.link_observation import observe
 
 LOOKS = 3

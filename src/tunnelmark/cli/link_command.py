@@ -21,7 +21,7 @@ from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import link_inputs, load_profile, load_topology
 from tunnelmark.plan.model import Profile, Topology
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof
 
 _STYLES = {True: "green", False: "bold red", None: "dim"}
 _WORDS = {True: "ok", False: "outside", None: "-"}

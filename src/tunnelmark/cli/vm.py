@@ -31,7 +31,8 @@ from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
 from tunnelmark.plan.load import save_inputs, write_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
-from tunnelmark.record.results import ENVIRONMENT, VM, LinkProof
+from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.results import ENVIRONMENT, VM
 
 PROFILE = "fast-ethernet"
 """What `compare` takes in a virtual machine if no profile is named: an emulated processor cannot fill a faster link."""

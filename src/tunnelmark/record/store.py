@@ -22,7 +22,8 @@ from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
 from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import BlockDecision, LinkProof, PlanInfo, Results, Session, TrialRow, YardstickRow
+from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.results import BlockDecision, PlanInfo, Results, Session, TrialRow, YardstickRow
 
 if TYPE_CHECKING:
     from tunnelmark.host.yardsticks import Yardsticks

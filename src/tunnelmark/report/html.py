@@ -18,7 +18,8 @@ from tunnelmark.analyse.link import text as linkwords
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.model.stack_kinds import KINDS
-from tunnelmark.record.results import LinkProof, TrialRow
+from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.results import TrialRow
 from tunnelmark.report import (
     across_html,
     answers,

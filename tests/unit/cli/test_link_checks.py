@@ -20,7 +20,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.plan.model import Plan, Study, Trial
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof
 from tunnelmark.units import Duration
 
 FILES = Files.standard()

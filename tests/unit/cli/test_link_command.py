@@ -9,7 +9,7 @@ import pytest
 
 from tunnelmark import cli
 from tunnelmark.cli import link_command
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof
 
 
 def proof(*, ok: bool) -> LinkProof:

@@ -18,7 +18,7 @@ from tunnelmark.cli.link_command import show
 from tunnelmark.doctor.checks import Check
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
-from tunnelmark.record.results import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof
 from tunnelmark.report import terminal
 from unit.builders import TCP, UDP, Study
 

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof, SampleRow
+from tunnelmark.record.link_proof import LinkLine, LinkPoint, LinkProof
+from tunnelmark.record.results import SampleRow
 from tunnelmark.report import html, markdown
 from unit.builders import Study
 

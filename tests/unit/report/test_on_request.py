@@ -13,7 +13,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.cli import command
 from tunnelmark.errors import UnknownName
-from tunnelmark.record.results import LinkLine, LinkPart, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkPart, LinkProof
 from tunnelmark.report import on_request, terminal
 from unit.builders import PING, TCP, Study
 from unit.stored import write

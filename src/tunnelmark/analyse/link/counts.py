@@ -17,7 +17,8 @@ from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.order import link_seed
 from tunnelmark.plan.struck import CORRELATED
-from tunnelmark.record.results import LinkPart, PartVerdict, Results
+from tunnelmark.record.link_proof import LinkPart, PartVerdict
+from tunnelmark.record.results import Results
 
 _MISSED = 1.645
 """5 % of counts lie more than this many standard deviations below the mean. A wrong link must be that far beyond the bound (power 95 %)."""

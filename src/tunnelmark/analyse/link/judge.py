@@ -18,7 +18,7 @@ from tunnelmark.model.observation import Flow, Observation
 from tunnelmark.model.probe_plan import PROBES
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.results import LinkLine, LinkPoint, LinkProof, When
+from tunnelmark.record.link_proof import LinkLine, LinkPoint, LinkProof, When
 
 _POINTS = 60  # of a series over time
 

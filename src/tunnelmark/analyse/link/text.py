@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tunnelmark.analyse.link.statistics import PROPERTIES
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Pattern
-from tunnelmark.record.results import LinkLine, LinkPart, LinkProof, PartVerdict
+from tunnelmark.record.link_proof import LinkLine, LinkPart, LinkProof, PartVerdict
 from tunnelmark.units import Rate, Size
 
 TITLES = {each.name: each.title for each in PROPERTIES} | {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from tunnelmark.record.results import LinkPoint, LinkProof
+from tunnelmark.record.link_proof import LinkPoint, LinkProof
 from tunnelmark.report.figures import svg
 
 _WIDTH, _DELAY, _LOSS = 318.0, 112.0, 44.0  # of a panel, and the heights of its two parts

@@ -17,7 +17,7 @@ from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.impairments import Blackout, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.order import link_seed
 from tunnelmark.plan.struck import drawn, shares, skipping, wandering
-from tunnelmark.record.results import LinkPart, LinkProof
+from tunnelmark.record.link_proof import LinkPart, LinkProof
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 

@@ -17,7 +17,8 @@ from tunnelmark.lab.probe_sender import CORRUPTED
 from tunnelmark.model.observation import RECORDS
 from tunnelmark.model.retries import Retries
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
-from tunnelmark.record.results import LinkLine, LinkProof, Session
+from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.results import Session
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 from unit.made_looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation, profile, report

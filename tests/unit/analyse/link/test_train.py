@@ -11,7 +11,7 @@ from tunnelmark.analyse.link.judge import judge as judge_link
 from tunnelmark.model.observation import RECORDS
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.results import LinkLine
+from tunnelmark.record.link_proof import LinkLine
 from tunnelmark.units import Duration, Rate, Size
 from unit.made_looks import lines, observation, profile, report, train
 
