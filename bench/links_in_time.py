@@ -16,8 +16,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.rehearsal import RARE, Sent, bursts, full, in_time, rehearse, stated
+from tunnelmark.analyse.link.jitter_distributions import quantile
 from tunnelmark.analyse.link.processes import wandering
-from tunnelmark.analyse.link.simulation import quantile
 from tunnelmark.plan.impairments import Distribution
 
 ALLOWED = 0.02

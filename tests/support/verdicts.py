@@ -16,7 +16,7 @@ from scipy import signal, stats
 from scipy.special import kolmogi, ndtr
 
 from support.accuracy import Look
-from tunnelmark.analyse.link.simulation import latent_correlation, quantile
+from tunnelmark.analyse.link.jitter_distributions import latent_correlation, quantile
 from tunnelmark.analyse.link.statistics import Flags, Floats, bursts, lag1, reordered
 from tunnelmark.model.probe_plan import SIZE
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter

@@ -29,7 +29,7 @@ They are not the lab's cores, and each node has a core or less. Blocks still pai
 """
 
 _TAILS = {"uniform": 0.98, "normal": 2.33, "pareto": 4.3, "paretonormal": 3.6}
-"""The 99th percentile of a jitter, in multiples of its size beyond the mean (`analyse.link.simulation.quantile`)."""
+"""The 99th percentile of a jitter, in multiples of its size beyond the mean (`analyse.link.jitter_distributions.quantile`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from tunnelmark.analyse.link import processes
+from tunnelmark.analyse.link.jitter_distributions import latent_correlation, netem_jitter, quantile
 from tunnelmark.analyse.link.path import LinkPath
+from tunnelmark.analyse.link.processes import Flags, Floats
 from tunnelmark.plan.impairments import (
     Bursts,
     Chance,
     Direction,
-    Distribution,
     FourState,
     GilbertElliott,
     Jitter,
@@ -31,13 +29,6 @@ from tunnelmark.plan.impairments import (
     Reordering,
 )
 from tunnelmark.plan.link_rules import after
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
-_PARETO = 3.0  # shape of netem's pareto distribution
-_PARETO_END = 10.0  # the stated model's pareto ends at ten times its least value, or no sample's deviation would settle
-
 
 _ON_THE_WAY = 300e-6
 """Seconds that a packet may take from its stamp to the link: tens of microseconds, and some hundreds on a busy machine."""
@@ -253,7 +244,7 @@ def _jitter(
     if jitter.correlation_time is not None:
         return quantile(jitter.distribution, processes.wandering(times / jitter.correlation_time, shape[0], random))
     if model == "netem":  # its modulo leaves nothing of a correlation
-        return _netem_jitter(jitter.distribution, random.random(shape))
+        return netem_jitter(jitter.distribution, random.random(shape))
     fresh = random.standard_normal(shape)
     r = latent_correlation(jitter.distribution, float(jitter.correlation))
     if r == 0:
@@ -268,57 +259,3 @@ def _following(fresh: Floats, share: float, before: Floats) -> Floats:
     for place in range(fresh.shape[1]):
         before = values[:, place] = fresh[:, place] + share * before
     return values
-
-
-def quantile(distribution: Distribution, z: Floats) -> Floats:
-    """The stated jitter where a standard normal variable has the value z: mean 0, deviation 1 (uniform: -1 to 1)."""
-    if distribution == "uniform":
-        return np.asarray(2 * ndtr(z) - 1)
-    if distribution == "normal":
-        return z
-    mean, deviation = _moments(distribution)
-    return (_raw(distribution, z) - mean) / deviation
-
-
-def _raw(distribution: Distribution, z: Floats) -> Floats:
-    kept = 1 - _PARETO_END**-_PARETO
-    pareto = (1 - ndtr(z) * kept) ** (-1 / _PARETO)
-    return np.asarray(pareto if distribution == "pareto" else 0.25 * z + pareto - 1.5)
-
-
-@cache
-def _moments(distribution: Distribution) -> tuple[float, float]:
-    z = np.linspace(-8, 8, 16001)
-    weights = np.exp(-z * z / 2)
-    weights /= weights.sum()
-    values = _raw(distribution, z)
-    mean = float(weights @ values)
-    return mean, float(np.sqrt(weights @ (values - mean) ** 2))
-
-
-@cache
-def latent_correlation(distribution: Distribution, asked: float) -> float:
-    """The correlation of normal variables whose images under `quantile` have the correlation asked for."""
-    if asked == 0 or distribution == "normal":
-        return asked
-    if distribution == "uniform":
-        return float(2 * np.sin(np.pi * asked / 6))  # Pearson 1907
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    weights = weights / weights.sum()
-    here = quantile(distribution, nodes)
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        r = (low + high) / 2
-        there = quantile(distribution, r * nodes[:, None] + np.sqrt(1 - r * r) * nodes[None, :]) @ weights
-        low, high = (r, high) if float(weights @ (here * there)) < asked else (low, r)
-    return (low + high) / 2
-
-
-def _netem_jitter(distribution: Distribution, u: Floats) -> Floats:
-    """netem's own tables from their formulas: in multiples of sigma, cut at four of them."""
-    if distribution == "uniform":
-        return 2 * u - 1
-    normal = np.clip(ndtri(np.clip(u, 1e-5, 1 - 1e-4)), -4, 3.5)
-    pareto = np.minimum(((1 - u) ** (-1 / _PARETO) - 1.5) * 4 / 3, 32767 / 8192)
-    tables = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}
-    return np.asarray(tables[distribution])

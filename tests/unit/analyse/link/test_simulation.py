@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunnelmark.analyse.link.simulation import Floats, latent_correlation, simulate
+from tunnelmark.analyse.link.processes import Floats
+from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.plan.impairments import (
     Blackout,
     Chance,
@@ -114,9 +115,3 @@ def test_netem_passes_one_copy_where_it_loses_and_duplicates():
 def test_what_a_rate_adds():
     found = fates(Direction(delay=Duration(0.01), rate=Rate(10**6)), serial=0.002, base=0.001)
     assert found.delay == pytest.approx(np.full(found.delay.shape, 0.013))
-
-
-def test_the_latent_correlation_of_known_distributions():
-    assert latent_correlation("normal", 0.3) == 0.3
-    assert latent_correlation("uniform", 0.5) == pytest.approx(2 * np.sin(np.pi / 12))
-    assert 0.5 < latent_correlation("pareto", 0.5) < 0.8
