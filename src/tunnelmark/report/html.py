@@ -38,13 +38,14 @@ from tunnelmark.report import (
     travels,
     web_page,
 )
+from tunnelmark.report.cautions import cautions
 from tunnelmark.report.chart_groups import chart_group
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import grid as grid_figure
 from tunnelmark.report.figures import lab, proof
 from tunnelmark.report.figures import topology as topology_figure
-from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.findings import findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.units import clock
 

@@ -22,7 +22,8 @@ from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import Analysis, MetricCell
 from tunnelmark.analyse.unpaired import BlockScatter, rank_tests, scatter
 from tunnelmark.report import formatting, machine_facts, queries
-from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.cautions import cautions
+from tunnelmark.report.findings import findings
 
 SCHEMA = 3
 

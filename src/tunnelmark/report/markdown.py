@@ -28,9 +28,10 @@ from tunnelmark.report import (
     travels,
     trial_lengths,
 )
+from tunnelmark.report.cautions import cautions
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
-from tunnelmark.report.findings import cautions, findings, time_spent
+from tunnelmark.report.findings import findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import safe as _safe

@@ -32,7 +32,8 @@ from tunnelmark.report import (
     travels,
     trial_lengths,
 )
-from tunnelmark.report.findings import cautions, time_spent
+from tunnelmark.report.cautions import cautions
+from tunnelmark.report.findings import time_spent
 
 _COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
 _WIDEST = 160  # characters that one table may have: a pipe has no width, but people read its output too

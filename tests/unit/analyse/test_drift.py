@@ -10,7 +10,7 @@ from tunnelmark.model.yardstick_lengths import Length
 from tunnelmark.record.results import Results, Session, YardstickRow
 from tunnelmark.report import json_export as as_json
 from tunnelmark.report import machine_facts, markdown
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 from unit.builders import TCP, Study
 
 

@@ -14,7 +14,7 @@ from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.record.results import ProfileInfo, Results, TrialRow
 from tunnelmark.report import json_export as as_json
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 from unit.builders import PING, TCP, Study
 
 LATE = "one in a hundred packets left the emulator 3.30 ms late or more (good up to 0.10 ms, void beyond 1.00 ms)"

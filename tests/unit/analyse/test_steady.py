@@ -13,7 +13,8 @@ from tunnelmark.analyse.steady import unsteady
 from tunnelmark.model.metrics import DRIFT
 from tunnelmark.record.results import MetricInfo, SampleRow
 from tunnelmark.report import html, markdown, trial_lengths
-from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.cautions import cautions
+from tunnelmark.report.findings import findings
 from unit.builders import TCP, Study
 
 DRIFTING = replace(

@@ -13,7 +13,8 @@ from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.robust import far_off
 from tunnelmark.record.results import Results, SampleRow
 from tunnelmark.report import formatting, html, json_export, markdown
-from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.cautions import cautions
+from tunnelmark.report.findings import findings
 from unit.builders import TCP, UDP, Study
 
 SETTING = Scenario("gigabit", "pair", "tcp")

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from tunnelmark.analyse import judge
 from tunnelmark.report import html, json_export, markdown, side_by_side, terminal
-from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.cautions import cautions
+from tunnelmark.report.findings import findings
 from unit.builders import ARMS, PROFILE, Study
 
 LOST = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3}, loss={"openvpn": 12.0}, noise=0.01)

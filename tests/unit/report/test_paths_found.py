@@ -23,7 +23,7 @@ from tunnelmark.record.results import (
     WorkloadInfo,
 )
 from tunnelmark.report import html, markdown, paths_found, terminal
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 from unit.builders import PROFILE
 
 METRICS = (

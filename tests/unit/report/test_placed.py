@@ -9,7 +9,7 @@ import pytest
 from tunnelmark.analyse import judge
 from tunnelmark.host.placement import Whole, place
 from tunnelmark.report import html, markdown, placed
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 from unit.builders import Study
 
 

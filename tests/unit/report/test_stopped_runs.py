@@ -6,7 +6,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.plan.enough import Enough
 from tunnelmark.record.results import BlockDecision, Results
 from tunnelmark.report import markdown
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 from tunnelmark.report.stopped_runs import sentences
 from unit.builders import TCP, Study
 

@@ -12,7 +12,7 @@ import tunnelmark
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, machine_facts, queries
-from tunnelmark.report.findings import cautions
+from tunnelmark.report.cautions import cautions
 
 SUFFIX = ".tex"
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 import tunnelmark
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.report import formatting
+from tunnelmark.report.cautions import cautions
 from tunnelmark.report.exports import latex_tables, paper_repeats
 from tunnelmark.report.exports.latex_tables import escape
 from tunnelmark.report.exports.paper_figures import FORMS, PaperFigure
-from tunnelmark.report.findings import cautions, findings
+from tunnelmark.report.findings import findings
 from tunnelmark.report.methods import methods
 from tunnelmark.report.queries import where
 

@@ -1,0 +1,126 @@
+"""What a reader must know before any number of a study, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tunnelmark.analyse.failures import silent
+from tunnelmark.analyse.intervals import MIN_BLOCKS
+from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
+from tunnelmark.model.attempt import stem
+from tunnelmark.report import formatting, machine_facts, placed, stopped_runs, trial_lengths
+from tunnelmark.report.flame_graphs import recorded
+from tunnelmark.report.queries import where
+
+
+def cautions(analysis: Analysis) -> tuple[str, ...]:
+    """What a reader must know before any number: unfinished, failed, not to be ranked, a single block, disturbed."""
+    said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis), *placed.cautions(analysis)]
+    plan = analysis.results.plan
+    if analysis.same.standing == "differs":
+        said.append(f"Do not rank: {analysis.same.explanation}.")
+    elif analysis.same.standing == "not judged" and not analysis.paths_only:
+        said.append(f"Nothing is ranked: {analysis.same.explanation}.")
+    if analysis.missing:
+        done = len(plan.trials) - len(analysis.missing)
+        said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
+    if plan.blocks < MIN_BLOCKS and not analysis.paths_only:
+        blocks = "a single block" if plan.blocks == 1 else "two blocks"
+        said.append(f"The study has {blocks}: values are shown, but a difference cannot be separated from chance.")
+    said += trial_lengths.short(analysis)
+    said += _failed(analysis)
+    said += _unlike_voids(analysis)
+    said += _disturbed(analysis)
+    said += stopped_runs.sentences(analysis)
+    said += machine_facts.cautions(analysis)
+    if recorded(analysis.results):
+        said.append("Stacks were recorded while the numbers were measured, so the numbers include what that costs.")
+    return tuple(said)
+
+
+def _failed(analysis: Analysis) -> list[str]:
+    """Arms without any result, and how many trials of the others failed; void ones are reported elsewhere."""
+    nothing = silent(analysis.trials) if not analysis.paths_only else ()
+    others = [row for row in analysis.failed if row.arm not in nothing]
+    said = []
+    if nothing:
+        verb = "has" if len(nothing) == 1 else "have"
+        said.append(f"{formatting.listed([_why(analysis, arm) for arm in nothing])} {verb} no result at all.")
+    if others:
+        arms = formatting.listed(list(dict.fromkeys(row.arm for row in others)))
+        count = f"{len(others)} {'attempt' if len(others) == 1 else 'attempts'}"
+        said.append(f"{count} failed ({arms}); means are shown together with success rates.")
+    return said
+
+
+def _why(analysis: Analysis, arm: str) -> str:
+    """The arm, with what all of its attempts said if they said the same."""
+    said = {row.message for row in analysis.failed if row.arm == arm}
+    return f"{arm} ({said.pop()})" if len(said) == 1 and None not in said else arm
+
+
+def _laboratory(analysis: Analysis) -> list[str]:
+    """What the laboratory could not do, why, and what to change, if that is much; else how many trials are void."""
+    void, trials = analysis.void, len(analysis.trials)
+    if not void:
+        return []
+    why = "; ".join(reasons(void))
+    if not mostly_void(analysis):
+        return [f"{len(void)} of {trials} trials are void, by the laboratory's fault and not a VPN's: {why}."]
+    said = [
+        f"The laboratory could not do its work: {len(void)} of {trials} trials are void, which says nothing about any VPN."
+    ]
+    said.append(f"Why: {why}.")
+    return [*said, *(f"What to change: {remedy}." for remedy in remedies(analysis))]
+
+
+def _unlike_voids(analysis: Analysis) -> list[str]:
+    """Arms whose attempts are void more or less often than others': what is left of them may be their better or worse part."""
+    return [
+        f"{rate.arm} was void {'more' if rate.void * rate.attempts_others > rate.void_others * rate.attempts else 'less'} often than "
+        f"the others ({rate.void} of {rate.attempts} attempts, {rate.void_others} of {rate.attempts_others}; Fisher's exact test, "
+        f"p {rate.q:.2g}), so its voids may not be chance: its numbers may lack its worse or its better trials."
+        for rate in analysis.void_rates
+        if rate.unlike
+    ]
+
+
+def _two_answers(analysis: Analysis) -> list[str]:
+    """Where good trials alone say something else than all that can be used."""
+    said = []
+    for cell in analysis.cells:
+        if cell.metric.primary and cell.good is not None and cell.good.differs:
+            assert cell.against_direct is not None and cell.good.against_direct is not None
+            both = (
+                formatting.effect(cell.metric, cell.against_direct),
+                formatting.effect(cell.metric, cell.good.against_direct),
+            )
+            said.append(
+                f"{cell.arm} by {cell.metric.title}{where(analysis, cell.setting)}: {both[0]} of all, {both[1]} of good ones"
+            )
+    return [f"Good trials alone say something else than all usable ones: {'; '.join(said)}."] if said else []
+
+
+def _disturbed(analysis: Analysis) -> list[str]:
+    count, usable = len(analysis.disturbed), len(analysis.trials) - len(analysis.failures)
+    if not count:
+        return []
+    causes = Counter(stem(cause) for found in analysis.disturbed for cause in found.causes)
+    often = next(
+        cause for found in analysis.disturbed for cause in found.causes if stem(cause) == causes.most_common(1)[0][0]
+    )
+    text = f"The machine disturbed {count} of {usable} usable trials; {usable - count} are good. Most often ({causes.most_common(1)[0][1]}): {often}."
+    return [text]
+
+
+def _guest(analysis: Analysis) -> tuple[str, ...]:
+    """What a reader must know of results from a virtual machine."""
+    guest = analysis.results.environment.get("guest")
+    if not guest:
+        return ()
+    where = f"measured with Linux {guest['kernel']} in a virtual machine (QEMU {guest['qemu']})"
+    if not guest["emulated"]:
+        return (f"Virtual: {where} under KVM: compare with other numbers of that machine only.",)
+    how = f"whose processor is emulated by software and whose clock counts instructions ({guest['clock']})"
+    return (f"Emulated: {where} {how}: the numbers show what happens, never how fast it would be on a processor.",)
