@@ -1,30 +1,22 @@
 """Says whether this machine can run a lab: one check a need, each with a hint when it is not met.
 
-The checks look at what `Findings` holds and at nothing else; `look` fills one from the machine.
+The checks look at what `Findings` holds and at nothing else.
 """
 
 from __future__ import annotations
 
-import platform
-import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunnelmark.errors import MissingPart
-from tunnelmark.host import kernel_features, privileges
-from tunnelmark.host import utilisation as machine
-from tunnelmark.host.programs import TOOLS, Requirement, part_version
+from tunnelmark.doctor.machine_findings import PERF, Findings, look
+from tunnelmark.host import privileges
+from tunnelmark.host.programs import Requirement
 from tunnelmark.lab import emulator
-from tunnelmark.lab.vm import host_support
-from tunnelmark.linux import cgroups
 
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21  # <linux/capability.h>
 _GIB = 2**30
-
-PERF = Requirement("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"perf version (\S+)")
-"""Shows where the time of a program goes; no lab needs it."""
 
 _OF_USERS = {
     "user": "user namespaces",
@@ -56,62 +48,12 @@ class Check:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What a look at the machine found; sizes in bytes, a part with its version, or with why it is not there."""
-
-    system: str
-    os: str  # platform.system()
-    kernel: str
-    capabilities: int  # effective, as a bit set
-    cores: int
-    memory: tuple[int, int]  # all, available
-    disk: int  # free where results go
-    load: machine.HostLoad
-    guests: host_support.VmSupport
-    cgroup_v2: str  # mount point, empty: none
-    cgroup_cpu: str  # mount point of the hierarchy with the CPU controller, empty: none
-    congestion_default: str
-    congestion_available: tuple[str, ...]
-    probes: Mapping[str, str]
-    parts: Sequence[tuple[Requirement, str | MissingPart]]
-    tools: frozenset[str]  # names of the parts that are tools
-    emulator: str = ""  # why the link emulator cannot be used, empty: it can
-    as_user: Mapping[str, str] = field(default_factory=dict)  # the probes by a user in a user namespace
-
-
 def examine(vpns: Sequence[Requirement] = (), results: Path | None = None) -> tuple[Check, ...]:
     """All checks on this machine; `vpns` are the parts that the drivers need, `results` where results will go.
 
     Raises LabError when the probes themselves break.
     """
     return judge(look(vpns, results or Path.cwd()))
-
-
-def look(vpns: Sequence[Requirement], results: Path) -> Findings:
-    """Look at the machine: reads it, tries it in namespaces of a child's own, and changes nothing."""
-    hierarchies = cgroups.find()
-    load = machine.load()  # before the probes, which are work themselves
-    return Findings(
-        system=machine.system(),
-        os=platform.system(),
-        kernel=machine.kernel(),
-        capabilities=_capabilities(),
-        cores=machine.cores(),
-        memory=machine.memory(),
-        disk=shutil.disk_usage(results).free,
-        load=load,
-        guests=host_support.look(),
-        cgroup_v2=str(hierarchies.unified or ""),
-        cgroup_cpu=str(hierarchies.cpu or ""),
-        congestion_default=_sysctl("tcp_congestion_control"),
-        congestion_available=tuple(_sysctl("tcp_available_congestion_control").split()),
-        probes=kernel_features.run(),
-        parts=[(part, _version(part)) for part in (*TOOLS, PERF, *vpns)],
-        tools=frozenset(tool.name for tool in (*TOOLS, PERF)),
-        emulator=_emulator(),
-        as_user=kernel_features.run(as_user=True),
-    )
 
 
 def judge(found: Findings) -> tuple[Check, ...]:
@@ -288,32 +230,3 @@ def _advice(group: Group, name: str, good: bool, value: str, hint: str) -> Check
 
 def _wish(group: Group, name: str, there: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if there else "absent", value, "" if there else hint)
-
-
-def _emulator() -> str:
-    try:
-        emulator.program()
-    except MissingPart as missing:
-        return missing.hint
-    return ""
-
-
-def _version(part: Requirement) -> str | MissingPart:
-    try:
-        return part_version(part)
-    except MissingPart as missing:
-        return missing
-
-
-def _capabilities() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
-
-
-def _sysctl(name: str) -> str:
-    try:
-        return Path("/proc/sys/net/ipv4", name).read_text().strip()
-    except OSError:
-        return ""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tunnelmark.doctor import checks as doctor
-from tunnelmark.doctor.checks import Check, Findings, judge
+from tunnelmark.doctor.checks import Check, examine, judge
+from tunnelmark.doctor.machine_findings import PERF, Findings
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import kernel_features
 from tunnelmark.host.programs import Requirement
@@ -118,7 +118,7 @@ def test_what_makes_results_worse_is_a_warning_with_a_hint(changes: dict[str, An
         ({"guests": dataclasses.replace(GUESTS, kvm="broken")}, "acceleration", "not speeds"),
         ({"guests": dataclasses.replace(GUESTS, kvm="none")}, "acceleration", "KVM"),
         ({"guests": dataclasses.replace(GUESTS, kernels=())}, "kernels", "fetched"),
-        ({"parts": [(doctor.PERF, MissingPart("no perf", hint="apt-get install linux-perf"))]}, "perf", "linux-perf"),
+        ({"parts": [(PERF, MissingPart("no perf", hint="apt-get install linux-perf"))]}, "perf", "linux-perf"),
     ],
 )
 def test_what_only_wishes_need_is_absent_without_a_warning_and_has_a_hint(
@@ -174,7 +174,7 @@ def test_tools_and_vpns_stand_apart() -> None:
 
 @pytest.mark.root
 def test_a_look_at_this_machine_finds_what_the_lab_tests_need() -> None:
-    checks = {check.name: check for check in doctor.examine([TINC])}
+    checks = {check.name: check for check in examine([TINC])}
     assert not [check for check in checks.values() if check.state == "missing"]
     assert checks["namespaces"].state == "ok"
     assert all(check.hint for check in checks.values() if check.state == "warn")
