@@ -38,7 +38,8 @@ def values(trial: Mapping[str, Any]) -> dict[str, float]:
 
 
 def test_what_nodes_on_hosts_cost_is_seen_where_they_run(tmp_path: Path) -> None:
-    study = small_study(tmp_path, arms=["wireguard-go"], profile="wifi-good+fast-ethernet", tcp=True)
+    # A rate and nothing else: a busy machine adds to delays, and its trials would be void.
+    study = small_study(tmp_path, arms=["wireguard-go"], profile="fast-ethernet", tcp=True)
     usable = {each["arm"]: each for each in trials(tmp_path, [["node"], ["node"], ["middle"]], study)}
     direct, tunnel = values(usable["direct"]), values(usable["wireguard-go"])
     for seen in (direct, tunnel):
@@ -51,7 +52,7 @@ def test_what_nodes_on_hosts_cost_is_seen_where_they_run(tmp_path: Path) -> None
     assert 1 + _TUNNEL / 1420 - 0.02 < tunnel["wire_bytes_per_byte"] < 1 + 2 * _TUNNEL / 1420
     limits = usable["wireguard-go"]["limits"]
     assert all(limits[f"{what}_{end}"] > 0 for what in ("core", "used", "thread") for end in ("source", "target"))
-    assert limits["emulator"] > 0 and limits["wire_source"] > limits["wire_target"] > 0
+    assert limits["wire_source"] > limits["wire_target"] > 0
     looks = json.loads(next((tmp_path / "results" / "raw").glob("*/watch.path.json")).read_text())
     assert set(looks["bytes that arrived"]) == {"a", "b"}
     times = [look["time"] for look in looks["looks"]]
@@ -60,9 +61,10 @@ def test_what_nodes_on_hosts_cost_is_seen_where_they_run(tmp_path: Path) -> None
 
 @pytest.mark.proof("the path of an arm over hosts is seen, also through a third host")
 def test_a_path_through_a_third_host_is_seen(tmp_path: Path) -> None:
-    study = small_study(tmp_path, arms=["nebula-relay"], tcp=True)
+    study = small_study(tmp_path, arms=["nebula-relay"], profile="wifi-good+fast-ethernet", tcp=True)
     study.write_text(study.read_text().replace('topologies = ["pair"]', 'topologies = ["lan-relay"]'))
     usable = trials(tmp_path, [["node"], ["node"], ["node"], ["middle"]], study)
+    assert all(each["limits"]["emulator"] > 0 for each in usable)
     seen = {each["arm"]: values(each) for each in usable}
     assert seen["nebula-relay"][path_looks.RELAYED] > 90
     assert seen["nebula-relay"]["cpu_per_gb_others"] > 0, "of the relay, for what the sender's host sent"

@@ -22,7 +22,8 @@ def agrees(seen: Seen) -> None:
     late = max(one["latest_us"] for one in said.values()) / 1e6  # by which a sender that had no core was behind
     said_so = f"gap {gap:.3f} s, back after {seen.value('back'):.3f} s, link away {away:.3f} s: {down}, {up}"
     assert up["begun"] - down["ended"] - 0.01 <= gap <= away + _LATE + late, said_so
-    assert gap - _INTERVAL <= seen.value("back") <= away + _LATE + late, said_so
+    # A gap begins with the last packet before it, which a sender that had no core then sent earlier than it should have sent one.
+    assert gap - _INTERVAL - late <= seen.value("back") <= away + _LATE + late, said_so
     for end, node in (("server", seen.ends.target), ("client", seen.ends.source)):
         arrived = len(said[end]["arrivals"])
         counted = seen.payload(node, "rx", _HEADERS) / _PAYLOAD
