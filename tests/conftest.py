@@ -10,6 +10,7 @@ import pytest
 
 from support import host
 from support.claims import Claims, report, tell_claim  # noqa: F401  # a fixture
+from support.priority import step_ahead
 from support.time_left import TimeLeft
 
 
@@ -17,7 +18,9 @@ def pytest_configure(config: pytest.Config) -> None:
     host.mark_processes()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; commands would ignore Ctrl-C, too
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        step_ahead()
+    else:
         config.pluginmanager.register(TimeLeft(config), "tunnelmark-time-left")
         config.pluginmanager.register(Claims(), "tunnelmark-claims")
 
