@@ -85,6 +85,11 @@ class Collection:
             for post in self._posts
         )
 
+    def give_up(self) -> None:
+        """Look no further: the trial has failed. What collectors have opened before `begin` is closed with them."""
+        self._over.set()
+        self._posts.clear()
+
     async def _look(self) -> None:
         posts = [post for post in self._posts if post.collector.every]
         while not self._over.is_set():

@@ -20,25 +20,34 @@ class HostCollections:
     """By lab: the collection of the trial that it is measured in."""
 
     def __init__(self) -> None:
-        self._going: dict[str, tuple[Collection, Path]] = {}
+        self._going: dict[str, Collection] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request: `prepare` while the mesh is at rest, `begin`, and `end` with what was seen; LabError with what is refused."""
-        if message["what"] == "prepare":
-            folder = lab.scratch / lab.name
-            folder.mkdir()
-            context = context_of(message, lab, folder)
-            these = [collectors()[name] for name in message["collectors"]]
-            self._going[lab.name] = Collection(context, [each for each in these if looks(each, context)]), folder
-            return {}
-        if message["what"] == "begin":
-            await self._going[lab.name][0].begin()
-            return {}
-        collection, folder = self._going.pop(lab.name)
-        findings = await collection.found()
-        files = {path.name: path.read_text(errors="replace") for path in folder.iterdir()}
-        shutil.rmtree(folder)
-        return {"findings": [collected_plain.plain(each) for each in findings], "files": files}
+        """Carry out one request: `prepare` while the mesh is at rest, `begin`, and `end` with what was seen; LabError with what is refused.
+
+        `give up` when the lab ends: nothing is left of a trial that has failed before `end`.
+        """
+        folder = lab.scratch / lab.name
+        match message["what"]:
+            case "prepare":
+                folder.mkdir()
+                context = context_of(message, lab, folder)
+                these = [collectors()[name] for name in message["collectors"]]
+                self._going[lab.name] = Collection(context, [each for each in these if looks(each, context)])
+            case "begin":
+                await self._going[lab.name].begin()
+            case "end":
+                findings = await self._going.pop(lab.name).found()
+                files = {path.name: path.read_text(errors="replace") for path in folder.iterdir()}
+                shutil.rmtree(folder)
+                return {"findings": [collected_plain.plain(each) for each in findings], "files": files}
+            case "give up":
+                if (collection := self._going.pop(lab.name, None)) is not None:
+                    collection.give_up()
+                shutil.rmtree(folder, ignore_errors=True)
+            case unknown:
+                raise ValueError(f"unknown request {unknown!r}")
+        return {}
 
 
 def looks(collector: Collector, context: CollectorContext) -> bool:

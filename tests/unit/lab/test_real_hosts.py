@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tunnelmark.errors import PlanError, UsageError
+from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, inventory, places
 from tunnelmark.lab.ssh.clocks import DRIFT, HostClocks
+from tunnelmark.lab.ssh.host_lab import HostLab
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.node_hosts import node_hosts
+from tunnelmark.lab.ssh.relay import Relay
 from tunnelmark.lab.ssh.segments import Segment, segments
 from tunnelmark.model.clock_offsets import ClockOffset
 
@@ -189,3 +193,28 @@ def test_an_offset_is_the_less_certain_the_older_it_is():
     first = clocks.offset.error
     time.sleep(0.05)
     assert clocks.offset.error >= first + 0.05e9 * DRIFT
+
+
+def test_what_looks_into_a_lab_is_given_up_before_its_nodes_end(tmp_path: Path):
+    asked: list[str] = []
+
+    class Server:
+        unified = None
+
+        async def request(self, op: str, *_: object, **__: object) -> dict[str, Any]:
+            asked.append(op)
+            return {"refused": {}, "timings": {}}
+
+    async def collect(message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
+        asked.append(f"{message['what']} {lab.name}")
+        return {}
+
+    async def life() -> None:
+        relay = Relay(cast(LabClient, Server()), lambda _: {}, collect, tmp_path)
+        nothing: dict[str, Any] = {key: [] for key in ("nodes", "numbers", "segments", "links")}
+        await relay._asked({"op": "up", "lab": "one", "middle": "m", **nothing})
+        await relay._asked({"op": "down", "lab": "one"})
+        await relay._asked({"op": "down", "lab": "one that did not come up"})
+
+    asyncio.run(life())
+    assert asked == ["up", "join", "give up one", "down", "down"]

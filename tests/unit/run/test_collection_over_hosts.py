@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import weakref
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +16,13 @@ from tunnelmark.lab.ssh.host_lab import HostLab
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED
 from tunnelmark.plan.model import Link, Topology
-from tunnelmark.run import collected_plain
+from tunnelmark.run import collected_plain, host_collection
 from tunnelmark.run.collection import Collection, CollectorFinding
 from tunnelmark.run.collection_over_hosts import MACHINE, CollectionOverHosts
 from tunnelmark.run.collectors import collectors, light
-from tunnelmark.run.collectors.base import Collected
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
 from tunnelmark.run.collectors.traffic_path import SOON
-from tunnelmark.run.host_collection import context_of, looks
+from tunnelmark.run.host_collection import HostCollections, context_of, looks
 
 PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
 ASKED: dict[str, Any] = {
@@ -171,3 +172,38 @@ class TestOneHost:
     def test_a_collection_is_of_one_kernel(self, tmp_path: Path) -> None:
         context = context_of(ASKED, self.lab(tmp_path), tmp_path)
         assert asyncio.run(Collection(context, ()).end()) == ()
+
+    def test_a_trial_that_does_not_begin_leaves_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made: list[weakref.ref[Any]] = []
+
+        class Holding:
+            """Holds something of the node, and has written a file."""
+
+            def __init__(self, context: CollectorContext) -> None:
+                (context.raw / "watch.test").write_text("")
+                made.append(weakref.ref(self))
+
+        test = Collector("test", "test", (), cast(Any, Holding))
+        monkeypatch.setattr(host_collection, "collectors", lambda: {"test": test})
+        hosts, lab = HostCollections(), self.lab(tmp_path, "a")
+
+        async def failed_trial() -> None:
+            await hosts.asked({"what": "prepare", "collectors": ["test"], **ASKED}, lab)
+            assert made[-1]() is not None and list(tmp_path.rglob("watch.test"))
+            await hosts.asked({"what": "give up"}, lab)
+            assert made[-1]() is None
+            assert list(tmp_path.iterdir()) == []
+
+        asyncio.run(failed_trial())
+        assert len(made) == 1
+
+    def test_what_has_ended_is_given_up_without_harm(self, tmp_path: Path) -> None:
+        hosts, lab = HostCollections(), self.lab(tmp_path)
+
+        async def trial() -> dict[str, Any]:
+            await hosts.asked({"what": "prepare", "collectors": [], **ASKED}, lab)
+            await hosts.asked({"what": "begin"}, lab)
+            found = dict(await hosts.asked({"what": "end"}, lab))
+            return found | dict(await hosts.asked({"what": "give up"}, lab))
+
+        assert asyncio.run(trial()) == {"findings": [], "files": {}}

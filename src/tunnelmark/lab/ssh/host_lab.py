@@ -46,4 +46,4 @@ class HostLab:
 
 
 Collect = Callable[[Mapping[str, Any], HostLab], Awaitable[Mapping[str, Any]]]
-"""Answers what the collectors of a trial are asked about this host's nodes."""
+"""Answers what the collectors of a trial are asked about this host's nodes; the relay itself says `give up` when their lab ends."""

@@ -124,8 +124,9 @@ class Relay:
             case "collect":
                 return dict(await self._collect(message, self._here[message["lab"]]))
             case "down" | "count" as op:
-                if op == "down":
-                    self._here.pop(message["lab"], None)
+                if op == "down" and (ending := self._here.pop(message["lab"], None)) is not None:
+                    # First: what looks into a node keeps its network from ending.
+                    await self._collect({"what": "give up"}, ending)
                 return await self._labs.request(op, lab=message["lab"])
             case "check":
                 await self._labs.check()
