@@ -22,6 +22,7 @@ def plain(finding: CollectorFinding) -> dict[str, Any]:
         "cpu": seen.cpu,
         "limits": dict(seen.limits),
         "sums": dict(seen.sums),
+        "of_each_host": {name: list(values) for name, values in seen.of_each_host.items()},
         "cost": finding.cost,
         "refused": finding.refused,
     }
@@ -30,7 +31,8 @@ def plain(finding: CollectorFinding) -> dict[str, Any]:
 def read(said: Mapping[str, Any]) -> CollectorFinding:
     """What `plain` has written."""
     samples = tuple(Sample(*each) for each in said["samples"])
-    seen = Collected(samples, said["notes"], said["cpu"], said["limits"], said["sums"])
+    of_each_host = {name: tuple(values) for name, values in said["of_each_host"].items()}
+    seen = Collected(samples, said["notes"], said["cpu"], said["limits"], said["sums"], of_each_host)
     return CollectorFinding(collectors()[said["collector"]], seen, said["cost"], said["refused"])
 
 

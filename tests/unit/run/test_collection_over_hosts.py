@@ -21,7 +21,7 @@ from tunnelmark.run.collection import Collection, CollectorFinding
 from tunnelmark.run.collection_over_hosts import MACHINE, CollectionOverHosts
 from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
-from tunnelmark.run.collectors.traffic_path import SOON
+from tunnelmark.run.collectors.traffic_path import AGE, SOON, TOO_LITTLE
 from tunnelmark.run.host_collection import HostCollections, context_of, looks
 
 PAIR = Topology("pair", "two nodes", ("a", "b"), (Link("link", ("a", "b")),))
@@ -84,10 +84,12 @@ def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[s
     return {each.metric: each.value for each in samples if each.time is None}, collection.notes, collection.limits
 
 
-def path(direct: float, relayed: float, time: float) -> CollectorFinding:
+def path(direct: float, relayed: float, *times: float, age: float = 4.0) -> CollectorFinding:
+    """What one end saw, whose looks were at these times."""
     sums = {"inside": direct + relayed, "outside": 1e6, "direct": direct, "relayed": relayed, "over_tcp": 0.0}
-    series = (Sample(DIRECT, 100.0, time), Sample(RELAYED, 0.0, time))
-    return CollectorFinding(collectors()["path"], Collected(series, sums=sums | {"age": 4.0, "ages": 1.0}), 0.25)
+    series = [Sample(name, share, time) for time in times for name, share in ((DIRECT, 100.0), (RELAYED, 0.0))]
+    found = Collected(tuple(series), sums=sums, of_each_host={AGE: (age,)})
+    return CollectorFinding(collectors()["path"], found, 0.25)
 
 
 def test_the_path_is_that_of_what_arrived_at_both_ends(tmp_path: Path) -> None:
@@ -96,6 +98,17 @@ def test_the_path_is_that_of_what_arrived_at_both_ends(tmp_path: Path) -> None:
     assert values[SOON] == pytest.approx(4.1)
     assert values["watch_cpu"] == 0.5
     assert notes == {}
+
+
+def test_the_vpn_has_one_age_however_many_hosts_say_it(tmp_path: Path) -> None:
+    hosts = Hosts(alpha=[path(3e6, 0, 0.2, age=4.0)], beta=[path(0, 0, age=4.5)], gamma=[])
+    values, notes, _ = seen(hosts, tmp_path, "path")  # nothing arrived at beta, and gamma has no end
+    assert values[SOON] == pytest.approx(0.2 + 4.25)
+    assert values[DIRECT] == 100 and notes == {}
+    values, _, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2, age=4.0)], gamma=[]), tmp_path, "path")
+    assert values[SOON] == pytest.approx(4.2)
+    values, notes, _ = seen(Hosts(alpha=[path(0, 0)], beta=[path(0, 0)]), tmp_path, "path")
+    assert SOON not in values and set(notes.values()) == {TOO_LITTLE}
 
 
 def test_files_of_all_hosts_become_one_in_the_order_of_time(tmp_path: Path) -> None:
@@ -141,7 +154,9 @@ def test_cpu_of_the_links_is_for_what_passed_the_sender_on_another_host(tmp_path
 
 def test_a_finding_travels_as_it_is() -> None:
     found = CollectorFinding(
-        collectors()["cpu"], Collected((Sample("cpu_source", 1.5, 0.5),), {"x": "y"}, 0.5, {"l": 1.0}, {"s": 2.0}), 0.75
+        collectors()["cpu"],
+        Collected((Sample("cpu_source", 1.5, 0.5),), {"x": "y"}, 0.5, {"l": 1.0}, {"s": 2.0}, {"e": (3.0, 4.0)}),
+        0.75,
     )
     assert collected_plain.read(json.loads(json.dumps(collected_plain.plain(found)))) == found
 

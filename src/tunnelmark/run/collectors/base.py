@@ -140,7 +140,8 @@ class Collected:
     A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
     the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by its caller. `limits` say
     what held the traffic back (see the module `limits`); arms are not compared by them. `sums` are added up over the hosts that have
-    a part of the lab, and become metrics by the collector's `conclude`.
+    a part of the lab, and become metrics by the collector's `conclude`; `of_each_host` are values for it that are not to be added up,
+    by name: one from each host that has it.
     """
 
     samples: tuple[Sample, ...] = ()
@@ -148,18 +149,23 @@ class Collected:
     cpu: float = 0.0
     limits: Mapping[str, float] = field(default_factory=dict)
     sums: Mapping[str, float] = field(default_factory=dict)
+    of_each_host: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def joined(self, other: Collected) -> Collected:
         """What was seen on two hosts, each of which has nodes of its own."""
         sums = dict(self.sums)
         for name, value in other.sums.items():
             sums[name] = sums.get(name, 0.0) + value
+        of_each_host = dict(self.of_each_host)
+        for name, values in other.of_each_host.items():
+            of_each_host[name] = (*of_each_host.get(name, ()), *values)
         return Collected(
             (*self.samples, *other.samples),
             {**self.notes, **other.notes},
             self.cpu + other.cpu,
             {**self.limits, **other.limits},
             sums,
+            of_each_host,
         )
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from statistics import fmean
 
 from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.model.metrics import Metric, Sample
@@ -28,6 +29,9 @@ METRICS = (
     Metric(SOON, "s", "from the VPN's start until all went directly", "lower", "difference", feels="delay"),
     Metric(TCP, "%", "bytes that came over TCP on the underlay", "lower", "difference", feels="counts"),
 )
+AGE = "age"
+"""Of `Collected.of_each_host`: seconds from the VPN's start until this collector began."""
+
 FILE = "watch.path.json"
 NEVER = "the traffic did not go directly at the end"
 TOO_LITTLE = "less than 64 KiB arrived inside"
@@ -220,8 +224,8 @@ class _Path:
         (self._context.raw / FILE).write_text(
             json.dumps({"bytes that arrived": seen, "looks": self._looks}, indent=1) + "\n"
         )
-        age = {"age": self._begun - self._context.begun, "ages": 1.0}
-        return Collected(tuple(self._series), sums=totals(self._total, self._others) | age)
+        age = self._begun - self._context.begun
+        return Collected(tuple(self._series), sums=totals(self._total, self._others), of_each_host={AGE: (age,)})
 
     def _close(self) -> None:
         for end in self._ends.values():
@@ -235,7 +239,7 @@ def conclude(seen: Collected) -> Collected:
         return Collected(notes=dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE))
     notes = {}
     if (soon := directly_from(seen.samples)) is not None:
-        found[SOON] = soon + seen.sums["age"] / seen.sums["ages"]
+        found[SOON] = soon + fmean(seen.of_each_host[AGE])  # hosts begin a moment one after the other
     else:
         notes[SOON] = NEVER
     return Collected(tuple(Sample(name, share) for name, share in found.items()), notes)
