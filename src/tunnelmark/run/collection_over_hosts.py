@@ -17,7 +17,7 @@ from tunnelmark.run.collection import Collection, CollectorFinding, concluded
 from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors.base import Collector
 from tunnelmark.run.deploy import RunningDeployment
-from tunnelmark.run.observed import observed, senders
+from tunnelmark.run.observed import described_nodes, observed
 
 MACHINE = "each node has the cores and the memory of a host of its own"
 
@@ -110,15 +110,7 @@ async def collection_of(
     if lab.here:
         return Collection(observed(lab, tunnel, source, target, raw, further_ends), collectors)
     made = CollectionOverHosts(lab, source, target, raw, collectors)
-    others = {source: target, target: source}
-    nodes = {
-        name: {
-            "interface": tunnel.interface.get(name, ""),
-            "address": str(tunnel.address.get(name, "")),
-            "senders": senders(lab, tunnel, name, others[name], further_ends) if name in others else {},
-        }
-        for name in lab.nodes
-    }
+    nodes = described_nodes(lab, tunnel, source, target, further_ends)
     await made.prepare(
         {"source": source, "target": target, "card": lab.profile.card, "begun": tunnel.begun, "nodes": nodes}
     )

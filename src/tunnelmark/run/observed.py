@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tunnelmark.lab.labs import MIDDLE, Lab
 from tunnelmark.plan.routes import further_ways, translators
@@ -25,9 +25,12 @@ def observed(
     `further_ends` are nodes between which the workload has traffic of its own, too, as in a ring.
     """
     placement = lab.placement
-    nodes = {name: _node(lab, tunnel, name) for name in lab.nodes}
-    for end, other in ((source, target), (target, source)):
-        nodes[end] = replace(nodes[end], senders=senders(lab, tunnel, end, other, further_ends))
+    nodes = {
+        name: ObservedNode(
+            lab.nodes[name].pid, lab.group(name), tuple(placement.nodes[name]), lab.counted_headers(name), **said
+        )
+        for name, said in described_nodes(lab, tunnel, source, target, further_ends).items()
+    }
     own = placement.links if placement.links_apart else ()
     return CollectorContext(
         nodes,
@@ -42,19 +45,23 @@ def observed(
     )
 
 
-def _node(lab: Lab, tunnel: RunningDeployment, name: str) -> ObservedNode:
-    return ObservedNode(
-        lab.nodes[name].pid,
-        lab.group(name),
-        tuple(lab.placement.nodes[name]),
-        lab.counted_headers(name),
-        tunnel.interface.get(name, ""),
-        str(tunnel.address.get(name, "")),
-    )
+def described_nodes(
+    lab: Lab, tunnel: RunningDeployment, source: str, target: str, further_ends: Collection[str] = frozenset()
+) -> dict[str, dict[str, Any]]:
+    """By node: those fields of `ObservedNode` that are the same wherever the node runs, as plain data; see `observed`."""
+    others = {source: target, target: source}
+    return {
+        name: {
+            "interface": tunnel.interface.get(name, ""),
+            "address": str(tunnel.address.get(name, "")),
+            "senders": _senders(lab, tunnel, name, others[name], further_ends) if name in others else {},
+        }
+        for name in lab.nodes
+    }
 
 
-def senders(
-    lab: Lab, tunnel: RunningDeployment, end: str, other: str, further_ends: Collection[str] = frozenset()
+def _senders(
+    lab: Lab, tunnel: RunningDeployment, end: str, other: str, further_ends: Collection[str]
 ) -> dict[str, str]:
     """By underlay address: whose traffic it is that reaches an end from there, where the end at the other side is `other`."""
     owners = lab.owners
