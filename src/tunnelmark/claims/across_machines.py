@@ -131,7 +131,7 @@ class _OverMachines:
 
 
 def _as_one(sessions: Sequence[Results]) -> Results:
-    """Sessions of one machine as one run: the same plan, all their blocks under numbers of their own."""
+    """Sessions of one machine as one run: the same plan, all their blocks under numbers of their own, and the looks at the links of each."""
     if len(sessions) == 1:
         return sessions[0]
     trials, names, last = [], [], 0
@@ -144,4 +144,10 @@ def _as_one(sessions: Sequence[Results]) -> Results:
         names += [f"{place}/{trial}" for trial in each.plan.trials]
     first = sessions[0]
     plan = replace(first.plan, trials=tuple(names), blocks=sum(each.plan.blocks for each in sessions))
-    return replace(first, plan=plan, trials=tuple(trials))
+    return replace(
+        first,
+        plan=plan,
+        trials=tuple(trials),
+        sessions=tuple(session for each in sessions for session in each.sessions),
+        proofs=tuple(proof for each in sessions for proof in each.proofs),
+    )

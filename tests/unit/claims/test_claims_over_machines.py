@@ -13,13 +13,15 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines, of_machines
 from tunnelmark.cli.command import main
 from tunnelmark.record import several_runs
-from tunnelmark.record.results import Results
+from tunnelmark.record.results import LinkProof, Results
 from tunnelmark.report.machine_claims import held_on
 from unit.builders import TCP, Study
 from unit.stored import write
 
 SOURCE = "vpncloud-ciphers"
 SHARE = "share-of-bare.plain"  # VpnCloud without a cipher reaches 94.3 % of the bare link; 0.5 refutes it
+
+DAY = 86_400.0  # seconds
 
 
 def machine(model: int) -> dict[str, Any]:
@@ -50,6 +52,12 @@ def measured(model: int, share: float, *numbers: int, seed: int = 0) -> Results:
     trials = tuple(trial for trial in found.trials if trial.block in numbers)
     plan = replace(found.plan, study=SOURCE, blocks=len(numbers), trials=tuple(trial.trial for trial in trials))
     return replace(found, plan=plan, trials=trials)
+
+
+def a_day_later(run: Results) -> Results:
+    trials = tuple(replace(trial, started=trial.started + DAY) for trial in run.trials)
+    sessions = tuple(replace(session, started=session.started + DAY) for session in run.sessions)
+    return replace(run, trials=trials, sessions=sessions)
 
 
 def asked(*runs: Results) -> MachineVerdicts:
@@ -104,6 +112,16 @@ def test_sessions_of_one_machine_are_its_blocks_together():
     assert list(found.described) == ["A"]
     assert share_of(found).by_machine["A"].effects[0].count == 4
     assert share_of(found).by_machine["A"].outcome == "held"
+
+
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_a_link_that_was_wrong_in_one_session_voids_that_session_s_trials_alone(wrong: int):
+    sessions = measured(1, 0.94, 1, 2, seed=1), a_day_later(measured(1, 0.94, 1, 2, 3, seed=2))
+    bad = sessions[wrong - 1]
+    profile, begun = bad.plan.profiles[0].name, bad.sessions[0].started
+    look = LinkProof(profile, "pair", "before", begun + 0.1, 0.1, "outside", "loss a>b", ())
+    found = asked(*(replace(each, proofs=(look,)) if each is bad else each for each in sessions))
+    assert share_of(found).by_machine["A"].effects[0].count == {1: 3, 2: 2}[wrong]
 
 
 def test_what_a_machine_cannot_test_is_told_of_it():
