@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from tunnelmark import analyse
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome
-from tunnelmark.claims.verdicts import Verdicts, of_run
+from tunnelmark.claims.verdicts import Verdicts, on_claims
 from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.results import Results
 
@@ -48,42 +49,44 @@ class MachineVerdicts:
     runs: Mapping[str, tuple[Analysis, Verdicts]]
 
 
-def of_machines(runs: Mapping[str, Results], claims: ClaimsFile | None = None) -> MachineVerdicts | None:
+def of_machines(
+    runs: Mapping[str, Results],
+    claims: ClaimsFile | None = None,
+    *,
+    analyses: Mapping[str, Analysis] | None = None,
+) -> MachineVerdicts | None:
     """The verdicts of these sessions, by name, on these claims or on those that their study repeats; None where it repeats none.
 
-    Sessions are judged together if they asked the same as the first, whatever their seeds and numbers of blocks.
+    Sessions are judged together if they asked the same as the first, whatever their seeds and numbers of blocks. `analyses` of
+    sessions that there are already, by name, serve for machines with one session.
     """
-    first = plan_pieces.plan_hash(next(iter(runs.values())))
-    alike = {name: each for name, each in runs.items() if plan_pieces.plan_hash(each) == first}
-    machines = fingerprint_diff.machines({name: each.environment for name, each in alike.items()})
-    sessions: dict[str, list[Results]] = {}
-    for name, each in alike.items():
-        sessions.setdefault(machines[name], []).append(each)
-    analyses = {machine: analyse.judge(_as_one(mine)) for machine, mine in sessions.items()}
-    verdicts = {machine: of_run(each, claims) for machine, each in analyses.items()}
-    judged = {
-        machine: {each.claim.id: each for each in found.judged}
-        for machine, found in verdicts.items()
-        if found is not None
-    }
-    asked = next(iter(verdicts.values()))
-    if asked is None:
+    first = next(iter(runs.values()))
+    claims = claims or reading.of_study(first.plan.study)
+    if claims is None:
         return None
-    values = _OverMachines(asked.claims, analyses)
-    level = level_of(next(iter(analyses.values())).results.plan.enough)
+    same = plan_pieces.plan_hash(first)
+    alike = {name: each for name, each in runs.items() if plan_pieces.plan_hash(each) == same}
+    machines = fingerprint_diff.machines({name: each.environment for name, each in alike.items()})
+    sessions: dict[str, dict[str, Results]] = {}
+    for name, each in alike.items():
+        sessions.setdefault(machines[name], {})[name] = each
+    on_each = {machine: _analysis(mine, analyses or {}) for machine, mine in sessions.items()}
+    verdicts = {machine: on_claims(each, claims) for machine, each in on_each.items()}
+    judged = {machine: {each.claim.id: each for each in found.judged} for machine, found in verdicts.items()}
+    values, level = _OverMachines(claims, on_each), level_of(first.plan.enough)
     return MachineVerdicts(
-        claims=asked.claims,
-        described={machine: fingerprint_diff.name(mine[0].environment) for machine, mine in sessions.items()},
+        claims=claims,
+        described={machine: fingerprint_diff.name(each.results.environment) for machine, each in on_each.items()},
         found=tuple(
             OnMachines(
                 each.claim,
                 {machine: mine[each.claim.id] for machine, mine in judged.items()},
                 _together(each, values, level),
             )
-            for each in asked.judged
+            for each in next(iter(verdicts.values())).judged
         ),
         left_out=tuple(name for name in runs if name not in alike),
-        runs={name: (analyses[name], each) for name, each in verdicts.items() if each is not None},
+        runs={name: (on_each[name], each) for name, each in verdicts.items()},
     )
 
 
@@ -128,6 +131,14 @@ class _OverMachines:
             if any((mine := values.of(cell)) and mine.counted for cell in cells):
                 return "a share of trials is judged on each machine"
         return ""
+
+
+def _analysis(sessions: Mapping[str, Results], known: Mapping[str, Analysis]) -> Analysis:
+    """The analysis of one machine's sessions, by name, as one run."""
+    first, *others = sessions
+    if not others and first in known:
+        return known[first]
+    return analyse.judge(_as_one(tuple(sessions.values())))
 
 
 def _as_one(sessions: Sequence[Results]) -> Results:

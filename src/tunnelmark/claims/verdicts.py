@@ -22,14 +22,14 @@ class Verdicts:
 
 
 def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
-    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none.
+    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none."""
+    claims = claims or reading.of_study(analysis.results.plan.study)
+    return None if claims is None else on_claims(analysis, claims)
 
-    Of a study that repeats a part of a source those that the run has the cells of.
-    """
+
+def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
+    """The verdicts on these claims; of a study that repeats a part of a source, on those that the run has the cells of."""
     plan = analysis.results.plan
-    claims = claims or reading.of_study(plan.study)
-    if claims is None:
-        return None
     values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims
     if plan.study in claims.also:

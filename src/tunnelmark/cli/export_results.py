@@ -161,7 +161,7 @@ def _markdown(runs: StoredRuns, results: Path) -> str:
     from tunnelmark.report import machine_repetition, markdown, meta_report
 
     if is_merged(results):
-        return meta_report.markdown(merge(runs.analyses), machine_repetition.of_runs(runs.results))
+        return meta_report.markdown(merge(runs.analyses), machine_repetition.of_runs(runs.analyses))
     return "\n".join(markdown.render(analysis) for analysis in runs.analyses.values())
 
 

@@ -149,12 +149,12 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
     from tunnelmark.report import machine_repetition, meta_tables
     from tunnelmark.report import meta_report as pages
 
-    runs = {member.name: results for member, results in several_runs.load(folder)}
-    found = merge({name: analyse.judge(results) for name, results in runs.items()})
+    analyses = {member.name: analyse.judge(results) for member, results in several_runs.load(folder)}
+    found = merge(analyses)
     if as_json:
         click.echo(meta_tables.render_json(found).rstrip())
         return 0
-    repeats = machine_repetition.of_runs(runs)
+    repeats = machine_repetition.of_runs(analyses)
     (folder / "report.md").write_text(pages.markdown(found, repeats), encoding="utf-8")
     (folder / "report.html").write_text(pages.html(found, repeats), encoding="utf-8")
     console.print(pages.terminal(found, repeats))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.across_machines import MachineVerdicts, of_machines
-from tunnelmark.record.results import Results
 from tunnelmark.report import claim_tables, machine_claims, repetition
 from tunnelmark.report.meta_tables import MetaTable
 
@@ -24,9 +24,9 @@ class MachineRepetition:
     claims: MetaTable
 
 
-def of_runs(runs: Mapping[str, Results]) -> MachineRepetition | None:
-    """What sessions, by name, repeat; None where their study repeats no source."""
-    found = of_machines(runs)
+def of_runs(analyses: Mapping[str, Analysis]) -> MachineRepetition | None:
+    """What sessions repeat, from the analysis of each by name; None where their study repeats no source."""
+    found = of_machines({name: each.results for name, each in analyses.items()}, analyses=analyses)
     return None if found is None else of(found)
 
 

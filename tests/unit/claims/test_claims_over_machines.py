@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tunnelmark import analyse
 from tunnelmark.claims import reading
 from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines, of_machines
 from tunnelmark.cli.command import main
@@ -66,6 +67,19 @@ def asked(*runs: Results) -> MachineVerdicts:
     return found
 
 
+def judging(monkeypatch: pytest.MonkeyPatch) -> list[Results]:
+    """The results that are judged from now on."""
+    judged: list[Results] = []
+    judge = analyse.judge
+
+    def noted(results: Results) -> analyse.Analysis:
+        judged.append(results)
+        return judge(results)
+
+    monkeypatch.setattr(analyse, "judge", noted)
+    return judged
+
+
 def share_of(found: MachineVerdicts) -> OnMachines:
     return next(each for each in found.found if each.claim.id == SHARE)
 
@@ -112,6 +126,23 @@ def test_sessions_of_one_machine_are_its_blocks_together():
     assert list(found.described) == ["A"]
     assert share_of(found).by_machine["A"].effects[0].count == 4
     assert share_of(found).by_machine["A"].outcome == "held"
+
+
+def test_a_machine_with_one_session_is_judged_by_the_analysis_that_there_is(monkeypatch: pytest.MonkeyPatch):
+    runs = {"01": measured(1, 0.94, 1, 2, seed=1), "02": measured(1, 0.94, 1, 2, seed=2), "03": measured(2, 0.5, 1, 2)}
+    afresh, analyses = of_machines(runs), {name: analyse.judge(each) for name, each in runs.items()}
+    judged = judging(monkeypatch)
+    found = of_machines(runs, analyses=analyses)
+    assert found == afresh and found is not None
+    assert found.runs["B"][0] is analyses["03"]
+    assert [each.plan.blocks for each in judged] == [4], "only the two sessions of A, as one"
+
+
+def test_nothing_is_judged_of_a_study_that_repeats_no_source(monkeypatch: pytest.MonkeyPatch):
+    run = measured(1, 0.94, 1, 2)
+    judged = judging(monkeypatch)
+    assert of_machines({"01": replace(run, plan=replace(run.plan, study="of our own"))}) is None
+    assert judged == []
 
 
 @pytest.mark.parametrize("wrong", [1, 2])
