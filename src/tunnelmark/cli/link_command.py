@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,6 @@ import click
 from rich.text import Text
 
 from tunnelmark.cli import core_options, link_capacities, output, param_types, real_hosts, vm
-from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
@@ -65,8 +63,7 @@ def check_link(
     guests, on = vm.chosen(backend, kernels), real_hosts.chosen(backend, inventory)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
-    # On other hosts it is their relays that keep others out.
-    measured = nullcontext() if on else alone(console, f"check-link {profile}", seconds=probes / rate)
+    measured = real_hosts.alone(on, console, f"check-link {profile}", seconds=probes / rate)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
         folder = out or Path(temporary)
         if guests:

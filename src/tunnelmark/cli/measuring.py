@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,6 @@ from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, real_hosts, vm
 from tunnelmark.cli.enough_blocks import Growth
-from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.progress_events import EndEvent
 from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.cli.report import analysis, show, show_beside, show_merged
@@ -77,7 +76,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
     measured: Mapping[str, Any] = {}
     if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
         look = f"a look at this machine for the study {study.name}"
-        with nullcontext() if ways.on else alone(console, look):
+        with real_hosts.alone(ways.on, console, look):
             study, measured = link_capacities.before(study, context, console, look=ways.measure_first, on=ways.on)
         plan = order(study)
     whole = out or _new(study)
@@ -88,9 +87,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
             progress.opening(console, plan, context, folder)
             interrupts.goes_on(partial(_how_to_go_on, folder))
             seconds = progress.estimate(plan, context)
-            # On other hosts it is their relays that keep others out.
-            keeping = nullcontext() if ways.on else alone(console, f"the study {study.name}", folder, seconds)
-            with keeping as held, view:
+            with real_hosts.alone(ways.on, console, f"the study {study.name}", folder, seconds) as held, view:
                 view.tells(held.left if held is not None else None)
                 if ways.guests:
                     vm.study(study, folder, release, console, view, resuming=ways.resuming)

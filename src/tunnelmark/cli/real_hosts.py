@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
+from tunnelmark.cli import measurement_lock
 from tunnelmark.cluster.tasks import differing, task_of
 from tunnelmark.errors import LabError, UsageError
 from tunnelmark.lab.client import LabClient
@@ -49,6 +52,13 @@ def chosen(backend: str | None, file: Path | None) -> Inventory | None:
 def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
     """Labs on the hosts of an inventory; on this machine without one, with so many cores a node."""
     return SshLabs(on) if on is not None else LabClient(node_cores=node_cores)
+
+
+def alone(
+    on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
+) -> AbstractContextManager[measurement_lock.HeldLock | None]:
+    """As `measurement_lock.alone`; on the hosts of an inventory it is their relays that keep others out, and None is held here."""
+    return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
 
 
 def of_results(folder: Path) -> Inventory | None:

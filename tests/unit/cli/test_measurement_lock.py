@@ -15,9 +15,13 @@ import pytest
 from rich.console import Console
 
 from tunnelmark.cli import measurement_lock as module
-from tunnelmark.cli import other_work
+from tunnelmark.cli import other_work, real_hosts
 from tunnelmark.cli.measurement_lock import alone, measuring, quiet
+from tunnelmark.lab.ssh.inventory import Inventory
 
+HOSTS = Inventory.model_validate(
+    {"hosts": [{"name": "alpha", "ssh": "root@192.0.2.1", "address": "198.51.100.1", "interface": "eth1"}]}
+)
 PATIENCE = 60  # seconds until a thread must have done what it does at once
 
 
@@ -54,6 +58,12 @@ def test_who_measures_is_known_by_all_that_it_says_of_itself() -> None:
         assert f"the study quick (results in {Path.cwd()}/results/one, process {os.getpid()}, for " in holder.words()
         assert "about " in holder.words() and holder.words().endswith(" left)")
     assert measuring() is None
+
+
+@pytest.mark.parametrize("on", [HOSTS, None], ids=["hosts", "here"])
+def test_what_is_measured_on_other_hosts_keeps_no_one_out_here(on: Inventory | None) -> None:
+    with real_hosts.alone(on, console()[0], "the study quick") as held:
+        assert (held is None) == (measuring() is None) == (on is not None)
 
 
 def test_what_is_left_is_told_anew() -> None:
