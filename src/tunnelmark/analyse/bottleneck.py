@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
-from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario
+from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario, What
 from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
@@ -121,18 +121,16 @@ def _all_left(use: WorkloadInfo, row: TrialRow, sender: str, values: Mapping[str
 
 def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other: float) -> Bottleneck | None:
     """The busier of these ends, if it had no rest. The cores that `other` work took may have been these, and that binds no arm."""
-    shares = []
+    shares = list[tuple[float, What, str]]()
     for end in ends:
-        what = "sender's core" if end == sender else "receiver's core"
+        what: What = "sender's core" if end == sender else "receiver's core"
         own, core = limits.get(f"used_{end}", 0.0), limits.get(f"core_{end}", 0.0)
         core = core if own >= MOSTLY else max(own, core - other)
         thread = limits.get(f"thread_{end}", 0.0)
         words = "its core had work" if core >= thread else "a thread of its daemon ran"
         shares.append((max(core, thread), what, f"{words} in {100 * max(core, thread):.0f} % of the time"))
-    share, name, why = max(shares, key=lambda found: found[0])
-    if share < CORE:
-        return None
-    return Bottleneck("sender's core" if name == "sender's core" else "receiver's core", why=why)
+    share, busier, why = max(shares, key=lambda found: found[0])
+    return None if share < CORE else Bottleneck(busier, why=why)
 
 
 def _some_lost(limits: Mapping[str, float], sender: str) -> bool:
