@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.plan.impairments import Distribution
@@ -16,6 +15,8 @@ _PARETO_END = 10.0  # the stated model's pareto ends at ten times its least valu
 
 def quantile(distribution: Distribution, z: Floats) -> Floats:
     """The stated jitter where a standard normal variable has the value z: mean 0, deviation 1 (uniform: -1 to 1)."""
+    from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands look at no link
+
     if distribution == "uniform":
         return np.asarray(2 * ndtr(z) - 1)
     if distribution == "normal":
@@ -25,6 +26,8 @@ def quantile(distribution: Distribution, z: Floats) -> Floats:
 
 
 def _raw(distribution: Distribution, z: Floats) -> Floats:
+    from scipy.special import ndtr
+
     kept = 1 - _PARETO_END**-_PARETO
     pareto = (1 - ndtr(z) * kept) ** (-1 / _PARETO)
     return np.asarray(pareto if distribution == "pareto" else 0.25 * z + pareto - 1.5)
@@ -62,6 +65,8 @@ def netem_jitter(distribution: Distribution, u: Floats) -> Floats:
     """netem's own tables from their formulas: in multiples of sigma, cut at four of them."""
     if distribution == "uniform":
         return 2 * u - 1
+    from scipy.special import ndtri
+
     normal = np.clip(ndtri(np.clip(u, 1e-5, 1 - 1e-4)), -4, 3.5)
     pareto = np.minimum(((1 - u) ** (-1 / _PARETO) - 1.5) * 4 / 3, 32767 / 8192)
     tables = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from tunnelmark.analyse.link.processes import GRID, Flags, Floats, in_time
 from tunnelmark.model.probe_plan import Pace
@@ -45,6 +44,8 @@ class LinkPath:
 
     def wandering(self, times: Floats, correlation_time: float) -> Floats:
         """The standard normal process behind a jitter at `times` (seconds since the link's zero)."""
+        from scipy.special import ndtri  # SciPy costs 0.4 s, and most commands look at no link
+
         place = times / (correlation_time * GRID) + self._share(_WANDER)
         cell = place.astype(np.int64)
         angle = (place - cell) * (np.pi / 2)
