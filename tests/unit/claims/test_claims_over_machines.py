@@ -14,7 +14,8 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines, of_machines
 from tunnelmark.cli.command import main
 from tunnelmark.record import several_runs
-from tunnelmark.record.results import LinkProof, Results
+from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.results import Results
 from tunnelmark.report.machine_claims import held_on
 from unit.builders import TCP, Study
 from unit.stored import write
