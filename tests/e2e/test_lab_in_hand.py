@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command import command, environment, run
-from tunnelmark.cli.lab_daemon import kept_logs, logs_of
+from tunnelmark.cli.lab_states import kept_logs, logs_of
 
 pytestmark = pytest.mark.root
 

@@ -16,7 +16,7 @@ import pytest
 
 from support.command import command, complete, environment, journal, planned, run, small_study
 from tunnelmark.cli import measurement_lock
-from tunnelmark.cli.lab_daemon import logs_of, state_file
+from tunnelmark.cli.lab_states import logs_of, state_file
 
 pytestmark = pytest.mark.root
 

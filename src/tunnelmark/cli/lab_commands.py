@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import click
 
-from tunnelmark.cli import binary_overrides, core_options, interrupts, lab_completion, output, param_types
+from tunnelmark.cli import binary_overrides, core_options, interrupts, lab_completion, lab_states, output, param_types
 from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
@@ -54,13 +54,11 @@ def lab() -> None:
 @_name
 def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: bool, name: str) -> None:
     """Bring up the nodes and links of TOPOLOGY."""
-    from tunnelmark.cli.lab_daemon import state_file
-
     privileges.require("the lab makes network namespaces")
-    if _standing(name) is not None:
+    if lab_states.state_of(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     quiet(output.console(), "a lab", wait=not no_wait)
-    state_file(name).unlink(missing_ok=True)
+    lab_states.state_file(name).unlink(missing_ok=True)
     interrupts.goes_on("no lab is left; run the same command to make it again")
     arguments = [name, topology, profile, *([vpn] if vpn else [])]
     with tempfile.TemporaryFile() as complaints:  # not our own stderr: its reader would wait for the lab's end
@@ -68,7 +66,7 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
         try:
             with held_back():  # until we know whom to end
                 holder = subprocess.Popen(
-                    [sys.executable, "-m", "tunnelmark.cli.lab_daemon", *arguments],
+                    [sys.executable, "-m", lab_states.DAEMON, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=complaints,
@@ -97,9 +95,11 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the labs that are up."""
-    from tunnelmark.cli.lab_daemon import STATES
-
-    found = [state for path in sorted(STATES.glob("*.json")) if (state := _standing(path.stem)) is not None]
+    found = [
+        state
+        for path in sorted(lab_states.STATES.glob("*.json"))
+        if (state := lab_states.state_of(path.stem)) is not None
+    ]
     if as_json:
         output.as_json(found)
         return
@@ -143,13 +143,11 @@ def shell(node: str, name: str) -> None:
 @_name
 def logs(node: str, program: str | None, follow: bool, name: str) -> None:
     """Show what the daemons on NODE of a lab printed, or PROGRAM alone; also of a lab whose `lab up` failed."""
-    from tunnelmark.cli import lab_daemon
-
-    state = _standing(name)
-    folder = lab_daemon.logs_of(name) if state is not None else lab_daemon.kept_logs(name)
-    found = lab_daemon.logs_in(folder)
+    state = lab_states.state_of(name)
+    folder = lab_states.logs_of(name) if state is not None else lab_states.kept_logs(name)
+    found = lab_states.logs_in(folder)
     if state is None and not found:
-        _found(name)
+        lab_states.required(name)
     if node not in (known := {*found, *(state["nodes"] if state is not None else ())}):
         raise UnknownName("node", node, known)
     files = found.get(node, {})
@@ -169,7 +167,7 @@ def logs(node: str, program: str | None, follow: bool, name: str) -> None:
 @_name
 def down(name: str) -> None:
     """End a lab and everything in it."""
-    state = _found(name)
+    state = lab_states.required(name)
     begun = time.monotonic()
     pidfd = os.pidfd_open(state["pid"])
     signal.pidfd_send_signal(pidfd, signal.SIGTERM)
@@ -199,32 +197,11 @@ def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes]) -> dict
     return state
 
 
-def _standing(name: str) -> dict[str, Any] | None:
-    """The state of a lab that is up, or None."""
-    from tunnelmark.cli.lab_daemon import state_file
-
-    try:
-        state: dict[str, Any] = json.loads(state_file(name).read_text())
-        command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
-        return None
-    return state if b"tunnelmark.cli.lab_daemon" in command else None
-
-
-def _found(name: str) -> dict[str, Any]:
-    state = _standing(name)
-    if state is None:
-        raise UsageError(
-            f"no lab called {name!r} is up", hint="see `tunnelmark lab list` and `tunnelmark lab up --help`"
-        )
-    return state
-
-
 def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | None = None) -> None:
     """Become the command, as a member of the node's namespaces and control groups."""
     from tunnelmark.lab.node import ENVIRONMENT
 
-    nodes = _found(name)["nodes"]
+    nodes = lab_states.required(name)["nodes"]
     if node not in nodes:
         raise UnknownName("node", node, nodes)
     for group in nodes[node]["groups"]:

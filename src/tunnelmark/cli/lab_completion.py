@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
+from tunnelmark.cli import lab_states
+
 
 class _Found(click.ParamType[str]):
     """A name that is looked for when the shell asks, given what is on the command line before it."""
@@ -20,35 +22,25 @@ class _Found(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        lab, node = ctx.params.get("name") or _usual(), ctx.params.get("node") or ""
+        lab, node = ctx.params.get("name") or lab_states.USUAL, ctx.params.get("node") or ""
         return [CompletionItem(name) for name in sorted(self._known(lab, node)) if name.startswith(incomplete)]
 
 
-def _usual() -> str:
-    from tunnelmark.cli.lab_daemon import USUAL
-
-    return USUAL
-
-
 def _labs(_: str, __: str) -> Iterable[str]:
-    from tunnelmark.cli.lab_daemon import STATES
-
-    return (path.stem for kind in ("json", "failed") for path in STATES.glob(f"*.{kind}"))
+    return (path.stem for kind in ("json", "failed") for path in lab_states.STATES.glob(f"*.{kind}"))
 
 
 def _nodes(lab: str, _: str) -> Iterable[str]:
-    from tunnelmark.cli.lab_daemon import kept_logs, logs_in, state_file
-
     try:
-        return list(json.loads(state_file(lab).read_text())["nodes"])
+        return list(json.loads(lab_states.state_file(lab).read_text())["nodes"])
     except (OSError, ValueError):
-        return logs_in(kept_logs(lab))
+        return lab_states.logs_in(lab_states.kept_logs(lab))
 
 
 def _programs(lab: str, node: str) -> Iterable[str]:
-    from tunnelmark.cli.lab_daemon import kept_logs, logs_in, logs_of
-
-    return logs_in(logs_of(lab)).get(node) or logs_in(kept_logs(lab)).get(node, {})
+    return lab_states.logs_in(lab_states.logs_of(lab)).get(node) or lab_states.logs_in(lab_states.kept_logs(lab)).get(
+        node, {}
+    )
 
 
 LAB = _Found("lab", _labs)

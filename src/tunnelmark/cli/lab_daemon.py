@@ -14,11 +14,10 @@ import shutil
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
-from tunnelmark.cli import link_capacities, other_work
+from tunnelmark.cli import lab_states, link_capacities, other_work
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import MIDDLE, Lab
@@ -26,47 +25,17 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.run.deploy import RunningDeployment, log_end, prepare
 
-STATES = Path("/run/tunnelmark")
-"""Where the state files of labs that are up are kept."""
-
-USUAL = "lab"
-"""The name of a lab for which no other was given."""
-
 READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
-
-
-def state_file(name: str) -> Path:
-    """The state file of a lab."""
-    return STATES / f"{name}.json"
-
-
-def logs_of(name: str) -> Path:
-    """The folder of its daemons' logs while a lab is up."""
-    return STATES / f"{name}.logs"
-
-
-def kept_logs(name: str) -> Path:
-    """The folder of the daemons' logs of a lab that failed, kept until a lab of that name is made again."""
-    return STATES / f"{name}.failed"
-
-
-def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
-    """The logs in a folder, by node and daemon."""
-    found: dict[str, dict[str, Path]] = {}
-    for path in sorted(folder.glob("daemon.*.*.log")):
-        node, _, daemon = path.name.removeprefix("daemon.").removesuffix(".log").partition(".")
-        found.setdefault(node, {})[daemon] = path
-    return found
 
 
 async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
     """Bring the lab up, say so, and wait for SIGTERM or SIGINT."""
     files, profile = Files.standard().with_paths("profile", profile)
     files, topology = files.with_paths("topology", topology)
-    state = state_file(name)
+    state = lab_states.state_file(name)
     driver, options = registry.arm(vpn) if vpn else (None, None)
     what = load_topology(topology, files), load_profile(profile, files)
-    logs, kept = logs_of(name), kept_logs(name)
+    logs, kept = lab_states.logs_of(name), lab_states.kept_logs(name)
     shutil.rmtree(kept, ignore_errors=True)
     begun = time.monotonic()
     async with LabClient(scratch=[state, logs]) as labs:
@@ -85,14 +54,14 @@ async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
                 await tunnel.answer(READY_TIMEOUT + (driver.start_of(len(what[0].nodes)) if driver else 0.0))
             except TunnelmarkError as error:
                 logs.rename(kept)
-                more = f"tunnelmark lab logs NODE{'' if name == USUAL else f' --name {name}'}"
+                more = f"tunnelmark lab logs NODE{'' if name == lab_states.USUAL else f' --name {name}'}"
                 raise type(error)(
                     f"{error.message}\n{log_end(kept)}",
                     hint=f"{error.hint}\n      the daemons' logs are kept in {kept}: `{more}` shows them",
                 ) from error
             timings["vpn"] = time.monotonic() - started
         content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, labs, timings)
-        STATES.mkdir(mode=0o755, exist_ok=True)
+        lab_states.STATES.mkdir(mode=0o755, exist_ok=True)
         state.write_text(json.dumps(content))
         _say(content)
         ended = asyncio.Event()

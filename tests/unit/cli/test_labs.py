@@ -10,13 +10,13 @@ import click
 import pytest
 
 from tunnelmark.cli import command as cli
-from tunnelmark.cli import lab_completion, lab_daemon
+from tunnelmark.cli import lab_completion, lab_states
 from tunnelmark.cli.lab_commands import logs
 
 
 @pytest.fixture(autouse=True)
 def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(lab_daemon, "STATES", tmp_path)
+    monkeypatch.setattr(lab_states, "STATES", tmp_path)
     return tmp_path
 
 
@@ -34,7 +34,7 @@ def completed(kind: click.ParamType[str], incomplete: str = "", **params: str) -
 
 def test_logs_are_found_by_node_and_daemon(states: Path) -> None:
     failed(states)
-    found = lab_daemon.logs_in(states / "lab.failed")
+    found = lab_states.logs_in(states / "lab.failed")
     assert {node: list(daemons) for node, daemons in found.items()} == {"a": ["tincd"], "b": ["tinc-up.sh", "tincd"]}
 
 
