@@ -16,9 +16,10 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.ssh import frames, places
 from tunnelmark.lab.ssh.clocks import HostClocks
+from tunnelmark.lab.ssh.file_streams import FileStreams
 from tunnelmark.lab.ssh.inventory import InventoryHost
+from tunnelmark.lab.ssh.node_channel import NodeChannel
 from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
-from tunnelmark.lab.ssh.waiting import NodeChannel
 
 _BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
 _ANSWER = 10.0  # seconds for a host to answer before what was measured on it is void
@@ -38,8 +39,8 @@ class HostConnection:
         self._loop = asyncio.get_running_loop()
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._channels: dict[int, NodeChannel] = {}
-        self._outputs: dict[int, int] = {}  # file -> ours, to be written to
-        self._sending: set[asyncio.Task[None]] = set()
+        self._streams = FileStreams(self._say)
+        self._waiting: set[asyncio.Task[None]] = set()
         self._next = 1
         self._ssh: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -82,7 +83,7 @@ class HostConnection:
 
     async def end(self) -> None:
         """Let go of the host: its relay ends with its input, and all that it made with it."""
-        for task in (*self._tasks, *self._sending):
+        for task in (*self._tasks, *self._waiting):
             task.cancel()
         if self._ssh is None:
             return
@@ -206,9 +207,7 @@ class HostConnection:
         self._answers.clear()
         for number in tuple(self._channels):
             self._close(number)
-        for fd in self._outputs.values():
-            os.close(fd)
-        self._outputs.clear()
+        self._streams.close()
 
     def _take(self, message: dict[str, Any], content: bytes) -> None:
         if "id" in message and "node" not in message:
@@ -217,14 +216,23 @@ class HostConnection:
         elif "node" in message:
             if "end" in message:
                 self._close(message["node"])
-            elif (held := self._channels.get(message["node"])) is not None:
-                held.say(message["message"])
-        elif (fd := self._outputs.get(message["file"])) is not None:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(fd, view) :]
-            if "end" in message:
-                os.close(self._outputs.pop(message["file"]))
+            elif unwritten := self._streams.unwritten(message.get("after", ())):
+                task = self._loop.create_task(self._hand_on_after(unwritten, message))
+                self._waiting.add(task)
+                task.add_done_callback(self._waiting.discard)
+            else:
+                self._hand_on(message)
+        else:
+            self._streams.take(message, content)
+
+    def _hand_on(self, message: Mapping[str, Any]) -> None:
+        if (held := self._channels.get(message["node"])) is not None:
+            held.say(message["message"])
+
+    async def _hand_on_after(self, unwritten: Sequence[asyncio.Event], message: Mapping[str, Any]) -> None:
+        for written in unwritten:
+            await written.wait()
+        self._hand_on(message)
 
     def _from_node(self, number: int) -> None:
         """The command asks something of a node: pass it on, with its files."""
@@ -258,37 +266,10 @@ class HostConnection:
             found.append({"file": number, "way": "out" if place else "in"})
             if place:
                 known[same] = number
-                self._outputs[number] = fd
+                self._streams.write(number, fd)
             else:
-                task = self._loop.create_task(self._send(number, fd))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                self._streams.read(number, fd)
         return found
-
-    async def _send(self, number: int, fd: int) -> None:
-        """Send what is in a file, or comes out of a pipe, until its end."""
-        try:
-            pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
-            if pipe:
-                os.set_blocking(fd, False)
-            while data := await self._piece(fd, pipe):
-                self._say({"file": number}, data)
-            self._say({"file": number, "end": True})
-        finally:
-            os.close(fd)
-
-    async def _piece(self, fd: int, pipe: bool) -> bytes:
-        while True:
-            try:
-                return os.read(fd, frames.PIECE)
-            except BlockingIOError:
-                assert pipe
-                there: asyncio.Future[None] = self._loop.create_future()
-                self._loop.add_reader(fd, _come, there)
-                try:
-                    await there
-                finally:
-                    self._loop.remove_reader(fd)
 
     def _say(self, message: Mapping[str, Any], data: bytes = b"") -> None:
         if self.lost is not None:
@@ -301,8 +282,3 @@ class HostConnection:
         if (held := self._channels.pop(number, None)) is not None:
             self._loop.remove_reader(held.sock.fileno())
             held.close()
-
-
-def _come(there: asyncio.Future[None]) -> None:
-    if not there.done():
-        there.set_result(None)

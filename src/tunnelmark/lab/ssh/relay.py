@@ -6,13 +6,14 @@ nodes and everything on them end with it, as they end with any command. Frames (
     {op, id, ...}                       a request to the relay, see `Relay._asked`
     {node, message, files}              a message to a node's agent; `files` are its files in order: {file, way}, the way `in` for what
                                         the agent reads, `out` for what it writes, `none` for nothing
-    {file} + data, {file, end}          what such a file has for the agent
 
 and back:
 
     {id, ...}                           an answer
-    {node, message}, {node, end}        what an agent says, and that it has ended
-    {file} + data, {file, end}          what programs wrote
+    {node, message, after}              what an agent says; what has come for the files `after` is to be written first
+    {node, end}                         that it has ended
+
+and in both directions what is in such files, see `file_streams`.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.ssh import frames, interfaces, places
+from tunnelmark.lab.ssh.file_streams import FileStreams
 from tunnelmark.lab.ssh.host_lab import Collect, HostLab
 from tunnelmark.lab.ssh.segments import Segment
-from tunnelmark.lab.ssh.waiting import ProgramInput
 
 SILENCE = 30.0
 """Seconds without a word from the command after which the relay ends: it asks for the time more often than that."""
@@ -70,8 +71,7 @@ class Relay:
         self._scratch = scratch
         self._loop = asyncio.get_running_loop()
         self._nodes: dict[int, _Node] = {}
-        self._into: dict[int, ProgramInput] = {}
-        self._outof: dict[int, int] = {}  # file -> the end of a pipe that we read
+        self._streams = FileStreams(say)
         self._moves: places.Moves = ()
         self._tasks: set[asyncio.Task[None]] = set()
         self.heard = time.monotonic()
@@ -93,8 +93,8 @@ class Relay:
             task.add_done_callback(self._tasks.discard)
         elif "node" in message:
             self._to_node(message)
-        elif (file := self._into.get(message["file"])) is not None:
-            file.write(content, last="end" in message)
+        else:
+            self._streams.take(message, content)
 
     async def _answer(self, message: dict[str, Any]) -> None:
         try:
@@ -182,10 +182,9 @@ class Relay:
             node.hello.set_result(pid or 0)
         if "id" in message and (files := node.asked.pop(message["id"], None)) is not None and "pid" in message:
             node.writes[message["pid"]] = files
-        if "exit" in message:
-            for file in node.writes.pop(message["exit"], ()):
-                self._from_file(file)  # all that it wrote comes before its end
-        say({"node": number, "message": message})
+        after = node.writes.pop(message["exit"], []) if "exit" in message else []
+        self._streams.drain(after)  # all that it wrote comes before its end
+        say({"node": number, "message": message, **({"after": after} if after else {})})
 
     def _forget(self, number: int) -> None:
         node = self._nodes.pop(number)
@@ -226,28 +225,10 @@ class Relay:
             return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         read, write = os.pipe2(os.O_CLOEXEC)
         if way == "in":
-            self._into[file] = ProgramInput(write, lambda: self._into.pop(file, None))
+            self._streams.write(file, write)
             return read
-        os.set_blocking(read, False)
-        self._outof[file] = read
-        self._loop.add_reader(read, self._from_file, file)
+        self._streams.read(file, read)
         return write
-
-    def _from_file(self, file: int) -> None:
-        """Pass on what is there."""
-        if (fd := self._outof.get(file)) is None:
-            return
-        while True:
-            try:
-                data = os.read(fd, frames.PIECE)
-            except BlockingIOError:
-                return
-            if not data:
-                break
-            say({"file": file}, data)
-        self._loop.remove_reader(fd)
-        os.close(self._outof.pop(file))
-        say({"file": file, "end": True})
 
 
 def say(message: Mapping[str, Any], data: bytes = b"") -> None:

@@ -1,0 +1,230 @@
+"""Files of programs over a connection: read at one end and written at the other, with a bound on what is between the two.
+
+Both ends have a `FileStreams`. Its frames (see `frames`), in either direction, by the file's number:
+
+    {file} + data, {file, end}          what was read, and that there is no more
+    {file, took}                        so many bytes more have been written
+    {file, closed}                      no one reads any more what is written there
+
+So a program on a host that writes faster than its reader reads waits, as it would at a pipe, and so does what it reads.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import os
+import stat
+import termios
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tunnelmark.lab.ssh import frames
+
+WINDOW = 1 << 20
+"""Bytes of a file that may be between its two ends; at 100 ms there and back that is 10 MB/s."""
+
+_REPORT = (
+    WINDOW // 4
+)  # bytes written after which the other end hears of it: seldom, because something may be measured meanwhile
+
+Say = Callable[[Mapping[str, Any], bytes], None]
+"""Sends a frame."""
+
+
+class FileStreams:
+    """The files of one end of a connection by their numbers, which both ends know."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._sources: dict[int, _Source] = {}
+        self._sinks: dict[int, _Sink] = {}
+
+    def read(self, number: int, fd: int) -> None:
+        """Send what is in a file, or comes out of a pipe, until its end; the descriptor is ours from now on."""
+        self._sources[number] = _Source(fd, lambda data, last: self._was_read(number, data, last=last))
+
+    def write(self, number: int, fd: int) -> None:
+        """Write what the other end sends; the descriptor is ours from now on."""
+        self._sinks[number] = _Sink(
+            fd,
+            lambda count: self._say({"file": number, "took": count}, b""),
+            lambda early: self._was_closed(number, early=early),
+        )
+
+    def take(self, message: Mapping[str, Any], data: bytes) -> None:
+        """A frame about a file has come. OSError where a file on a disk cannot be written, which is full perhaps."""
+        number = message["file"]
+        if "took" in message:
+            if (source := self._sources.get(number)) is not None:
+                source.took(message["took"])
+        elif "closed" in message:
+            if (source := self._sources.pop(number, None)) is not None:
+                source.close()
+        elif (sink := self._sinks.get(number)) is not None:
+            sink.write(data)
+            if "end" in message:
+                sink.end()
+
+    def drain(self, numbers: Iterable[int]) -> None:
+        """Send what is in these pipes now, also where no more may be between: what a program wrote before it ended."""
+        for number in numbers:
+            if (source := self._sources.get(number)) is not None:
+                source.drain()
+
+    def unwritten(self, numbers: Iterable[int]) -> list[asyncio.Event]:
+        """What is set when all that has come for these files up to now is written; none where it is already."""
+        sinks = [self._sinks[number] for number in numbers if number in self._sinks]
+        return [sink.written for sink in sinks if not sink.written.is_set()]
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for source in self._sources.values():
+            source.close()
+        for sink in self._sinks.values():
+            sink.close()
+        self._sources.clear()
+        self._sinks.clear()
+
+    def _was_read(self, number: int, data: bytes, *, last: bool) -> None:
+        if last:
+            self._sources.pop(number, None)
+        self._say({"file": number, "end": True} if last else {"file": number}, data)
+
+    def _was_closed(self, number: int, *, early: bool) -> None:
+        self._sinks.pop(number, None)
+        if early:
+            self._say({"file": number, "closed": True}, b"")
+
+
+class _Source:
+    """Reads a file or a pipe while there is room for more on the way."""
+
+    def __init__(self, fd: int, was_read: Callable[[bytes, bool], None]) -> None:
+        self._fd, self._was_read = fd, was_read
+        self._between, self._watched = 0, False
+        self._pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        self._loop = asyncio.get_running_loop()
+        if self._pipe:
+            os.set_blocking(fd, False)
+        self._loop.call_soon(self._go_on)  # not before the other end has heard of the file
+
+    def took(self, count: int) -> None:
+        """So many bytes are no longer between."""
+        self._between -= count
+        self._go_on()
+
+    def drain(self) -> None:
+        """Read what is there now, and no more, because another program may go on writing."""
+        if self._fd < 0 or not self._pipe:
+            return
+        there = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, there)
+        left = there[0]
+        while left > 0 and (count := self._read(min(left, frames.PIECE))):
+            left -= count
+
+    def close(self) -> None:
+        """Let go of it; a program that writes into the pipe finds that out."""
+        if self._fd >= 0:
+            self._watch(wanted=False)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _go_on(self) -> None:
+        while self._fd >= 0 and self._between < WINDOW and self._read(frames.PIECE):
+            pass
+        if self._fd >= 0:
+            self._watch(wanted=self._pipe and self._between < WINDOW)
+
+    def _read(self, most: int) -> int:
+        try:
+            data = os.read(self._fd, most)
+        except BlockingIOError:
+            return 0
+        self._between += len(data)
+        if not data:
+            self.close()
+        self._was_read(data, not data)
+        return len(data)
+
+    def _watch(self, *, wanted: bool) -> None:
+        if wanted and not self._watched:
+            self._loop.add_reader(self._fd, self._go_on)
+        elif self._watched and not wanted:
+            self._loop.remove_reader(self._fd)
+        self._watched = wanted
+
+
+class _Sink:
+    """Writes a file or a pipe in order; what does not fit into a pipe waits."""
+
+    def __init__(self, fd: int, took: Callable[[int], None], closed: Callable[[bool], None]) -> None:
+        """`took` is called with bytes that were written, `closed` at its end, with whether that came before all was written."""
+        self._fd, self._took, self._closed = fd, took, closed
+        self._pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        self._waiting, self._unsaid = bytearray(), 0
+        self._last, self._watched = False, False
+        self._loop = asyncio.get_running_loop()
+        self.written = asyncio.Event()
+        self.written.set()
+        if self._pipe:
+            os.set_blocking(fd, False)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as soon as that is possible."""
+        if self._fd >= 0 and data:
+            self._waiting += data
+            self.written.clear()
+            self._go_on()
+
+    def end(self) -> None:
+        """Nothing more comes: close it behind what waits."""
+        self._last = True
+        self._go_on()
+
+    def close(self) -> None:
+        """Let go of it at once."""
+        if self._fd >= 0:
+            self._watch(wanted=False)
+            os.close(self._fd)
+            self._fd = -1
+        self._waiting.clear()
+        self.written.set()
+
+    def _go_on(self) -> None:
+        if self._fd < 0:
+            return
+        try:
+            while self._waiting:
+                count = os.write(self._fd, self._waiting[: frames.PIECE])
+                del self._waiting[:count]
+                self._count(count)
+        except BlockingIOError:
+            self._watch(wanted=True)
+            return
+        except OSError:
+            if not self._pipe:
+                raise
+            self.close()  # its reader has closed it
+            self._closed(True)
+            return
+        self._watch(wanted=False)
+        self.written.set()
+        if self._last:
+            self.close()
+            self._closed(False)
+
+    def _count(self, written: int) -> None:
+        self._unsaid += written
+        if self._unsaid >= _REPORT:
+            self._took(self._unsaid)
+            self._unsaid = 0
+
+    def _watch(self, *, wanted: bool) -> None:
+        if wanted and not self._watched:
+            self._loop.add_writer(self._fd, self._go_on)
+        elif self._watched and not wanted:
+            self._loop.remove_writer(self._fd)
+        self._watched = wanted
