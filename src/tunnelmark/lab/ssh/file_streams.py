@@ -33,6 +33,13 @@ Say = Callable[[Mapping[str, Any], bytes], None]
 """Sends a frame."""
 
 
+def bytes_in(pipe: int) -> int:
+    """Bytes that are in a pipe now."""
+    there = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, there)
+    return there[0]
+
+
 class FileStreams:
     """The files of one end of a connection by their numbers, which both ends know."""
 
@@ -119,9 +126,7 @@ class _Source:
         """Read what is there now, and no more, because another program may go on writing."""
         if self._fd < 0 or not self._pipe:
             return
-        there = array.array("i", [0])
-        fcntl.ioctl(self._fd, termios.FIONREAD, there)
-        left = there[0]
+        left = bytes_in(self._fd)
         while left > 0 and (count := self._read(min(left, frames.PIECE))):
             left -= count
 
