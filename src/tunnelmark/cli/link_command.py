@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tunnelmark.cli import core_options, link_capacities, output, param_types, real_hosts, vm
+from tunnelmark.cli import core_options, inventory_options, link_capacities, output, param_types, real_hosts, vm
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
@@ -35,7 +35,7 @@ _PARTS = {"shown": "green", "not tested": "yellow", "outside": "bold red"}
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the raw output in this folder.")
 @core_options.option
 @partial(vm.options, hosts=True)
-@real_hosts.option
+@inventory_options.option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check_link(
     profile: str,
@@ -60,7 +60,7 @@ def check_link(
     files, profile = Files.standard().with_paths("profile", profile)
     files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
-    guests, on = vm.chosen(backend, kernels), real_hosts.chosen(backend, inventory)
+    guests, on = vm.chosen(backend, kernels), inventory_options.chosen(backend, inventory)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
     measured = real_hosts.alone(on, console, f"check-link {profile}", seconds=probes / rate)

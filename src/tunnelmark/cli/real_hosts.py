@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 from rich.console import Console
 
 from tunnelmark.cli import measurement_lock
 from tunnelmark.cluster.tasks import differing, task_of
-from tunnelmark.errors import LabError, UsageError
+from tunnelmark.errors import LabError
 from tunnelmark.lab.client import LabClient
-from tunnelmark.lab.ssh import inventory
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.model import Study
@@ -24,29 +22,6 @@ from tunnelmark.record import store
 
 INVENTORY = "inventory"
 """The key of an environment that has the inventory, where a study ran on the hosts of one."""
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def option(command: _Command) -> _Command:
-    """Adds `--inventory` to a command."""
-    return click.option(
-        "--inventory",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        metavar="FILE",
-        help="With --backend ssh: the hosts that the nodes run on (docs/hosts.md).",
-    )(command)
-
-
-def chosen(backend: str | None, file: Path | None) -> Inventory | None:
-    """The hosts of `--backend ssh --inventory FILE`; None for other backends. UsageError if the two do not fit."""
-    if backend == "ssh" and file is None:
-        raise UsageError(
-            "nothing says which hosts to use", hint="name them in a file, and add --inventory FILE (docs/hosts.md)"
-        )
-    if backend != "ssh" and file is not None:
-        raise UsageError("an inventory is for other hosts", hint="add --backend ssh")
-    return inventory.read(file) if file is not None else None
 
 
 def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:

@@ -18,9 +18,9 @@ from tunnelmark.cli import (
     collector_options,
     core_options,
     enough_options,
+    inventory_options,
     link_capacities,
     progress_options,
-    real_hosts,
     retry_options,
     vm,
 )
@@ -100,7 +100,7 @@ class RunOptions:
 
     def placed(self) -> RunOptions:
         """The same with the guests or hosts that `--backend`, `--kernel` and `--inventory` ask for. UsageError if they do not fit."""
-        chosen = real_hosts.chosen(self.backend, self.inventory)
+        chosen = inventory_options.chosen(self.backend, self.inventory)
         if chosen is not None and self.where:
             raise UsageError(
                 "a study runs on the hosts of an inventory, or spread over machines", hint="leave one of the two out"
@@ -116,7 +116,7 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
     """
     every = (collector_options.option, core_options.option, *own, retry_options.options)
     where = partial(vm.options, hosts=True)
-    alone = (enough_options.options, binary_overrides.option, where, real_hosts.option, cluster_options.options)
+    alone = (enough_options.options, binary_overrides.option, where, inventory_options.option, cluster_options.options)
     one = (*alone, link_capacities.option, json_option, dry_option)
     rest = (binary_overrides.option, link_capacities.option) if several else one
     shown = (*every, *rest, progress_options.options)
