@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command import command, environment, run
-from tunnelmark.cli.lab_states import kept_logs, logs_of
+from tunnelmark.cli.lab_states import own
 
 pytestmark = pytest.mark.root
 
@@ -35,12 +35,12 @@ def test_an_interface_that_is_not_there_is_found_by_its_name_and_the_logs_are_ke
     up = run("lab", "up", "--name", "wrong-lab", "--vpn", "misnamed", path=tmp_path)
     assert up.returncode != 0
     assert "node b has no interface vpn9; it has eth0, " in up.stderr
-    assert str(kept_logs("wrong-lab")) in up.stderr and "lab logs NODE --name wrong-lab" in up.stderr
+    assert str(own("wrong-lab").kept) in up.stderr and "lab logs NODE --name wrong-lab" in up.stderr
     assert "trial" not in up.stderr
     shown = run("lab", "logs", "b", "--name", "wrong-lab")
     assert "Ready" in shown.stdout, shown.stderr
-    assert not logs_of("wrong-lab").exists()
-    shutil.rmtree(kept_logs("wrong-lab"))
+    assert not own("wrong-lab").logs.exists()
+    shutil.rmtree(own("wrong-lab").kept)
 
 
 def test_logs_are_followed_until_the_lab_ends() -> None:
@@ -60,4 +60,4 @@ def test_logs_are_followed_until_the_lab_ends() -> None:
     finally:
         assert run("lab", "down", "--name", "logged-lab").returncode == 0
     assert follower.wait(timeout=60) == 0
-    assert not logs_of("logged-lab").exists()
+    assert not own("logged-lab").logs.exists()

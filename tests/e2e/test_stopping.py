@@ -16,7 +16,7 @@ import pytest
 
 from support.command import command, complete, environment, journal, planned, run, small_study
 from tunnelmark.cli import measurement_lock
-from tunnelmark.cli.lab_states import logs_of, state_file
+from tunnelmark.cli.lab_states import own
 
 pytestmark = pytest.mark.root
 
@@ -90,7 +90,7 @@ def test_while_it_waits_for_another_run(tmp_path: Path) -> None:
             assert "same command" in stop(process)
         lock.truncate(0)
     assert not (tmp_path / "results").exists()
-    assert not state_file("waiting-lab").exists()
+    assert not own("waiting-lab").state.exists()
 
 
 @pytest.mark.parametrize(
@@ -130,17 +130,17 @@ def test_while_a_lab_is_made(tmp_path: Path) -> None:
         "DRIVER = replace(tinc.DRIVER, name='mute', deploy=deploy, variants={}, builds={})\n"
     )
     with started("lab", "up", "--name", "stopped-lab", "--vpn", "mute", path=tmp_path) as process:
-        while not any(logs_of("stopped-lab").glob("daemon.*")):
+        while not any(own("stopped-lab").logs.glob("daemon.*")):
             assert process.poll() is None
             time.sleep(0.01)
         (holder,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
         assert "no lab is left" in stop(process)
     no_groups(holder)
     deadline = time.monotonic() + PATIENCE
-    while logs_of("stopped-lab").exists():  # the janitor's, which ends a moment later
+    while own("stopped-lab").logs.exists():  # the janitor's, which ends a moment later
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert not state_file("stopped-lab").exists()
+    assert not own("stopped-lab").state.exists()
     assert not os.path.exists(f"/proc/{holder}")
 
 

@@ -41,7 +41,7 @@ def held() -> Iterator[None]:
     """No other command measures there meanwhile; at its end, nothing is made for this one any more. LabError if one does already."""
     if (other := measurement_lock.measuring()) is not None:
         raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")
-    with measurement_lock.alone(Console(file=sys.stderr), "a study on several hosts"):
+    with measurement_lock.alone(Console(file=sys.stderr), "a command on several hosts"):
         try:
             yield
         finally:

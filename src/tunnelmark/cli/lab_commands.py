@@ -13,17 +13,35 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from tunnelmark.cli import binary_overrides, core_options, interrupts, lab_completion, lab_states, output, param_types
+from tunnelmark.cli import (
+    binary_overrides,
+    core_options,
+    interrupts,
+    inventory_options,
+    lab_completion,
+    lab_states,
+    output,
+    param_types,
+)
 from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
 from tunnelmark.linux.late_interrupt import held_back
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
+_HOSTS_PATIENCE = 240.0  # the same on other hosts, of which each may take 60 s to begin
+_HERE_ONLY = {
+    "bins": ("--bin", "install that program on the hosts, and leave --bin out"),
+    "no_wait": ("--no-wait", "a host where another command measures is not disturbed: wait for its end"),
+    "let_cores_sleep": (core_options.OPTION, "leave it out: the hosts keep their cores awake"),
+}
+"""By parameter of `up`: an option that has no meaning where the nodes are on other hosts, and what to do without it."""
+
 _name = click.option(
     "--name",
     default="lab",
@@ -35,9 +53,10 @@ _name = click.option(
 
 @click.group()
 def lab() -> None:
-    """A lab to try things in by hand: hosts on links, with a VPN if you like.
+    """A lab to try things in by hand: nodes on links, with a VPN if you like.
 
-    It stays up until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its hosts.
+    It stays up until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its nodes. With `lab up --backend ssh`
+    the nodes are on other hosts, and the same commands reach them.
     """
 
 
@@ -47,20 +66,42 @@ def lab() -> None:
     "--profile", default="gigabit", type=param_types.PROFILE, help="What its links do; join several with +."
 )
 @click.option("--vpn", type=param_types.VPN, help="Deploy this VPN on all nodes.")
+@click.option(
+    "--backend",
+    type=click.Choice(("netns", "ssh")),
+    help="Where the lab runs: namespaces of this kernel, or other hosts [netns].",
+)
+@inventory_options.option
 @click.option("--timings", is_flag=True, help="Print how long each step took, and how quickly such a lab is removed.")
 @core_options.option
 @no_wait
 @binary_overrides.option
 @_name
-def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: bool, name: str) -> None:
+def up(
+    topology: str,
+    profile: str,
+    vpn: str | None,
+    backend: str | None,
+    inventory: Path | None,
+    timings: bool,
+    no_wait: bool,
+    name: str,
+) -> None:
     """Bring up the nodes and links of TOPOLOGY."""
-    privileges.require("the lab makes network namespaces")
+    on = inventory_options.chosen(backend, inventory)
+    if on is None:
+        privileges.require("the lab makes network namespaces")
+    else:
+        _require_for_hosts(click.get_current_context())
     if lab_states.state_of(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
-    quiet(output.console(), "a lab", wait=not no_wait)
-    lab_states.state_file(name).unlink(missing_ok=True)
+    if (gone := lab_states.lost(name)) is not None:
+        click.echo(f"note: {gone.message}", err=True)
+    if on is None:
+        quiet(output.console(), "a lab", wait=not no_wait)
+    lab_states.own(name).state.unlink(missing_ok=True)
     interrupts.goes_on("no lab is left; run the same command to make it again")
-    arguments = [name, topology, profile, *([vpn] if vpn else [])]
+    arguments = [name, topology, profile, vpn or "", str(inventory or "")]
     with tempfile.TemporaryFile() as complaints:  # not our own stderr: its reader would wait for the lab's end
         holder = None
         try:
@@ -73,7 +114,7 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
                     pass_fds=binary_overrides.held(),
                     start_new_session=True,
                 )
-            state = _first_words(holder, complaints)
+            state = _first_words(holder, complaints, _PATIENCE if on is None else _HOSTS_PATIENCE)
         except KeyboardInterrupt:
             if holder is not None:
                 holder.kill()  # its lab goes with it
@@ -84,7 +125,8 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
     _show(state)
     if timings:
         spent = state["timings"]
-        click.echo(f"lab server started in {spent['server']:.3f} s, once per command")
+        what = "lab server started" if on is None else "hosts connected"
+        click.echo(f"{what} in {spent['server']:.3f} s, once per command")
         click.echo(f"lab up in {spent['up']:.3f} s: nodes {spent['nodes']:.3f} s, links {spent['links']:.3f} s")
         click.echo(f"a lab like it was removed in {spent['gone']:.3f} s")
         if "vpn" in spent:
@@ -95,17 +137,15 @@ def up(topology: str, profile: str, vpn: str | None, timings: bool, no_wait: boo
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the labs that are up."""
-    found = [
-        state
-        for path in sorted(lab_states.STATES.glob("*.json"))
-        if (state := lab_states.state_of(path.stem)) is not None
-    ]
+    found, gone = list(lab_states.up()), [error for name in lab_states.names() if (error := lab_states.lost(name))]
+    for error in gone:
+        click.echo(error.message, err=True)
     if as_json:
         output.as_json(found)
         return
     for state in found:
         _show(state)
-    if not found:
+    if not found and not gone:
         click.echo("no lab is up; see `tunnelmark lab up --help`")
 
 
@@ -123,17 +163,17 @@ def relay() -> None:
 @click.argument("node", type=lab_completion.NODE)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_name
-def exec_(node: str, command: tuple[str, ...], name: str) -> None:
+def exec_(node: str, command: tuple[str, ...], name: str) -> int:
     """Run COMMAND on NODE of a lab, and end with its exit code."""
-    _enter(name, node, command[1:] if command[0] == "--" else command)
+    return _enter(name, node, command[1:] if command[0] == "--" else command)
 
 
 @lab.command()
 @click.argument("node", type=lab_completion.NODE)
 @_name
-def shell(node: str, name: str) -> None:
+def shell(node: str, name: str) -> int:
     """Open a shell on NODE of a lab."""
-    _enter(name, node, ["bash", "--norc", "--noprofile"], {"PS1": f"[{name}:{node}] \\w # "})
+    return _enter(name, node, ["bash", "--norc", "--noprofile"], {"PS1": f"[{name}:{node}] \\w # "})
 
 
 @lab.command()
@@ -143,20 +183,23 @@ def shell(node: str, name: str) -> None:
 @_name
 def logs(node: str, program: str | None, follow: bool, name: str) -> None:
     """Show what the daemons on NODE of a lab printed, or PROGRAM alone; also of a lab whose `lab up` failed."""
-    state = lab_states.state_of(name)
-    folder = lab_states.logs_of(name) if state is not None else lab_states.kept_logs(name)
-    found = lab_states.logs_in(folder)
+    files = lab_states.files_of(name)
+    gone = lab_states.lost(name)
+    state = lab_states.state_of(name) if gone is None else None
+    found = lab_states.logs_in(files.logs if state is not None else files.kept)
     if state is None and not found:
         lab_states.required(name)
+    if gone is not None:
+        click.echo(gone.message, err=True)
     if node not in (known := {*found, *(state["nodes"] if state is not None else ())}):
         raise UnknownName("node", node, known)
-    files = found.get(node, {})
-    if not files:
+    own = found.get(node, {})
+    if not own:
         vpn = f"{state['vpn']} runs none there" if state is not None and state["vpn"] else "the lab has no VPN"
         raise UsageError(f"node {node} has no daemon: {vpn}", hint="`tunnelmark lab up --vpn NAME` deploys one")
-    if program is not None and program not in files:
-        raise UnknownName("daemon", program, files)
-    shown = [path for daemon, path in files.items() if program in (None, daemon)]
+    if program is not None and program not in own:
+        raise UnknownName("daemon", program, own)
+    shown = [path for daemon, path in own.items() if program in (None, daemon)]
     # tail(1) names each file where there are several, and ends with the lab that it follows.
     following = ["--follow=descriptor", f"--pid={state['pid']}"] if follow and state is not None else []
     sys.stdout.flush()
@@ -167,24 +210,39 @@ def logs(node: str, program: str | None, follow: bool, name: str) -> None:
 @_name
 def down(name: str) -> None:
     """End a lab and everything in it."""
-    state = lab_states.required(name)
+    gone = lab_states.lost(name)
+    state = lab_states.state_of(name) if gone is not None else lab_states.required(name)
     begun = time.monotonic()
+    if state is not None:
+        _end(state)
+    if gone is not None:
+        lab_states.forget_lost(name)
+        raise gone
+    click.echo(f"{name} is gone, in {time.monotonic() - begun:.3f} s")
+
+
+def _end(state: dict[str, Any]) -> None:
     pidfd = os.pidfd_open(state["pid"])
     signal.pidfd_send_signal(pidfd, signal.SIGTERM)
     if not select.select([pidfd], [], [], _PATIENCE)[0]:
         raise LabError(
-            f"the lab {name!r} did not end within {_PATIENCE:g} s", hint=f"kill -9 {state['pid']} ends it for sure"
+            f"the lab {state['name']!r} did not end within {_PATIENCE:g} s",
+            hint=f"kill -9 {state['pid']} ends it for sure",
         )
-    click.echo(f"{name} is gone, in {time.monotonic() - begun:.3f} s")
 
 
-def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes]) -> dict[str, Any]:
+def _require_for_hosts(context: click.Context) -> None:
+    """UsageError if an option was given that says something of a lab on this machine."""
+    for parameter, (option, hint) in _HERE_ONLY.items():
+        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option} is for a lab on this machine, and these nodes run on other hosts", hint=hint)
+
+
+def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes], patience: float) -> dict[str, Any]:
     assert holder.stdout is not None
-    if not select.select([holder.stdout], [], [], _PATIENCE)[0]:
+    if not select.select([holder.stdout], [], [], patience)[0]:
         holder.kill()
-        raise LabError(
-            f"the lab was not up within {_PATIENCE:g} s", hint="`tunnelmark doctor` says what may be missing"
-        )
+        raise LabError(f"the lab was not up within {patience:g} s", hint="`tunnelmark doctor` says what may be missing")
     line = holder.stdout.readline()
     if not line:
         code = holder.wait()
@@ -197,19 +255,28 @@ def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes]) -> dict
     return state
 
 
-def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | None = None) -> None:
-    """Become the command, as a member of the node's namespaces and control groups."""
-    from tunnelmark.lab.node import ENVIRONMENT
-
+def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | None = None) -> int:
+    """Run the command on the node; its exit code."""
     nodes = lab_states.required(name)["nodes"]
     if node not in nodes:
         raise UnknownName("node", node, nodes)
-    for group in nodes[node]["groups"]:
+    more = ({"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}) | (env or {})
+    if "host" not in nodes[node]:
+        _become(nodes[node], command, more)
+    from tunnelmark.cli import exec_client
+
+    return exec_client.run(lab_states.files_of(name).door, node, command, more)
+
+
+def _become(node: dict[str, Any], command: Sequence[str], env: dict[str, str]) -> NoReturn:
+    """Become the command, as a member of the namespaces and control groups of a node of this machine."""
+    from tunnelmark.lab.node import ENVIRONMENT
+
+    for group in node["groups"]:
         Path(group, "cgroup.procs").write_text("0")
-    argv = ["nsenter", "-t", str(nodes[node]["pid"]), "-m", "-u", "-i", "-n", "-p", "--wd=/", "--", *command]
-    terminal = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
+    argv = ["nsenter", "-t", str(node["pid"]), "-m", "-u", "-i", "-n", "-p", "--wd=/", "--", *command]
     sys.stdout.flush()
-    os.execvpe("nsenter", argv, ENVIRONMENT | terminal | (env or {}))
+    os.execvpe("nsenter", argv, ENVIRONMENT | env)
 
 
 def _show(state: dict[str, Any]) -> None:
@@ -219,4 +286,5 @@ def _show(state: dict[str, Any]) -> None:
     for node, about in state["nodes"].items():
         overlay = f"  overlay {about['overlay']}" if about["overlay"] else ""
         where = f"underlay {about['underlay']}" if about["underlay"] else "all links run through it"
-        console.print(f"  {node:<8} {where}{overlay}", soft_wrap=True)
+        host = f"  on {about['host']}" if "host" in about else ""
+        console.print(f"  {node:<8} {where}{overlay}{host}", soft_wrap=True)

@@ -27,20 +27,20 @@ class _Found(click.ParamType[str]):
 
 
 def _labs(_: str, __: str) -> Iterable[str]:
-    return (path.stem for kind in ("json", "failed") for path in lab_states.STATES.glob(f"*.{kind}"))
+    return lab_states.names()
 
 
 def _nodes(lab: str, _: str) -> Iterable[str]:
+    files = lab_states.files_of(lab)
     try:
-        return list(json.loads(lab_states.state_file(lab).read_text())["nodes"])
+        return list(json.loads(files.state.read_text())["nodes"])
     except (OSError, ValueError):
-        return lab_states.logs_in(lab_states.kept_logs(lab))
+        return lab_states.logs_in(files.kept)
 
 
 def _programs(lab: str, node: str) -> Iterable[str]:
-    return lab_states.logs_in(lab_states.logs_of(lab)).get(node) or lab_states.logs_in(lab_states.kept_logs(lab)).get(
-        node, {}
-    )
+    files = lab_states.files_of(lab)
+    return lab_states.logs_in(files.logs).get(node) or lab_states.logs_in(files.kept).get(node, {})
 
 
 LAB = _Found("lab", _labs)

@@ -1,8 +1,7 @@
-"""The process behind `tunnelmark lab up`: holds one lab until it is asked to end, or killed.
+"""The process behind `tunnelmark lab up`: holds one lab until it is asked to end, or killed, or a host of the lab is lost.
 
-Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE [VPN]`. It prints
-one JSON object on stdout when the lab is up (or why it is not), and keeps the same in a state file
-through which `lab exec` and `lab down` find it.
+Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY`; the last two may be empty. It prints
+one JSON object on stdout when the lab is up (or why it is not), and keeps the same in a state file through which `lab exec` and `lab down` find it.
 """
 
 from __future__ import annotations
@@ -14,89 +13,153 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tunnelmark import registry
-from tunnelmark.cli import lab_states, link_capacities, other_work
+from tunnelmark.cli import exec_server, lab_states, link_capacities, other_work, real_hosts
 from tunnelmark.errors import TunnelmarkError
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import MIDDLE, Lab
+from tunnelmark.lab.ssh import inventory
+from tunnelmark.lab.ssh.inventory import Inventory
+from tunnelmark.lab.ssh.ssh_labs import SshLabs
+from tunnelmark.linux import scratch
+from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.load import load_profile, load_topology, parse_study
+from tunnelmark.plan.model import Topology
+from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run.deploy import RunningDeployment, log_end, prepare
 
 READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
+_LOOK_AGAIN = 2.0  # seconds between two looks at whether every host is there
 
 
-async def hold(name: str, topology: str, profile: str, vpn: str | None) -> None:
-    """Bring the lab up, say so, and wait for SIGTERM or SIGINT."""
-    files, profile = Files.standard().with_paths("profile", profile)
-    files, topology = files.with_paths("topology", topology)
-    state = lab_states.state_file(name)
-    driver, options = registry.arm(vpn) if vpn else (None, None)
+@dataclass(frozen=True, slots=True)
+class LabAsked:
+    """What `lab up` asks for; `vpn` is empty where there is none, `inventory` where the lab is on this machine."""
+
+    name: str
+    topology: str
+    profile: str
+    vpn: str = ""
+    inventory: str = ""
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        return f"the lab {self.name!r} ({', '.join(filter(None, (self.topology, self.profile, self.vpn)))})"
+
+
+async def hold(asked: LabAsked) -> None:
+    """Bring the lab up, say so, and wait for SIGTERM or SIGINT; if a host of it is lost before, keep why."""
+    files, profile = Files.standard().with_paths("profile", asked.profile)
+    files, topology = files.with_paths("topology", asked.topology)
+    own = lab_states.own(asked.name)
+    driver, options = registry.arm(asked.vpn) if asked.vpn else (None, None)
     what = load_topology(topology, files), load_profile(profile, files)
-    logs, kept = lab_states.logs_of(name), lab_states.kept_logs(name)
-    shutil.rmtree(kept, ignore_errors=True)
+    on = inventory.read(Path(asked.inventory)) if asked.inventory else None
+    own.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    shutil.rmtree(own.kept, ignore_errors=True)
     begun = time.monotonic()
-    async with LabClient(scratch=[state, logs]) as labs:
+    async with _labs(on, own, what[0]) as labs:
         timings = {"server": time.monotonic() - begun}
+        if isinstance(labs, SshLabs) and asked.vpn not in ("", DIRECT):
+            await _require_alike(labs, asked.vpn, files, profile, topology)
         what = what[0], await link_capacities.closed(labs, what[1], what[0])
         trial_run = await labs.up(*what)  # a lab made and ended, so that `--timings` can say both
         timings["gone"] = await trial_run.down()
         lab = await labs.up(*what)
         timings |= {"nodes": lab.timings.nodes, "links": lab.timings.links, "up": lab.timings.up}
-        tunnel = prepare(lab, driver, options, logs, logs_are=f"in {kept}") if driver and options else None
+        tunnel = prepare(lab, driver, options, own.logs, logs_are=f"in {own.kept}") if driver and options else None
         if tunnel is not None:
-            logs.mkdir(parents=True, exist_ok=True)
+            own.logs.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
             try:
                 await tunnel.start()
                 await tunnel.answer(READY_TIMEOUT + (driver.start_of(len(what[0].nodes)) if driver else 0.0))
             except TunnelmarkError as error:
-                logs.rename(kept)
-                more = f"tunnelmark lab logs NODE{'' if name == lab_states.USUAL else f' --name {name}'}"
+                own.logs.rename(own.kept)
+                more = f"tunnelmark lab logs NODE{'' if own.name == lab_states.USUAL else f' --name {own.name}'}"
                 raise type(error)(
-                    f"{error.message}\n{log_end(kept)}",
-                    hint=f"{error.hint}\n      the daemons' logs are kept in {kept}: `{more}` shows them",
+                    f"{error.message}\n{log_end(own.kept)}",
+                    hint=f"{error.hint}\n      the daemons' logs are kept in {own.kept}: `{more}` shows them",
                 ) from error
             timings["vpn"] = time.monotonic() - started
-        content = _state(name, what[0].name, what[1].name, vpn, lab, tunnel, labs, timings)
-        lab_states.STATES.mkdir(mode=0o755, exist_ok=True)
-        state.write_text(json.dumps(content))
-        _say(content)
+        content = {
+            "name": own.name,
+            "pid": os.getpid(),
+            "topology": what[0].name,
+            "profile": what[1].name,
+            "vpn": asked.vpn or None,
+            "nodes": _nodes(lab, tunnel, labs),
+            "timings": timings,
+        }
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        await ended.wait()
+        members = {node.name: node for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle)}
+        async with nullcontext() if lab.here else exec_server.serving(members, lab.lost, own.door):
+            own.state.write_text(json.dumps(content))
+            _say(content)
+            if (why := await _lost(lab, ended)) is not None:
+                lab_states.keep_lost(own, why)
 
 
-def _state(
-    name: str,
-    topology: str,
-    profile: str,
-    vpn: str | None,
-    lab: Lab,
-    tunnel: RunningDeployment | None,
-    labs: LabClient,
-    timings: dict[str, float],
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "pid": os.getpid(),
-        "topology": topology,
-        "profile": profile,
-        "vpn": vpn,
-        "nodes": {
-            node.name: {
-                "pid": node.pid,
-                "groups": [f"{folder}/{lab.name}.{node.name}" for folder in labs.record["folders"]],
-                "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
-                "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
-            }
-            for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle)
-        },
-        "timings": timings,
-    }
+@asynccontextmanager
+async def _labs(
+    on: Inventory | None, own: lab_states.LabFiles, topology: Topology
+) -> AsyncIterator[LabClient | SshLabs]:
+    """Labs of this machine, or on other hosts. UsageError, before any host is connected, if these are too few for the topology."""
+    if on is None:
+        async with LabClient(scratch=[own.state, own.logs]) as labs:
+            yield labs
+        return
+    hosts = SshLabs(on)
+    hosts.placed(topology)
+    with scratch.held([own.state, own.logs, own.door]):
+        own.door.unlink(missing_ok=True)
+        async with hosts:
+            yield hosts
+
+
+async def _require_alike(labs: SshLabs, vpn: str, files: Files, profile: str, topology: str) -> None:
+    """LabError if a host lacks what the VPN on such a lab needs, or has other programs than the first: as of a study."""
+    catalogue = registry.catalogue()
+    text = comparison([vpn], files, catalogue, profiles=[profile], topology=topology, workloads=["ping"], anchor=False)
+    await real_hosts.alike(labs, parse_study(text, "compare", files, catalogue))
+
+
+def _nodes(lab: Lab, tunnel: RunningDeployment | None, labs: LabClient | SshLabs) -> dict[str, dict[str, Any]]:
+    """By node, its routers and its middle node too: how programs get there, and its addresses."""
+    hosts = labs.hosts_of(lab.name) if isinstance(labs, SshLabs) else {}
+    found = {}
+    for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle):
+        if node.name in hosts:
+            way: dict[str, Any] = {"host": hosts[node.name]}
+        else:
+            groups = [f"{folder}/{lab.name}.{node.name}" for folder in labs.record["folders"]]
+            way = {"pid": node.pid, "groups": groups}
+        found[node.name] = {
+            **way,
+            "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
+            "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
+        }
+    return found
+
+
+async def _lost(lab: Lab, ended: asyncio.Event) -> str | None:
+    """Wait until the lab is asked to end; why it is gone, if a host of it is lost before."""
+    while not ended.is_set():
+        if (why := await lab.lost()) is not None:
+            return why
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), None if lab.here else _LOOK_AGAIN)
+    return None
 
 
 def _say(content: dict[str, Any]) -> None:
@@ -106,9 +169,10 @@ def _say(content: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        called, *made = sys.argv[1:]
-        with other_work.told(f"the lab {called!r} ({', '.join(made)})"):
-            asyncio.run(hold(called, made[0], made[1], made[2] if len(made) > 2 else None))
+        made = LabAsked(*sys.argv[1:])
+        # On other hosts it takes no time of our cores.
+        with nullcontext() if made.inventory else other_work.told(made.words):
+            asyncio.run(hold(made))
     except TunnelmarkError as error:
         _say({"error": error.message, "hint": error.hint})
         sys.exit(error.exit_code)

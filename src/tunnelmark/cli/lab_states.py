@@ -1,15 +1,20 @@
-"""What labs of `lab up` leave in files: the state of one that is up, the logs of its daemons, and what is kept of one that failed."""
+"""What labs of `lab up` leave in files: the state of one that is up, the logs of its daemons, and what is kept of one that failed or was lost."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import UsageError
+from tunnelmark.errors import LabError, UsageError
+from tunnelmark.host import paths
 
 STATES = Path("/run/tunnelmark")
-"""Where the state files of labs that are up are kept."""
+"""Where labs that root has made have theirs."""
 
 USUAL = "lab"
 """The name of a lab for which no other was given."""
@@ -18,19 +23,56 @@ DAEMON = "tunnelmark.cli.lab_daemon"
 """The module that holds a lab, by which its process is known."""
 
 
-def state_file(name: str) -> Path:
-    """The state file of a lab."""
-    return STATES / f"{name}.json"
+@dataclass(frozen=True, slots=True)
+class LabFiles:
+    """The files of a lab of that name."""
+
+    folder: Path
+    name: str
+
+    @property
+    def state(self) -> Path:
+        """The state while it is up."""
+        return self.folder / f"{self.name}.json"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of its daemons' logs while it is up."""
+        return self.folder / f"{self.name}.logs"
+
+    @property
+    def kept(self) -> Path:
+        """The folder of the daemons' logs of one that failed, kept until a lab of that name is made again."""
+        return self.folder / f"{self.name}.failed"
+
+    @property
+    def door(self) -> Path:
+        """The socket at which programs are run on the nodes of one over other hosts (see `exec_server`)."""
+        return self.folder / f"{self.name}.exec"
+
+    @property
+    def reason(self) -> Path:
+        """Why it is gone although no one has ended it."""
+        return self.kept / "lost.json"
 
 
-def logs_of(name: str) -> Path:
-    """The folder of its daemons' logs while a lab is up."""
-    return STATES / f"{name}.logs"
+def own(name: str) -> LabFiles:
+    """The files of a lab that this user makes."""
+    return LabFiles(_folders()[0], name)
 
 
-def kept_logs(name: str) -> Path:
-    """The folder of the daemons' logs of a lab that failed, kept until a lab of that name is made again."""
-    return STATES / f"{name}.failed"
+def files_of(name: str) -> LabFiles:
+    """The files of a lab that is up or has failed, whether this user or root has made it; else where this user would make it."""
+    known = [LabFiles(folder, name) for folder in _folders()]
+    return next((files for files in known if files.state.exists() or files.kept.exists()), known[0])
+
+
+def _folders() -> list[Path]:
+    """Only root can make a lab of this machine, and every user one over other hosts."""
+    if os.geteuid() == 0:
+        return [STATES]
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return [Path(runtime, "tunnelmark") if runtime.startswith("/") else paths.cache("labs"), STATES]
 
 
 def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
@@ -42,21 +84,64 @@ def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
     return found
 
 
+def names() -> list[str]:
+    """The names of labs that have files here, whether they are up or have failed."""
+    found = {path.stem for folder in _folders() for kind in ("json", "failed") for path in folder.glob(f"*.{kind}")}
+    return sorted(found)
+
+
 def state_of(name: str) -> dict[str, Any] | None:
     """The state of a lab that is up, or None."""
     try:
-        state: dict[str, Any] = json.loads(state_file(name).read_text())
+        state: dict[str, Any] = json.loads(files_of(name).state.read_text())
         command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return None
     return state if DAEMON.encode() in command else None
 
 
+def up() -> Iterator[dict[str, Any]]:
+    """The states of all labs that are up."""
+    for name in names():
+        if (state := state_of(name)) is not None and lost(name) is None:
+            yield state
+
+
 def required(name: str) -> dict[str, Any]:
-    """The state of a lab that is up; UsageError if there is none of that name."""
+    """The state of a lab that is up; LabError with the reason if it was lost, UsageError if there is none of that name."""
+    if (error := lost(name)) is not None:
+        raise error
     state = state_of(name)
     if state is None:
         raise UsageError(
             f"no lab called {name!r} is up", hint="see `tunnelmark lab list` and `tunnelmark lab up --help`"
         )
     return state
+
+
+def keep_lost(files: LabFiles, why: str) -> None:
+    """Keep why a lab is gone, with its daemons' logs, until it is said by `lab down` or a lab of that name is made again."""
+    if files.logs.exists():
+        files.logs.rename(files.kept)
+    files.kept.mkdir(exist_ok=True)
+    files.reason.write_text(json.dumps({"why": why}))
+
+
+def lost(name: str) -> LabError | None:
+    """Why a lab that was up is gone although no one has ended it, as an error; None if nothing is known of that."""
+    try:
+        why = json.loads(files_of(name).reason.read_text())["why"]
+    except (OSError, ValueError):
+        return None
+    return LabError(
+        f"the lab {name!r} is gone: {why}",
+        hint="look at the host and the network to it; `tunnelmark lab up` makes the lab again",
+    )
+
+
+def forget_lost(name: str) -> None:
+    """Forget why a lab is gone; its daemons' logs stay."""
+    files = files_of(name)
+    with suppress(OSError):
+        files.reason.unlink()
+        files.kept.rmdir()  # where there are no logs

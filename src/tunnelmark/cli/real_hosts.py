@@ -42,8 +42,8 @@ def of_results(folder: Path) -> Inventory | None:
     return Inventory.model_validate(held) if held is not None else None
 
 
-async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment of a study on the hosts: that of the first node's, and each host's own facts. LabError where programs differ.
+async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
+    """What each host would measure a study with, by its name. LabError where one lacks something, or programs of nodes' hosts differ.
 
     Everything that the workloads need beforehand is made on each host meanwhile.
     """
@@ -56,6 +56,13 @@ async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> di
                 f"host {name} differs from host {nodes[0]}: {'; '.join(wrong)}",
                 hint="install the same versions on all hosts: `tunnelmark packages list` shows them",
             )
+    return found
+
+
+async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment of a study on the hosts: that of the first node's, and each host's own facts (see `alike`)."""
+    found = await alike(labs, study)
+    first = found[labs.inventory.nodes[0].name]
     kept = ("machine", "tools", "host_sysctls", "socket_buffer", "clock")
     hosts = {name: {key: facts[key] for key in kept} for name, facts in found.items()}
     clocks = labs.clocks_record()

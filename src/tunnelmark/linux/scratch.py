@@ -1,10 +1,12 @@
-"""Scratch folders that no kill leaves behind: a janitor removes each when the processes that hold it have ended, however they did."""
+"""Scratch files and folders that no kill leaves behind: a janitor removes them when the processes that hold them have ended, however they did."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tunnelmark.linux import cgroup_cleanup
@@ -12,13 +14,29 @@ from tunnelmark.linux import cgroup_cleanup
 
 def hold(folder: Path) -> int:
     """Have a folder removed when every process that holds the file descriptor returned has ended or closed it."""
+    return _watched([folder])[1]
+
+
+@contextmanager
+def held(paths: Sequence[Path]) -> Iterator[None]:
+    """Have files and folders removed at the end of the block, however this process ends; behind the block they are gone."""
+    janitor, ours = _watched(paths)
+    try:
+        yield
+    finally:
+        os.close(ours)
+        janitor.wait()
+
+
+def _watched(paths: Sequence[Path]) -> tuple[subprocess.Popen[bytes], int]:
+    """A janitor for these, and what is to be held open until it removes them."""
     life, ours = os.pipe2(os.O_CLOEXEC)
-    subprocess.Popen(
-        [sys.executable, "-I", "-S", cgroup_cleanup.__file__, str(life), "0", "--", str(folder)],
+    janitor = subprocess.Popen(
+        [sys.executable, "-I", "-S", cgroup_cleanup.__file__, str(life), "0", "--", *map(str, paths)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=[life],
         start_new_session=True,
     )
     os.close(life)
-    return ours
+    return janitor, ours

@@ -16,8 +16,11 @@ from tunnelmark.cli.lab_commands import logs
 
 @pytest.fixture(autouse=True)
 def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(lab_states, "STATES", tmp_path)
-    return tmp_path
+    folder = tmp_path / "tunnelmark"  # root's, and that of any other user
+    folder.mkdir()
+    monkeypatch.setattr(lab_states, "STATES", folder)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return folder
 
 
 def failed(states: Path, name: str = "lab") -> None:
@@ -71,3 +74,44 @@ def test_names_complete(states: Path) -> None:
     assert completed(lab_completion.NODE, "r", name="up") == ["right"]
     assert completed(lab_completion.PROGRAM, name="other", node="b") == ["tinc-up.sh", "tincd"]
     assert completed(lab_completion.PROGRAM, node="nobody") == []
+
+
+def test_a_lab_that_was_lost_is_said_until_it_is_taken_down(states: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = lab_states.own("lab")
+    files.logs.mkdir()
+    (files.logs / "daemon.a.tincd.log").write_text("its last words\n")
+    lab_states.keep_lost(files, "host h2 burned down")
+    assert completed(lab_completion.LAB) == ["lab"] and completed(lab_completion.NODE) == ["a"]
+    for arguments in (["exec", "a", "true"], ["down"]):
+        assert cli.main(["lab", *arguments]) == 2
+        assert "the lab 'lab' is gone: host h2 burned down" in capsys.readouterr().err
+    assert cli.main(["lab", "down"]) == 2
+    assert "no lab called 'lab' is up" in capsys.readouterr().err
+    assert list(lab_states.logs_in(files.kept)) == ["a"], "its logs stay"
+
+
+def test_the_logs_of_a_lab_that_was_lost_come_behind_the_reason(
+    states: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed(states)
+    lab_states.keep_lost(lab_states.own("lab"), "host h2 burned down")
+    ran: list[list[str]] = []
+    monkeypatch.setattr(os, "execvp", lambda _, argv: ran.append(argv))
+    assert cli.main(["lab", "logs", "a", "--follow"]) == 0
+    assert "host h2 burned down" in capsys.readouterr().err
+    assert ran == [["tail", "--lines=+1", "--", str(states / "lab.failed" / "daemon.a.tincd.log")]]
+
+
+def test_a_user_who_is_not_root_has_own_labs_and_sees_those_of_root(
+    states: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "mine"))
+    failed(states)
+    assert lab_states.own("lab").folder == tmp_path / "mine" / "tunnelmark"
+    assert lab_states.files_of("lab").kept == states / "lab.failed"
+    lab_states.own("lab").kept.mkdir(parents=True)
+    assert lab_states.files_of("lab") == lab_states.own("lab"), "their own first"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert lab_states.own("lab").folder == tmp_path / "cache" / "tunnelmark" / "labs"

@@ -176,6 +176,10 @@ class SshLabs(Labs):
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
 
+    def hosts_of(self, lab: str) -> Mapping[str, str]:
+        """By node of a lab that is up, its routers and its middle node too: the name of its host."""
+        return dict(self._placed[lab])
+
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
         """What each host of a lab answers; `clock` says by how many seconds its nodes' CLOCK_MONOTONIC is moved."""
         hosts, shifts = self._used.get(lab, ()), self._shifts.get(lab, {})
