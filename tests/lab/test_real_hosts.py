@@ -18,6 +18,7 @@ from support.command import command as tunnelmark
 from support.command import environment as with_code
 from support.command import finished, small_study
 from support.host_network import COMMAND, HostNetwork, host_network, is_root_with_server, rests
+from tunnelmark.cli import lab_states
 from tunnelmark.errors import LabError, NodeGone, TunnelmarkError, UsageError
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -163,6 +164,33 @@ def test_a_trial_whose_host_is_lost_is_void_and_measured_again(network: HostNetw
     assert void["outcome"] == "void" and "the connection to host h2 ended" in void["message"], said + complaints
     assert void["trial"] in {each["trial"] for each in trials if each["outcome"] == "ok"}, "it was measured again"
     assert rests(network) == []
+
+
+def test_a_lab_by_hand_is_on_the_hosts(network: HostNetwork):
+    def lab(verb: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        return finished(tunnelmark("lab", verb, "--name", "hosts-lab", *words), with_code(), within=240)
+
+    up = lab("up", "pair", "--vpn", "wireguard-go", "--backend", "ssh", "--inventory", network.file)
+    try:
+        assert up.returncode == 0, up.stderr
+        assert "middle   all links run through it  on h3" in up.stdout
+        states = json.loads(finished(tunnelmark("lab", "list", "--json"), with_code(), within=60).stdout)
+        (nodes,) = [each["nodes"] for each in states if each["name"] == "hosts-lab"]
+        assert [nodes[name]["host"] for name in ("a", "b", "middle")] == ["h1", "h2", "h3"]
+        for address in (nodes["b"]["underlay"], nodes["b"]["overlay"]):
+            ping = lab("exec", "a", "--", "ping", "-c", "3", "-i", "0.1", address)
+            assert ping.returncode == 0 and "3 received" in ping.stdout, ping.stdout + ping.stderr
+        assert nodes["b"]["overlay"] in lab("exec", "b", "ip", "-o", "address").stdout, "it runs on the right node"
+        wrong = lab("exec", "b", "--", "sh", "-c", "echo said; echo wrong >&2; exit 7")
+        assert (wrong.returncode, wrong.stdout, wrong.stderr) == (7, "said\n", "wrong\n")
+        assert lab("logs", "a").returncode == 0
+        held = refused(network)
+        assert "another command measures there" in held.message
+    finally:
+        down = lab("down")
+    assert down.returncode == 0, down.stderr
+    assert rests(network) == []
+    assert not [path for path in lab_states.STATES.iterdir() if path.name.startswith("hosts-lab.")]
 
 
 def refused(network: HostNetwork) -> TunnelmarkError:
