@@ -129,7 +129,7 @@ class _Carried:
         return self._send(data)
 
     def _send(self, data: bytes) -> bytes:
-        """Send as much of it as fits; what is left."""
+        """Send what fits; what is left of it."""
         try:
             return data[os.write(self._into, data) :] if data else data
         except BlockingIOError:
