@@ -23,6 +23,13 @@ class Ends:
         self.sent, self.said = 0, list[Mapping[str, Any]]()
         self.near, self.far = FileStreams(self._to_far), FileStreams(self._to_near)
 
+    def pipe(self) -> tuple[int, int]:
+        """A pipe from far to near as file 1: what a program there writes to, and what its output is read from here."""
+        (program, output), (reading, writing) = os.pipe(), os.pipe()
+        self.far.read(1, program)
+        self.near.write(1, writing)
+        return output, reading
+
     def _to_far(self, message: Mapping[str, Any], data: bytes) -> None:
         self._carry(self.far, message, data)
 
@@ -81,9 +88,7 @@ def test_a_file_arrives_whole(size: int):
 def test_what_is_not_read_is_not_sent():
     async def go() -> None:
         ends = Ends()
-        (program, output), (reading, writing) = os.pipe(), os.pipe()
-        ends.far.read(1, program)
-        ends.near.write(1, writing)
+        output, reading = ends.pipe()
         written = await fill(output)
         assert WINDOW <= ends.sent <= WINDOW + frames.PIECE
         assert written <= ends.sent + PIPE, "so the program waits"
@@ -96,9 +101,7 @@ def test_what_is_not_read_is_not_sent():
 def test_what_was_written_before_an_end_is_sent_although_too_much_is_on_the_way():
     async def go() -> None:
         ends = Ends()
-        (program, output), (reading, writing) = os.pipe(), os.pipe()
-        ends.far.read(1, program)
-        ends.near.write(1, writing)
+        output, reading = ends.pipe()
         written = await fill(output)
         assert ends.sent < written
         ends.far.drain([1])
@@ -117,9 +120,7 @@ def test_what_was_written_before_an_end_is_sent_although_too_much_is_on_the_way(
 def test_a_reader_that_has_gone_ends_the_writer():
     async def go() -> None:
         ends = Ends()
-        (program, output), (reading, writing) = os.pipe(), os.pipe()
-        ends.far.read(1, program)
-        ends.near.write(1, writing)
+        output, reading = ends.pipe()
         os.close(reading)
         os.write(output, b"some words")
         await rest()
@@ -152,9 +153,7 @@ def test_a_file_on_a_disk_has_all_at_once():
 def test_an_end_of_the_connection_lets_go_of_all_files():
     async def go() -> None:
         ends = Ends()
-        (program, output), (reading, writing) = os.pipe(), os.pipe()
-        ends.far.read(1, program)
-        ends.near.write(1, writing)
+        output, reading = ends.pipe()
         ends.far.close()
         ends.near.close()
         assert os.read(reading, 1) == b""
