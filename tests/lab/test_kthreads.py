@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from tunnelmark.host import fair_nice
 from tunnelmark.lab.client import LabClient
 from tunnelmark.linux import cgroup_cleanup
 from tunnelmark.linux.cgroups import find
-from tunnelmark.linux.kernel_threads import Census
+from tunnelmark.linux.kernel_threads import Census, kernel_name
 
 pytestmark = pytest.mark.root
 
@@ -29,10 +30,19 @@ STANDS = (
 NICE = fair_nice.nice_beside(find())
 
 
+def named() -> dict[str, int]:
+    """The nice values of ksoftirqd and of workers bound to a core to which the kernel gives none itself, by process number and name."""
+    found = {}
+    for process, thread in Census().look().items():
+        with contextlib.suppress(ProcessLookupError):
+            if not thread.high:
+                found[f"{process} {kernel_name(process)}"] = os.getpriority(os.PRIO_PROCESS, process)
+    return found
+
+
 def nices() -> set[int]:
-    """The nice values of ksoftirqd and of workers bound to a core to which the kernel gives none itself."""
-    threads = Census().look().items()
-    return {os.getpriority(os.PRIO_PROCESS, process) for process, thread in threads if not thread.high}
+    """The nice values of those threads."""
+    return set(named().values())
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
@@ -49,11 +59,14 @@ def _seen() -> None:
 
 
 def test_while_a_lab_stands_they_weigh_as_much_as_it():
-    async def run() -> tuple[bool, object]:
+    async def run() -> dict[str, int]:
         async with LabClient() as labs:
-            return await asyncio.to_thread(within, 30, lambda: nices() == {NICE}), labs.record["kernel_threads_nice"]
+            assert labs.record["kernel_threads_nice"] == NICE
+            if await asyncio.to_thread(within, 30, lambda: nices() == {NICE}):
+                return {}
+            return {name: nice for name, nice in named().items() if nice != NICE}
 
-    assert asyncio.run(run()) == (True, NICE)
+    assert asyncio.run(run()) == {}
 
 
 @pytest.mark.proof(

@@ -19,6 +19,9 @@ from dataclasses import dataclass
 _NAME = re.compile(r"(ksoftirqd|kworker)/(\d+)(?::\d+(H?)(?:[-+].*)?)?")
 """As /proc/PID/comm has them: `ksoftirqd/1`, `kworker/1:0-events`, `kworker/1:0H`; not `kworker/u4:1`, which runs anywhere."""
 
+_UNNAMED = "kthreadd"
+"""What a new thread is called, by its parent's name, until its maker names it: before Linux 6.4 that is later than it is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Thread:
@@ -38,7 +41,7 @@ def read(comm: str) -> Thread | None:
 
 
 class Census:
-    """Which of these threads there are; each process is looked at once."""
+    """Which of these threads there are; each process is looked at once, when it has its name."""
 
     def __init__(self) -> None:
         self._known: dict[int, Thread | None] = {}
@@ -46,26 +49,33 @@ class Census:
     def look(self) -> Mapping[int, Thread]:
         """The threads by process number; none where /proc does not show the kernel's threads, as in a container."""
         there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-        self._known = {
-            process: self._known[process] if process in self._known else thread(process) for process in there
-        }
+        known = {process: self._known[process] for process in there & self._known.keys()}
+        for process in there - known.keys():
+            if (name := kernel_name(process)) != _UNNAMED:
+                known[process] = read(name)
+        self._known = known
         return {process: found for process, found in self._known.items() if found is not None}
 
 
 def thread(process: int) -> Thread | None:
     """The thread with that process number; None if it is none of these, or has ended."""
+    return read(kernel_name(process))
+
+
+def kernel_name(process: int) -> str:
+    """What a thread of the kernel is called; empty for a program, whatever it calls itself, and for what has ended."""
     try:
         if os.readlink(f"/proc/{process}/exe"):
-            return None  # a program, whatever it calls itself: the kernel's threads have none
+            return ""  # the kernel's threads have none
     except FileNotFoundError:
         pass
     except OSError:
-        return None
+        return ""
     try:
-        with open(f"/proc/{process}/comm") as file:
-            return read(file.read())
+        with open(f"/proc/{process}/comm", errors="replace") as file:
+            return file.read().strip()
     except OSError:
-        return None
+        return ""
 
 
 class Raised:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,14 @@ def test_where_it_is_ignored_it_stays_ignored(monkeypatch: pytest.MonkeyPatch) -
 
 
 def running(*argv: str) -> list[int]:
-    """The processes that were started with exactly these words."""
+    """The processes that were started with exactly these words, once there are any: a shell's child has the shell's words until it has begun."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := _running(*argv)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def _running(*argv: str) -> list[int]:
     wanted, found = "".join(f"{word}\0" for word in argv).encode(), []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -34,6 +34,16 @@ def test_threads_are_known_by_their_names(comm: str, thread: Thread | None):
     assert kernel_threads.read(comm) == thread
 
 
+def test_a_thread_that_has_no_name_yet_is_looked_at_again(monkeypatch: pytest.MonkeyPatch):
+    names = {10: "kthreadd", 11: "rcu_preempt"}
+    monkeypatch.setattr(os, "listdir", lambda _: ["10", "11", "self"])
+    monkeypatch.setattr(kernel_threads, "kernel_name", names.__getitem__)
+    census = kernel_threads.Census()
+    assert census.look() == {}
+    names |= {10: "kworker/1:0", 11: "kworker/1:1"}
+    assert census.look() == {10: Thread("kworker", 1)}
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """Threads 10 to 13 with their nice values: ksoftirqd, a worker, a worker of high priority, one somebody has set."""
