@@ -29,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker for each core, and one for the chain of tests that measure one after the other (`support.sharing`).
 
-    More than half of that chain's time is waiting for rates, outages and timers of daemons, and it is as long as what two
-    workers do of the others meanwhile.
+    Tests mostly wait, for rates, outages and timers of daemons: two workers kept less than one of two cores busy. With three, that
+    chain is about as long as what the two others do meanwhile.
     """
     return len(os.sched_getaffinity(0)) + 1
 

@@ -102,8 +102,7 @@ async def hold(asked: LabAsked) -> None:
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        members = {node.name: node for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle)}
-        async with nullcontext() if lab.here else exec_server.serving(members, lab.lost, own.door):
+        async with nullcontext() if lab.here else exec_server.serving(lab.members, lab.lost, own.door):
             own.state.write_text(json.dumps(content))
             _say(content)
             if (why := await _lost(lab, ended)) is not None:
@@ -138,16 +137,16 @@ def _nodes(lab: Lab, tunnel: RunningDeployment | None, labs: LabClient | SshLabs
     """By node, its routers and its middle node too: how programs get there, and its addresses."""
     hosts = labs.hosts_of(lab.name) if isinstance(labs, SshLabs) else {}
     found = {}
-    for node in (*lab.nodes.values(), *lab.routers.values(), lab.middle):
-        if node.name in hosts:
-            way: dict[str, Any] = {"host": hosts[node.name]}
+    for name, node in lab.members.items():
+        if name in hosts:
+            way: dict[str, Any] = {"host": hosts[name]}
         else:
-            groups = [f"{folder}/{lab.name}.{node.name}" for folder in labs.record["folders"]]
+            groups = [f"{folder}/{lab.name}.{name}" for folder in labs.record["folders"]]
             way = {"pid": node.pid, "groups": groups}
-        found[node.name] = {
+        found[name] = {
             **way,
-            "underlay": None if node.name == MIDDLE else str(lab.address(node.name)),
-            "overlay": str(tunnel.address[node.name]) if tunnel and node.name in tunnel.address else None,
+            "underlay": None if name == MIDDLE else str(lab.address(name)),
+            "overlay": str(tunnel.address[name]) if tunnel and name in tunnel.address else None,
         }
     return found
 

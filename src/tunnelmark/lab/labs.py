@@ -225,6 +225,11 @@ class Lab(Underlay):
         """Whether the nodes run on this machine, under this kernel."""
         return self._client.here
 
+    @property
+    def members(self) -> dict[str, Node]:
+        """All in which programs can run, by name: the nodes of the topology, its routers, and the middle node."""
+        return self.nodes | self.routers | {MIDDLE: self.middle}
+
     async def lost(self) -> str | None:
         """Why it, or a part of it, is gone although no one has ended it; None if all of it is there."""
         return await self._client.lost(self.name)
@@ -285,7 +290,7 @@ class Lab(Underlay):
         """End all nodes with everything in them; seconds until the kernel had ended the last."""
         for emulator in self._emulators:
             emulator.close()
-        for node in (*self.nodes.values(), *self.routers.values(), self.middle):
+        for node in self.members.values():
             node.close()
         return await self._client.ended(self.name)
 

@@ -25,9 +25,8 @@ from tunnelmark.lab.ssh import frames
 WINDOW = 1 << 20
 """Bytes of a file that may be between its two ends; at 100 ms there and back that is 10 MB/s."""
 
-_REPORT = (
-    WINDOW // 4
-)  # bytes written after which the other end hears of it: seldom, because something may be measured meanwhile
+_REPORT = WINDOW // 4
+"""Bytes written after which the other end hears of it: seldom, because something may be measured meanwhile."""
 
 Say = Callable[[Mapping[str, Any], bytes], None]
 """Sends a frame."""
