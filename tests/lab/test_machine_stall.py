@@ -134,9 +134,10 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
     (report,), still = asyncio.run(run())
     for way_report in report["directions"]:
         whole, own = way_report["lateness_us"], way_report["own_lateness_us"]
-        assert own["count"] == whole["count"] > 0
+        # Those that the last report of pauses does not cover are not counted yet.
+        assert 0 < own["count"] <= whole["count"]
         assert whole["max"] > 10_000, "no packet was on its way while the cores were taken"
-        assert own["max"] < whole["max"] - 10_000
+        assert own["max"] < whole["max"] - 10_000, (own, whole)
     assert still["pause_longest"] > 0.02
     assert still["pause_share"] > 0
     assert still["pauses"] >= len(CORES)

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read, Result, Write, stdin};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::blame::Pauses;
@@ -13,7 +13,8 @@ use crate::sys;
 struct Asked {
     end: AtomicBool,
     zero: AtomicBool,
-    report: AtomicBool,
+    /// The number of the last request for a report that has not been answered; 0 if there is none.
+    report: AtomicU64,
     told: AtomicBool,
     pauses: Mutex<Pauses>,
 }
@@ -55,8 +56,9 @@ impl Control {
         self.asked.zero.swap(false, Ordering::Relaxed)
     }
 
-    pub fn report(&self) -> bool {
-        self.asked.report.swap(false, Ordering::Acquire)
+    /// The number of a report that was asked for.
+    pub fn report(&self) -> Option<u64> {
+        Some(self.asked.report.swap(0, Ordering::Acquire)).filter(|&number| number > 0)
     }
 
     /// Pauses of the machine that were reported. To be asked after [`Control::report`]: pauses come before a report.
@@ -74,15 +76,20 @@ fn listen(asked: &Asked, mut bell: std::fs::File) {
         let Ok(line) = line else { break };
         match line.trim() {
             "zero" => asked.zero.store(true, Ordering::Relaxed),
-            "report" => asked.report.store(true, Ordering::Release),
             "" => {}
-            other => match other.strip_prefix("pauses ").map(serde_json::from_str::<Pauses>) {
-                Some(Ok(pauses)) => {
-                    asked.pauses.lock().unwrap_or_else(PoisonError::into_inner).add(pauses);
-                    asked.told.store(true, Ordering::Release);
-                }
-                Some(Err(error)) => eprintln!("tunnelmark-emulator: pauses: {error}"),
-                None => eprintln!("tunnelmark-emulator: unknown command {other:?}; there are zero, pauses and report"),
+            other => match other.split_once(' ') {
+                Some(("report", number)) => match number.parse() {
+                    Ok(0) | Err(_) => eprintln!("tunnelmark-emulator: report: {number:?} is not a number from 1"),
+                    Ok(number) => asked.report.store(number, Ordering::Release),
+                },
+                Some(("pauses", pauses)) => match serde_json::from_str::<Pauses>(pauses) {
+                    Ok(pauses) => {
+                        asked.pauses.lock().unwrap_or_else(PoisonError::into_inner).add(pauses);
+                        asked.told.store(true, Ordering::Release);
+                    }
+                    Err(error) => eprintln!("tunnelmark-emulator: pauses: {error}"),
+                },
+                _ => eprintln!("tunnelmark-emulator: unknown command {other:?}; there are zero, pauses and report"),
             },
         }
         ring();

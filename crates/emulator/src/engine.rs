@@ -67,7 +67,7 @@ impl Engine {
     pub fn run(&mut self, control: &mut Control, printer: &Printer) -> Result<()> {
         let start = sys::now();
         let result = self.carry(start, control, printer);
-        printer.line(self.report(sys::now() - start, true));
+        printer.line(self.report(sys::now() - start, None, true));
         result
     }
 
@@ -84,8 +84,8 @@ impl Engine {
             if let Some(told) = control.pauses() {
                 self.lanes.iter_mut().for_each(|lane| lane.settle(&told));
             }
-            if now >= report_at || asked {
-                printer.line(self.report(now - start, false));
+            if now >= report_at || asked.is_some() {
+                printer.line(self.report(now - start, asked, false));
                 report_at = report_at.max(now.saturating_sub(REPORT)) + if now >= report_at { REPORT } else { 0 };
             }
             if control.zero() {
@@ -172,11 +172,12 @@ impl Engine {
         first
     }
 
-    fn report(&mut self, elapsed: u64, last: bool) -> Line {
+    fn report(&mut self, elapsed: u64, request: Option<u64>, last: bool) -> Line {
         let ports = self.ports.iter_mut();
         Line::Report(Box::new(Report {
             elapsed_us: elapsed / 1000,
             zero_ns: self.zero,
+            request,
             last,
             cpu_us: sys::thread_cpu() / 1000,
             directions: self.lanes.iter_mut().map(Lane::report).collect(),

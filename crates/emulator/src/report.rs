@@ -35,6 +35,8 @@ pub struct Report {
     pub elapsed_us: u64,
     /// When the link's time began last, on the monotonic clock.
     pub zero_ns: u64,
+    /// The number of the request that this answers.
+    pub request: Option<u64>,
     pub last: bool,
     pub cpu_us: u64,
     pub directions: Vec<Direction>,

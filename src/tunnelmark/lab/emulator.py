@@ -62,6 +62,7 @@ class Emulator:
         self._output = output
         self._complaints = complaints
         self._told = time.monotonic_ns()  # up to when pauses are known to it
+        self._requests = 0
 
     @classmethod
     async def start(
@@ -104,11 +105,13 @@ class Emulator:
             new = [(each.core, each.ran, each.woke) for each in seen.pauses if self._told < each.woke <= seen.until]
             await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
             self._told = seen.until
-        before = len(self._reports(self._lines()))
-        await self._say("report")
-        lines = await self._until(lambda lines: len(self._reports(lines)) > before)
+        # One that was printed by itself meanwhile may be from before the pauses, or packets, that this is to count.
+        self._requests += 1
+        request = self._requests
+        await self._say(f"report {request}")
+        lines = await self._until(lambda lines: self._answers(lines, request) is not None)
         scheduler = next(line["ready"]["scheduler"] for line in lines if "ready" in line)
-        return {**self._reports(lines)[-1], "scheduler": scheduler}
+        return {**(self._answers(lines, request) or {}), "scheduler": scheduler}
 
     def close(self) -> None:
         """Let the emulator end."""
@@ -118,8 +121,10 @@ class Emulator:
         self._complaints.close()
 
     @staticmethod
-    def _reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [line["report"] for line in lines if "report" in line]
+    def _answers(lines: list[dict[str, Any]], request: int) -> dict[str, Any] | None:
+        reports: list[dict[str, Any]] = [line["report"] for line in lines if "report" in line]
+        # If two requests came before it looked, it answers the later one only.
+        return next((each for each in reports if (each["request"] or 0) >= request), None)
 
     async def _say(self, line: str) -> None:
         def write() -> None:  # in a thread: a long configuration fills the pipe until it is read

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -56,6 +61,38 @@ def test_a_variable_that_names_no_program_is_told(nowhere, monkeypatch):
     with pytest.raises(MissingPart) as caught:
         emulator.program()
     assert "unset" in caught.value.hint
+
+
+def test_a_report_is_what_was_asked_for_and_not_one_printed_by_itself_before(tmp_path):
+    """The one by itself may be from before the pauses that were said, whose time would then count as the emulator's."""
+    lines: list[dict[str, Any]] = [{"ready": {"scheduler": "fifo 10"}}]
+    process: Any = SimpleNamespace(exit=None)
+    read, write = os.pipe()
+    with (
+        (tmp_path / "out").open("w+b") as output,
+        (tmp_path / "err").open("w+b") as complaints,
+        os.fdopen(read) as asked,
+    ):
+        running = emulator.Emulator(process, write, output, complaints, "")
+
+        async def printed(*requests: int | None) -> None:
+            lines.extend({"report": {"request": request, "place": len(lines)}} for request in requests)
+            text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+            os.pwrite(output.fileno(), text, 0)
+            await asyncio.sleep(0.05)
+
+        async def run() -> None:
+            await printed(None)
+            for number, later in ((1, 1), (2, 2)):
+                answer = asyncio.ensure_future(running.report())
+                assert await asyncio.to_thread(asked.readline) == f"report {number}\n"
+                await printed(None)
+                assert not answer.done()
+                await printed(later, None)
+                assert (await answer)["request"] == number
+
+        asyncio.run(run())
+        running.close()
 
 
 def profile(way: Direction, **more) -> Profile:

@@ -95,6 +95,7 @@ pub struct Lab {
     emulator: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    requests: u64,
     /// How packets cross, as the program says.
     pub datapaths: Vec<String>,
 }
@@ -140,7 +141,7 @@ impl Lab {
                 ));
             }
         }
-        Self { nodes, _middle: middle, emulator, input: Some(input), output, datapaths }
+        Self { nodes, _middle: middle, emulator, input: Some(input), output, requests: 0, datapaths }
     }
 
     pub fn node(&self, place: usize) -> u32 {
@@ -179,11 +180,16 @@ impl Lab {
 
     /// What the program reports now.
     pub fn report(&mut self) -> serde_json::Value {
-        self.command("report");
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-        said["report"].clone()
+        self.requests += 1;
+        self.command(&format!("report {}", self.requests));
+        loop {
+            let mut line = String::new();
+            self.output.read_line(&mut line).unwrap();
+            let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if said["report"]["request"] == self.requests {
+                return said["report"].clone();
+            }
+        }
     }
 
     /// When the link's time began, as the program says.
