@@ -7,6 +7,7 @@ have the nice value NICE (`kernel_threads`), and after that the kernel's own aga
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -21,6 +22,7 @@ from tunnelmark.linux import kernel_threads
 _PATIENCE = 5.0  # seconds for killed processes to leave their groups
 _PAUSE = 0.01
 _NEW_BORN = 0.5  # seconds for which a new thread of the kernel may go without its nice value
+_SHARED = "tunnelmark.realtime"
 _FIRST = {"cpu.idle": "0", "cpu.weight": "10000", "cpu.shares": "262144"}  # in this order: an idle group has no weight
 
 
@@ -33,14 +35,22 @@ def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
     for group in groups:
         hurry(group)
     raised.restore()
-    deadline = time.monotonic() + _PATIENCE
+    all_groups, deadline = groups, time.monotonic() + _PATIENCE
     while (groups := [group for group in groups if not remove(group)]) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
+    for folder in {shared(group) for group in all_groups}:
+        with contextlib.suppress(OSError):  # there is none, or other commands use it
+            os.rmdir(folder)
     for file in files:
         if os.path.isdir(file):
             shutil.rmtree(file, ignore_errors=True)
         elif os.path.exists(file):
             os.unlink(file)
+
+
+def shared(group: str) -> str:
+    """The group for processes of all commands that may have real-time priority, where a command's group is this one (`linux.cgroups`)."""
+    return os.path.join(os.path.dirname(group), _SHARED)
 
 
 def hurry(group: str) -> None:

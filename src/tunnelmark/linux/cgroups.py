@@ -24,12 +24,7 @@ _REALTIME = (940_000, 850_000, 400_000, 200_000)
 VARIABLE = "TUNNELMARK_CGROUP"
 """Environment variable that names a control group below which labs get theirs: what limits it limits the lab as a whole."""
 
-_SHARED = "realtime"
-"""The group of all processes that may have real-time priority, where a kernel gives budgets of it.
-
-A budget for each lab would not do: groups divide what the group above has. Of two labs that are up at once, the first
-would have all of it, even if it only settles, and the one that is measured nothing.
-"""
+_ATTEMPTS = 10  # to join a group that the janitor of another command may remove, as it is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +79,8 @@ def sweep() -> bool:
             if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
                 cgroup_cleanup.remove(str(folder))
                 any_left = True
+                with contextlib.suppress(OSError):  # labs that are up use it
+                    os.rmdir(cgroup_cleanup.shared(str(folder)))
     return any_left
 
 
@@ -124,31 +121,14 @@ class ControlGroup:
             self._sharing.add(name)
         for folder in self.folders:
             (folder / name).mkdir()
-            shared = self._place(folder, name)
-            if not shared.exists():  # the first; a command that needs no budget leaves it to others
-                self._allow_realtime(folder)
-                shared.mkdir()
-                self._allow_realtime(shared)
-
-    def _place(self, folder: Path, name: str) -> Path:
-        """Where the processes of a leaf go in the hierarchy of a top folder."""
-        shared = name in self._sharing and (folder / _BUDGET).exists()
-        return folder / (_SHARED if shared else name)
-
-    @staticmethod
-    def _allow_realtime(folder: Path) -> None:
-        """Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group)."""
-        budget = folder / _BUDGET
-        if budget.exists():
-            for microseconds in _REALTIME:
-                with contextlib.suppress(OSError):  # the group above has not so much left
-                    budget.write_text(str(microseconds))
-                    return
 
     def join(self, name: str) -> None:
         """Move the calling process into a leaf."""
         for folder in self.folders:
-            (self._place(folder, name) / "cgroup.procs").write_text("0")
+            if name in self._sharing and (folder / _BUDGET).exists():
+                _join_shared(Path(cgroup_cleanup.shared(str(folder))))
+            else:
+                (folder / name / "cgroup.procs").write_text("0")
 
     def remove_leaf(self, name: str) -> None:
         """Remove an empty leaf; a leaf whose processes are still ending is left for the janitor."""
@@ -157,6 +137,28 @@ class ControlGroup:
                 (folder / name).rmdir()
             except OSError:
                 continue
+
+
+def _join_shared(shared: Path) -> None:
+    """Move the calling process into the group of all that may have real-time priority, and make it if there is none.
+
+    One for each lab, or for each command, would not do: groups divide what the group above has. Of two labs that are up at
+    once, the first would have all of it, even if it is idle, and the one that is measured nothing. The command that ends last removes it.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            shared.mkdir(exist_ok=True)
+            (shared / "cgroup.procs").write_text("0")
+            break
+        except OSError:
+            if not left:
+                raise
+    (shared / "cpu.shares").write_text(V1_SHARES)
+    # Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group).
+    for microseconds in _REALTIME:
+        with contextlib.suppress(OSError):  # the group above has not so much left
+            (shared / _BUDGET).write_text(str(microseconds))
+            break
 
 
 def cpu_seconds(leaf: Path) -> float:

@@ -10,6 +10,10 @@ from tunnelmark.linux import cgroups
 from tunnelmark.linux.cgroups import ControlGroup, Hierarchies
 
 
+def shared(mounts: Path) -> Path:
+    return mounts / "cpu" / "tunnelmark.realtime"
+
+
 @pytest.fixture
 def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ControlGroup:
     """A group on a kernel with budgets in the v1 hierarchy."""
@@ -30,8 +34,9 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ControlGroup:
 def test_a_leaf_gets_a_budget_only_if_it_is_asked_for_and_the_kernel_has_budgets(tmp_path: Path, group: ControlGroup):
     group.leaf("a")
     group.leaf("middle", realtime=True)
+    group.join("middle")
     assert (tmp_path / "cpu/mine/a/cpu.rt_runtime_us").read_text() == "0"
-    assert (tmp_path / "cpu/mine/realtime/cpu.rt_runtime_us").read_text() == "940000"
+    assert (shared(tmp_path) / "cpu.rt_runtime_us").read_text() == "940000"
     assert not (tmp_path / "unified/mine/middle/cpu.rt_runtime_us").exists()
 
 
@@ -39,7 +44,7 @@ def test_labs_that_stand_at_once_share_the_budget(tmp_path: Path, group: Control
     for lab in ("lab1.middle", "lab2.middle"):
         group.leaf(lab, realtime=True)
         group.join(lab)
-        assert (tmp_path / "cpu/mine/realtime/cgroup.procs").read_text() == "0"
+        assert (shared(tmp_path) / "cgroup.procs").read_text() == "0"
         assert (tmp_path / "unified/mine" / lab / "cgroup.procs").exists()
         assert (tmp_path / "cpu/mine" / lab).is_dir()  # whoever enters the node by hand joins this one
 
