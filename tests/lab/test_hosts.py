@@ -194,6 +194,6 @@ def test_what_else_users_of_the_machine_run_is_not_taken_for_a_lab_s():
             try:
                 assert process.stdout is not None and process.stdout.readline() == b"there\n"
                 left = before.left_by(Host.now())
-                assert ("processes" in left, "networks" in left) == (found, found)
+                assert ("processes" in left, "networks" in left) == (found, found), left
             finally:
                 process.kill()

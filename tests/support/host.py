@@ -6,7 +6,9 @@ command whose process ID is in the name of its control group, and a command is o
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ PATIENCE = 30.0
 """Seconds that the kernel may take, on a machine that has much else to do, to end what belongs to a lab."""
 
 _MARK = "TUNNELMARK_TESTS"
+_GROUP = re.compile(r"tunnelmark-(\d+)-\w+")
 _others: set[str] = set()  # names of control groups that were seen to belong to other commands
 
 
@@ -71,12 +74,11 @@ def _processes() -> list[str]:
     """Processes that a lab may have started: those of a lab, and of ours what lives in another network namespace or belongs to a lab server."""
     found = []
     home = os.readlink("/proc/self/ns/net")
-    others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = _command(folder)
             elsewhere = os.readlink(folder / "ns/net") != home
-            if not _may_be_ours(folder, others):
+            if not _may_be_ours(folder):
                 continue
         except OSError:
             continue
@@ -87,45 +89,52 @@ def _processes() -> list[str]:
 
 def _groups() -> list[str]:
     """Control groups of labs at the top of every hierarchy; not deeper, where folders vanish while one looks."""
-    others = _of_others()
-    return [str(group) for group in _all_groups() if group.name not in others]
+    ours = [str(group) for group in _all_groups() if not _is_of_others(group.name)]
+    # What all commands share is left if there is no command any more.
+    return ours or [str(group) for group in _groups_of_name("tunnelmark.realtime") if not _all_groups()]
 
 
 def _all_groups() -> list[Path]:
+    return _groups_of_name("tunnelmark-*")
+
+
+def _groups_of_name(pattern: str) -> list[Path]:
     mounts = [Path("/sys/fs/cgroup"), *(folder for folder in Path("/sys/fs/cgroup").iterdir() if folder.is_dir())]
-    return [group for mount in mounts for group in mount.glob("tunnelmark-*")]
+    return [group for mount in mounts for group in mount.glob(pattern)]
 
 
 def _links(kind: str) -> list[str]:
     found = set()
-    others = _of_others()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if _may_be_ours(folder, others):
+            if _may_be_ours(folder):
                 found.add(os.readlink(folder / "ns" / kind))
         except OSError:
             continue
     return sorted(found)
 
 
-def _of_others() -> set[str]:
-    """The names of control groups of commands that are not ours; what was seen once stays known when its command has ended."""
-    for group in _all_groups():
-        try:
-            pid = group.name.split("-")[1]
-            if pid != str(os.getpid()) and not _is_marked(Path("/proc", pid)):
-                _others.add(group.name)
-        except (OSError, IndexError):
-            continue
-    return _others
+def _is_of_others(group: str) -> bool:
+    """Whether a control group belongs to a command that is not ours; what was seen once stays known when its command has ended."""
+    found = _GROUP.match(group)
+    if found is None or group in _others:
+        return group in _others
+    with contextlib.suppress(OSError):
+        if found[1] != str(os.getpid()) and not _is_marked(Path("/proc", found[1])):
+            _others.add(group)
+    return group in _others
 
 
-def _may_be_ours(process: Path, others: set[str]) -> bool:
-    """Whether a process was started by us, or is in a lab's group or names it (a lab server before it has joined, a janitor) that is not others'."""
+def _may_be_ours(process: Path) -> bool:
+    """Whether a process was started by us, or is in a lab's group or names it (a lab server before it has joined, a janitor) that is not others'.
+
+    Whose a group is, is asked for when it is met: another command may have made it since one began to look.
+    """
     known = _command(process) + (process / "cgroup").read_text()
-    if any(group in known for group in others):
+    groups = {found[0] for found in _GROUP.finditer(known)}
+    if any(_is_of_others(group) for group in groups):
         return False
-    return "tunnelmark-" in known or _is_marked(process)
+    return bool(groups) or _is_marked(process)
 
 
 def _is_marked(process: Path) -> bool:
