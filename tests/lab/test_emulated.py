@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +266,15 @@ def test_reports_say_what_happened():
 
     (report,) = in_lab(body, profile=profile(Direction(delay=Duration(0.001))))
     assert sum(direction["packets"] for direction in report["directions"]) >= 20
+
+
+def test_the_links_time_has_begun_again_before_anything_is_sent():
+    async def body(lab: Lab) -> None:
+        for _ in range(20):
+            before = time.monotonic_ns()
+            await lab.zero()
+            after = time.monotonic_ns()
+            (report,) = await lab.link_reports()
+            assert before < report["zero_ns"] < after
+
+    in_lab(body, profile=profile(Direction(delay=Duration(0.005))))

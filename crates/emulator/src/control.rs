@@ -52,16 +52,17 @@ impl Control {
         self.asked.end.load(Ordering::Relaxed)
     }
 
+    /// Whether the link's time is to start again. To be asked after [`Control::report`], like [`Control::pauses`].
     pub fn zero(&self) -> bool {
         self.asked.zero.swap(false, Ordering::Relaxed)
     }
 
-    /// The number of a report that was asked for.
+    /// The number of a report that was asked for; what was asked before it, is seen after this.
     pub fn report(&self) -> Option<u64> {
         Some(self.asked.report.swap(0, Ordering::Acquire)).filter(|&number| number > 0)
     }
 
-    /// Pauses of the machine that were reported. To be asked after [`Control::report`]: pauses come before a report.
+    /// Pauses of the machine that were reported.
     pub fn pauses(&self) -> Option<Pauses> {
         let told = self.asked.told.swap(false, Ordering::Acquire);
         told.then(|| std::mem::take(&mut *self.asked.pauses.lock().unwrap_or_else(PoisonError::into_inner)))

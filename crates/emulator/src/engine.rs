@@ -84,12 +84,12 @@ impl Engine {
             if let Some(told) = control.pauses() {
                 self.lanes.iter_mut().for_each(|lane| lane.settle(&told));
             }
+            if control.zero() {
+                self.restart(now);
+            }
             if now >= report_at || asked.is_some() {
                 printer.line(self.report(now - start, asked, false));
                 report_at = report_at.max(now.saturating_sub(REPORT)) + if now >= report_at { REPORT } else { 0 };
-            }
-            if control.zero() {
-                self.restart(now);
             }
             let until = next.map_or(report_at, |next| next.min(report_at));
             let waited = self.pace.wait(&mut fds, now, until, received)?;

@@ -93,8 +93,9 @@ class Emulator:
         return emulator
 
     async def zero(self) -> None:
-        """Restart the link's clock: blackouts and schedules count from now."""
+        """Restart the link's clock: blackouts and schedules count from a moment before this returns."""
         await self._say("zero")
+        await self.report()  # which it answers after
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
         """What the emulator has done up to now, as it says (docs/emulator.md, reports); and its `scheduler`.

@@ -261,9 +261,8 @@ class Lab(Underlay):
         return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
 
     async def zero(self) -> None:
-        """Restart the clocks of emulated links: their blackouts and schedules count from now."""
-        for emulator in self._emulators:
-            await emulator.zero()
+        """Restart the clocks of emulated links: their blackouts and schedules count from a moment before this returns."""
+        await asyncio.gather(*(emulator.zero() for emulator in self._emulators))
 
     async def link_reports(self) -> list[dict[str, Any]]:
         """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
