@@ -60,7 +60,7 @@ def show(source: str, json_: bool) -> None:
     _head(claims)
     console = output.console()
     console.print(f"{len(claims.claims)} claims, held against the source's own figures:\n")
-    _table(judged, OUTCOMES)
+    _table(claims, judged, OUTCOMES)
     for each in judged:
         if each.claim.contradicted:
             console.print(f"\n{each.claim.id}: {each.claim.contradicted}", soft_wrap=True)
@@ -135,7 +135,7 @@ def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...]
     if differing := raw_tables.differing(recomputed):
         output.table(raw_tables.HEAD, differing)
         console.print()
-    _judged(judged, only)
+    _judged(claims, judged, only)
 
 
 def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
@@ -143,7 +143,7 @@ def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
         output.as_json(claim_tables.as_data(found.claims, found.judged))
         return
     _head(found.claims)
-    _judged(found.judged, only)
+    _judged(found.claims, found.judged, only)
 
 
 def _no_claims(study_name: str) -> UsageError:
@@ -175,19 +175,19 @@ def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bo
             each.machines,
             each.together,
         )
-        for each in machine_claims.lines(found.found)
+        for each in machine_claims.lines(found)
         if each.outcome in (only or OUTCOMES)
     ]
     output.table(machine_claims.HEAD, rows)
     console.print(f"\n{machine_claims.LEGEND}", soft_wrap=True)
 
 
-def _judged(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
     """The claims with their verdicts, and why some have none."""
     console = output.console()
     console.print(Text(claim_tables.summary(judged), style="bold"), soft_wrap=True)
     console.print()
-    _table(judged, only or OUTCOMES)
+    _table(claims, judged, only or OUTCOMES)
     if untested := claim_tables.reasons(judged):
         console.print("\nnot testable here, because")
         output.table(("claims", "reason"), [(str(count), reason) for reason, count in untested])
@@ -217,7 +217,7 @@ def _head(claims: ClaimsFile) -> None:
     console.print()
 
 
-def _table(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+def _table(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
     rows = [
         (
             Text(line.sign, style=_STYLES[line.outcome]),
@@ -227,7 +227,7 @@ def _table(judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
             line.allowed,
             line.found,
         )
-        for line in claim_tables.lines(judged)
+        for line in claim_tables.lines(claims, judged)
         if line.outcome in only
     ]
     output.table(("", "claim", "says", "printed", "allowed", "found"), rows)

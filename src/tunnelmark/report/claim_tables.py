@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Effect, Judged, Outcome, Statement
+from tunnelmark.report import claim_figures
 
 SIGNS: dict[Outcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
 
@@ -19,11 +20,15 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class ClaimLine:
-    """A claim as a row of a table; `found` is what these values say, or why they say nothing."""
+    """A claim as a row of a table; `found` is what these values say, or why they say nothing.
+
+    `compared` is what the figures of a claim with a single effect are of; of several it says nothing.
+    """
 
     id: str
     place: str
     says: str
+    compared: str
     printed: str
     allowed: str
     found: str
@@ -35,19 +40,21 @@ class ClaimLine:
         return SIGNS[self.outcome]
 
 
-def lines(judged: Sequence[Judged]) -> tuple[ClaimLine, ...]:
-    """A row for each claim."""
-    return tuple(
-        ClaimLine(
-            each.claim.id,
-            each.claim.place,
-            each.claim.says,
-            _printed(each),
-            _allowed(each),
-            _found(each),
-            each.outcome,
+def lines(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ClaimLine, ...]:
+    """A row for each claim of such a file."""
+    return tuple(_line(claims, each) for each in judged)
+
+
+def _line(claims: ClaimsFile, judged: Judged) -> ClaimLine:
+    claim = judged.claim
+    stated = [each for each in claim.statements if isinstance(each, Statement)]
+    compared = printed = allowed = ""
+    if len(claim.statements) == len(stated) == 1:
+        compared, printed, allowed = (
+            of(stated[0], claims) for of in (claim_figures.compared, claim_figures.printed, claim_figures.allowed)
         )
-        for each in judged
+    return ClaimLine(
+        claim.id, claim.place, claim.says, compared, printed, allowed, _found(claims, judged), judged.outcome
     )
 
 
@@ -58,9 +65,9 @@ def summary(judged: Sequence[Judged]) -> str:
     return f"{len(judged)} claims: {', '.join(parts)}" + (" here" if counts["not testable"] else "")
 
 
-def by_outcome(judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:
+def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:
     """The rows of each verdict, in the order of `OUTCOMES`; verdicts that none has are left out."""
-    rows = lines(judged)
+    rows = lines(claims, judged)
     return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]
 
 
@@ -86,16 +93,18 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
                 "reason": each.reason,
                 "kendall_tau": each.tau,
                 "source_contradicts_itself": each.claim.contradicted,
-                "effects": [_effect(effect) for effect in each.effects],
+                "effects": [_effect(effect, claims) for effect in each.effects],
             }
             for each in judged
         ],
     }
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _effect(effect: Effect, claims: ClaimsFile) -> dict[str, Any]:
     statement = effect.statement
     return {
+        "compared": claim_figures.compared(statement, claims),
+        "unit": claim_figures.unit(statement, claims).strip(),
         "terms": [{**asdict(cell), "power": power} for cell, power in statement.terms],
         "scale": statement.scale,
         "printed": statement.printed,
@@ -108,29 +117,12 @@ def _effect(effect: Effect) -> dict[str, Any]:
     }
 
 
-def _printed(judged: Judged) -> str:
-    """What the source printed of a single effect; of several, nothing."""
-    effects = [each.printed for each in judged.claim.statements if isinstance(each, Statement)]
-    return number(effects[0]) if len(effects) == 1 and effects[0] is not None else ""
-
-
-def _allowed(judged: Judged) -> str:
-    if len(judged.effects) != 1:
-        return ""
-    statement = judged.effects[0].statement
-    if statement.low is None:
-        return f"≤ {number(statement.high)}"
-    if statement.high is None:
-        return f"≥ {number(statement.low)}"
-    return f"{number(statement.low)} to {number(statement.high)}"
-
-
-def _found(judged: Judged) -> str:
+def _found(claims: ClaimsFile, judged: Judged) -> str:
     if judged.outcome == "not testable" or judged.claim.feature is not None:
         return judged.reason
     parts = []
     if len(judged.effects) == 1:
-        parts.append(_one(judged.effects[0]))
+        parts.append(claim_figures.found(judged.effects[0], claims))
     elif judged.effects:
         counts = Counter(effect.outcome for effect in judged.effects)
         parts.append(f"{counts['held']} of {len(judged.effects)} shown, {counts['did not hold']} contrary")
@@ -142,20 +134,8 @@ def _found(judged: Judged) -> str:
     return ", ".join(parts)
 
 
-def _one(effect: Effect) -> str:
-    value = number(effect.estimate)
-    return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
-
-
 def _needed(effects: Sequence[Effect]) -> str:
     """How many blocks would decide it."""
     if any(effect.blocks is None for effect in effects):
         return "too near a bound for blocks to decide"
     return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"
-
-
-def number(value: float | None) -> str:
-    """Three digits, as people write them."""
-    if value is None:
-        return ""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +31,11 @@ class MachineClaimLine:
     outcome: Outcome
 
 
-def lines(found: Sequence[OnMachines]) -> tuple[MachineClaimLine, ...]:
+def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:
     """A row for each claim."""
     rows = []
-    for each in found:
-        (line,) = claim_tables.lines([each.together])
+    for each in found.found:
+        (line,) = claim_tables.lines(found.claims, [each.together])
         together = line.found.replace(" blocks", " machines")
         rows.append(MachineClaimLine(line.id, line.says, line.allowed, held_on(each), together, each.together.outcome))
     return tuple(rows)

@@ -43,7 +43,7 @@ def of(found: MachineVerdicts) -> MachineRepetition:
     )
     lines = [
         (line.id, f"{claim_tables.SIGNS[line.outcome]} {line.says}", line.allowed, line.machines, line.together)
-        for line in machine_claims.lines(found.found)
+        for line in machine_claims.lines(found)
     ]
     return MachineRepetition(
         " ".join(filter(None, (f"{first.source}.", first.part))),

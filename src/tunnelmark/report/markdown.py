@@ -112,12 +112,14 @@ def _claims(analysis: Analysis) -> list[str]:
         parts.append("What else this run does otherwise than the source:")
         parts.append("\n".join(f"- {topic}: {_safe(each)}" for topic, said in repeats.otherwise for each in said))
     parts.append("## What held of what was published")
-    for outcome, lines in claim_tables.by_outcome(found.judged):
-        rows = [
-            [_safe(text) for text in (f"{line.sign} {line.says}", line.place, line.printed, line.found)]
-            for line in lines
-        ]
-        table = _rows(["claim", "place", "printed", "found here"], rows)
+    for outcome, lines in claim_tables.by_outcome(found.claims, found.judged):
+        tested = outcome != "not testable"
+        head = ["compared", "printed", "allowed", "found here"] if tested else ["reason"]
+        rows = []
+        for line in lines:
+            figures = (line.compared, line.printed, line.allowed) if tested else ()
+            rows.append([_safe(text) for text in (f"{line.sign} {line.says}", line.place, *figures, line.found)])
+        table = _rows(["claim", "place", *head], rows)
         parts.append(f"<details><summary>{outcome}: {len(lines)}</summary>\n\n{table}\n\n</details>")
     return [*parts, claim_tables.LEGEND]
 

@@ -13,7 +13,7 @@ from tunnelmark.report import claim_tables, repetition
 from tunnelmark.report.exports.latex_tables import escape, row
 
 _SETUPS = r"p{0.16\linewidth}p{0.38\linewidth}p{0.38\linewidth}"
-_CLAIMS = r"p{0.13\linewidth}p{0.41\linewidth}p{0.15\linewidth}p{0.21\linewidth}"
+_CLAIMS = r"p{0.09\linewidth}p{0.3\linewidth}p{0.24\linewidth}p{0.1\linewidth}p{0.17\linewidth}"
 
 
 def render(analysis: Analysis) -> str:
@@ -26,8 +26,11 @@ def render(analysis: Analysis) -> str:
     if repeats.otherwise:
         items = [rf"\item {escape(f'{topic}: {each}')}" for topic, texts in repeats.otherwise for each in texts]
         parts += ["What else this run does otherwise than the source:", r"\begin{itemize}", *items, r"\end{itemize}"]
-    rows = [(line.outcome, line.says, line.printed, line.found) for line in claim_tables.lines(found.judged)]
-    parts += _table(_CLAIMS, ("verdict", "claim", "printed", "found here"), rows)
+    rows = [
+        (line.outcome, line.says, line.compared, line.printed, line.found)
+        for line in claim_tables.lines(found.claims, found.judged)
+    ]
+    parts += _table(_CLAIMS, ("verdict", "claim", "compared", "printed", "found here"), rows)
     parts.append(rf"{{\footnotesize {escape(_legend())}\par}}")
     return "\n".join(parts) + "\n"
 

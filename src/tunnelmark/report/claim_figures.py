@@ -1,0 +1,77 @@
+"""What a figure of a claim is: which values it compares, and in what unit it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunnelmark.claims.model import Cell, ClaimsFile, Effect, Statement
+
+TIMES = "×"
+
+
+def compared(statement: Statement, claims: ClaimsFile) -> str:
+    """What is compared with what: `throughput of TCP, one hop: WireGuard / OpenVPN`; of a single value, what it is."""
+    named = {cell: _named(cell, claims) for cell, _ in statement.terms}
+    fields = list(zip(*named.values(), strict=True))
+    if len(named) == 1:
+        return ", ".join(values[0] for values in fields)
+    same = [len(set(values)) == 1 for values in fields]
+    shared = ", ".join(values[0] for values, is_same in zip(fields, same, strict=True) if is_same)
+    own = {
+        cell: ", ".join(name for name, is_same in zip(names, same, strict=True) if not is_same)
+        for cell, names in named.items()
+    }
+    joint = " × " if statement.scale == "ratio" else " + "
+    above, below = (
+        _together([own[cell] for cell, power in statement.terms for _ in range(sign * power)], joint)
+        for sign in (1, -1)
+    )
+    said = f"{above} {'/' if statement.scale == 'ratio' else '−'} {below}" if below else above
+    return f"{shared}: {said}" if shared else said
+
+
+def unit(statement: Statement, claims: ClaimsFile) -> str:
+    """The unit of its figures, as it follows them: a ratio's is `×`, that of a difference of shares is points, else it is the source's."""
+    if statement.scale == "ratio" and len(statement.terms) > 1:
+        return TIMES
+    said = claims.quantities[statement.terms[0][0].quantity].unit
+    if said == "%" and len(statement.terms) > 1:
+        return " points"
+    return f" {said}" if said else ""
+
+
+def allowed(statement: Statement, claims: ClaimsFile) -> str:
+    """The range in which a claim puts an effect."""
+    of = unit(statement, claims)
+    if statement.low is None:
+        return f"≤ {number(statement.high)}{of}"
+    if statement.high is None:
+        return f"≥ {number(statement.low)}{of}"
+    return f"{number(statement.low)} to {number(statement.high)}{of}"
+
+
+def found(effect: Effect, claims: ClaimsFile) -> str:
+    """The estimate with its interval, in brackets."""
+    value = f"{number(effect.estimate)}{unit(effect.statement, claims)}"
+    return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
+
+
+def printed(statement: Statement, claims: ClaimsFile) -> str:
+    """What the source's own values give; nothing where it does not print all of them."""
+    return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
+
+
+def number(value: float | None) -> str:
+    """Three digits, as people write them."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _named(cell: Cell, claims: ClaimsFile) -> tuple[str, str, str]:
+    return claims.quantities[cell.quantity].title, claims.conditions[cell.condition].title, cell.arm
+
+
+def _together(names: Sequence[str], joint: str) -> str:
+    said = joint.join(names)
+    return f"({said})" if len(names) > 1 else said
