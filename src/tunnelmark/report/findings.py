@@ -157,7 +157,9 @@ def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[s
         return []
     unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
     said = (
-        [f"Void unlike the others: {formatting.listed(unlike)}, whose numbers may be biased by that."] if unlike else []
+        [f"Trials of {formatting.listed(unlike)} are void more or less often than others', which may bias the numbers."]
+        if unlike
+        else []
     )
     for cell in analysis.cells_of(setting, _SHORTFALL):
         short = [value.value for value in cell.values if value.value > _SHORT]

@@ -162,6 +162,6 @@ def test_an_arm_that_is_void_more_often_than_the_others_is_named():
     assert rates["tinc"].unlike
     assert (rates["tinc"].void, rates["tinc"].attempts, rates["tinc"].void_others) == (5, 8, 0)
     assert any("tinc was void more often than the others" in text for text in cautions(judge(spoilt(["tinc"]))))
-    assert "Void unlike the others: tinc" in findings(judge(spoilt(["tinc"])))[0].text
+    assert "Trials of tinc are void more or less often than others'" in findings(judge(spoilt(["tinc"])))[0].text
     assert not any(rate.unlike for rate in judge(spoilt(ARMS)).void_rates)
     assert judge(results).void_rates == ()
