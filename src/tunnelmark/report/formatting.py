@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, isfinite, log10
 
 from tunnelmark.analyse.margins import SECONDS, equal_within
+from tunnelmark.analyse.missing import Bounds
 from tunnelmark.analyse.model import (
     ArmSummary,
     Capacity,
@@ -22,6 +23,7 @@ from tunnelmark.record.results import MetricInfo
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
+_MOST = 100  # a factor, and points of a share
 _IN_MICROS = 1e-2  # seconds: smaller differences of delays are given in microseconds
 
 CEILINGS: dict[Ceiling, str] = {
@@ -168,9 +170,7 @@ def reliability(cell: MetricCell) -> str:
     """That an arm fails too often to be relied on, and what its missing blocks could change; "" where it does not."""
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
-        ends = [_bound(cell.metric, end) for end in (cell.bounds.low, cell.bounds.high)]
-        blocks = "block" if cell.bounds.missing == 1 else "blocks"
-        said.append(f"with {cell.bounds.missing} missing {blocks} at worst or best the median is {' to '.join(ends)}")
+        said.append(median_within(cell.metric, cell.bounds))
     return "; ".join(said)
 
 
@@ -182,8 +182,15 @@ def remarks(cell: MetricCell, against: str | None) -> list[str]:
     return [*said, f"unreliable ({share(cell.success)} ok)"] if cell.unreliable else said
 
 
-def _bound(metric: MetricInfo, end: float | None) -> str:
-    return "unbounded" if end is None else amount(metric, end)
+def median_within(metric: MetricInfo, bounds: Bounds) -> str:
+    """Between which values missing blocks, at worst or at best, leave the median."""
+    blocks = f"{bounds.missing} missing {'block' if bounds.missing == 1 else 'blocks'}"
+    low, high = (None if end is None else amount(metric, end) for end in (bounds.low, bounds.high))
+    if low is None and high is None:
+        return f"the median could be anything with {blocks}"
+    if low is None or high is None:
+        return f"with {blocks} the median is {f'at most {high}' if low is None else f'at least {low}'}"
+    return f"with {blocks} at worst or best the median is {low} to {high}"
 
 
 def amount(metric: MetricInfo, value: float) -> str:
@@ -195,7 +202,14 @@ def amount(metric: MetricInfo, value: float) -> str:
 
 
 def size(metric: MetricInfo, amount: float) -> str:
-    """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference."""
+    """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference.
+
+    Factors above 100, and points above 100, are no sizes that an effect could have: that it is more is all that is said.
+    """
+    if metric.compare == "ratio" and amount > _MOST:
+        return f"more than a factor of {_MOST}"
+    if metric.compare != "ratio" and metric.unit == "%" and amount > _MOST:
+        return with_unit(f"more than {_MOST}", "points")
     if metric.compare == "ratio" and amount >= 1.5:
         return f"a factor of {_two(amount)}"
     if metric.compare == "ratio":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tunnelmark.analyse.missing import Bounds
 from tunnelmark.analyse.model import Comparison, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting
@@ -82,8 +83,24 @@ def test_names_are_listed_as_in_a_sentence():
         (GOODPUT, 1.0214, "2.1 %"),
         (RTT, 2.18, "a factor of 2.2"),
         (LOSS, 0.1, "0.1 points"),
-        (LOSS, 154.0, "150 points"),
+        (LOSS, 54.0, "54 points"),
+        (LOSS, 154.0, "more than 100 points"),
+        (GOODPUT, 99.0, "a factor of 99"),
+        (GOODPUT, 590000.0, "more than a factor of 100"),
     ],
 )
 def test_the_size_of_a_difference(metric, amount, text):
     assert formatting.size(metric, amount).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        (Bounds(1, 0.8, 0.9), "with 1 missing block at worst or best the median is 80.0 % to 90.0 %"),
+        (Bounds(2, 0.8, None), "with 2 missing blocks the median is at least 80.0 %"),
+        (Bounds(2, None, 0.9), "with 2 missing blocks the median is at most 90.0 %"),
+        (Bounds(2, None, None), "the median could be anything with 2 missing blocks"),
+    ],
+)
+def test_what_missing_blocks_leave_of_a_median(bounds, text):
+    assert formatting.median_within(GOODPUT, bounds).replace("\N{NO-BREAK SPACE}", " ") == text
