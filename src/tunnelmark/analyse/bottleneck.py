@@ -214,7 +214,7 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
-    """The same of a cell and direct, whose ratio then measures the machine."""
+    """By what a cell and direct are bound, in words, where it is not the same thing: their ratio then measures the machine. Else ""."""
     own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
     return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""

@@ -30,7 +30,7 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
 
 
 def smallest(sd: float, n: int, level: float, threshold: float) -> float:
-    """The same for `n` blocks whose effects have this standard deviation."""
+    """The smallest true effect that `n` blocks show in four of five studies (see `detectable`); `sd`: of their effects."""
     error = sd / sqrt(n)
     return max(_noncentrality(n - 1, level) * error, threshold + _ABOVE * error)
 

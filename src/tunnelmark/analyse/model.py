@@ -159,7 +159,7 @@ class GoodAlone:
 
 @dataclass(frozen=True, slots=True)
 class AAPair:
-    """The same arm under two names, by one metric: `noise` is the smallest effect this pair could have shown.
+    """Two names of one arm, compared by one metric (A/A): `noise` is the smallest effect that this pair could have shown.
 
     It has the form of an effect (1.02: two per cent; 0.1: a tenth of the unit); None with too few blocks.
     """

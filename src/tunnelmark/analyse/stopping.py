@@ -66,7 +66,7 @@ def needed(blocks: int, half: float, wanted: float, level: float) -> int:
 
 
 def least_needed(blocks: int, half: float, wanted: float, level: float) -> int:
-    """The same if the true spread is as small as blocks with this one leave open (one-sided chi-square interval of a variance)."""
+    """The fewest blocks that may be needed: the true spread may be smaller than that so far (one-sided chi-square interval of a variance)."""
     from scipy.special import gammaincinv
 
     freedom = blocks - 1

@@ -168,7 +168,7 @@ class ClaimsFile:
 
     @property
     def title(self) -> str:
-        """Its authors, year and title."""
+        """The source's authors, year and title."""
         return self.source.short
 
 

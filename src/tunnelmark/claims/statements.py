@@ -49,7 +49,7 @@ def order(
 
 
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
-    """That one value is better than the other: the ratio of the larger to the smaller is above 1."""
+    """The statement that `better` is better than `worse`: the ratio of the one that should be larger to the other is above 1."""
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
     return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))

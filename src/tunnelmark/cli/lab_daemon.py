@@ -51,7 +51,7 @@ class LabAsked:
 
     @property
     def words(self) -> str:
-        """The same in words."""
+        """What was asked, in words: `the lab 'one' (lan-3, home-fibre, nebula)`."""
         return f"the lab {self.name!r} ({', '.join(filter(None, (self.topology, self.profile, self.vpn)))})"
 
 

@@ -132,7 +132,7 @@ async def closed(labs: Labs, profile: Profile, topology: Topology) -> Profile:
 
 
 def closed_now(profile: Profile, topology: Topology, on: Inventory | None = None) -> Profile:
-    """The same with a lab server of its own, where none is there yet; or on the hosts of an inventory."""
+    """The profile with the rate that its `auto` means (see `closed`), measured in labs of its own: here, or on the hosts `on`."""
 
     async def measure() -> Profile:
         async with real_hosts.labs(on) as labs:

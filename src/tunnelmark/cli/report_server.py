@@ -72,7 +72,7 @@ class Served:
         }
 
     def line(self) -> Mapping[str, str]:
-        """The same in words."""
+        """A row of the list of runs: its title, when it began, and how far it is."""
         found = self.state()
         started = found["started"]
         began = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if isinstance(started, float) else ""

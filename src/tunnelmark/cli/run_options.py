@@ -99,7 +99,7 @@ class RunOptions:
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:
-        """The same with the guests or hosts that `--backend`, `--kernel` and `--inventory` ask for. UsageError if they do not fit."""
+        """These options with the guests or hosts that `--backend`, `--kernel` and `--inventory` name. UsageError if they do not fit."""
         chosen = inventory_options.chosen(self.backend, self.inventory)
         if chosen is not None and self.where:
             raise UsageError(

@@ -68,7 +68,7 @@ def security(folder: Path) -> Security:
 
 
 def settings(authority: str, certificate: str, key: str) -> Security:
-    """The same of files, or of what is in them as PEM."""
+    """TLS settings of Dask from three files: authority, certificate, key. In place of a path each may be the PEM text itself."""
     from distributed.security import Security
 
     ours = {

@@ -185,7 +185,7 @@ class Loops:
         return self._clocks
 
     def in_process(self) -> float:
-        """They are processes of their own."""
+        """CPU seconds of loops inside this process: none, as loops are processes of their own."""
         return 0.0
 
     def close(self) -> None:

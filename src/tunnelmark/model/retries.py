@@ -49,11 +49,11 @@ class RetryLedger:
         self._spare -= attempt.number > 1
 
     def new(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Those without an attempt."""
+        """The trials without an attempt."""
         return [trial for trial in trials if not self._of(trial).count]
 
     def wanting(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Those that have attempts, none of them what was asked, and may have another; in the order in which to try them."""
+        """The trials whose attempts so far are not what was asked and that may have another, in the order in which to try them."""
         most = self._plan.study.attempts
         found = [trial for trial in trials if 0 < self._of(trial).count < most and not self._of(trial).settled]
         return again(self._plan.study, found)[: max(self._spare, 0)]

@@ -84,7 +84,7 @@ def _cuts(profile: Profile) -> Sequence[Blackout]:
 
 
 def open_lengths(options: BaseModel) -> dict[str, OfPath]:
-    """Those of the options that follow the link and are not stated, with their defaults."""
+    """Options of a workload that follow the link and are not stated, with their defaults."""
     marks = _marks(type(options))
     return {name: mark for name, mark in marks.items() if name not in options.model_fields_set}
 

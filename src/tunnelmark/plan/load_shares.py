@@ -14,7 +14,7 @@ from tunnelmark.units import Share
 
 
 def shares(options: BaseModel) -> dict[str, Share]:
-    """Those of the options that are a share of the link's rate."""
+    """Options of a workload that are a share of the link's rate, by name."""
     able = [name for name, field in type(options).model_fields.items() if field.annotation == get_args(OfLink)[0]]
     values = {name: getattr(options, name) for name in able}
     return {name: value for name, value in values.items() if isinstance(value, Share)}

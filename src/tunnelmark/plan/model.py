@@ -113,11 +113,11 @@ class Topology:
 
     @property
     def open(self) -> Topology:
-        """The same with routers that only forward: what the links themselves are worth."""
+        """The topology with routers that only forward: it shows what the links themselves are worth."""
         return replace(self, routers=tuple(Router(router.name) for router in self.routers))
 
     def of_kinds(self, kinds: Sequence[str]) -> Topology:
-        """The same with routers of these kinds (see `Router.of_kind`): one for all that have an outside, or one for each of them.
+        """The topology with routers of these kinds (see `Router.of_kind`): one for all that have an outside, or one for each of them.
 
         ValueError where there are neither one nor as many.
         """
@@ -192,7 +192,7 @@ class WorkloadUse:
     lengths: Mapping[str, OfPath] = field(default_factory=dict)
 
     def over(self, profile: Profile) -> WorkloadUse:
-        """The same on links of that profile: bit/s in place of shares of its rate, and as long as it asks for."""
+        """The use on links of that profile: bit/s in place of shares of its rate, and as long as it asks for."""
         if longer := lengths.over(self, profile):
             return replace(self, options={**self.options, **longer}, lengths={}).over(profile)
         if not self.shares:
@@ -234,7 +234,7 @@ class Study:
 
     @property
     def unrepeated(self) -> Study:
-        """The same without another attempt at what is void."""
+        """The study without another attempt at what is void."""
         return replace(self, attempts=1, replacements=0)
 
 
@@ -263,5 +263,5 @@ class Plan:
     trials: tuple[Trial, ...]
 
     def of_block(self, number: int) -> Plan:
-        """The same study with the trials of that block alone."""
+        """The study with the trials of that block alone."""
         return Plan(self.study, tuple(trial for trial in self.trials if trial.block == number))

@@ -101,7 +101,7 @@ class Router:
     udp_rate: Rate | None = None
 
     def of_kind(self, kind: str) -> Router:
-        """The same router with another translation (one of `KINDS`, or `no-nat`), or with a filter (one of `FILTERS`) as well."""
+        """The router with another translation (one of `KINDS`, or `no-nat`), or with a filter (one of `FILTERS`) as well."""
         if kind in FILTERS:
             return replace(self, **FILTERS[kind])  # type: ignore[arg-type]  # fields by name
         return replace(self, nat=KINDS.get(kind))

@@ -52,7 +52,7 @@ def taking_part(
     uses: tuple[WorkloadUse, ...],
     problems: Problems,
 ) -> tuple[tuple[Arm, ...], tuple[WorkloadUse, ...]]:
-    """Those of all arms and workloads that are in that length; notes what keeps what is left from being a study."""
+    """Which of the arms and workloads a study of that length has; notes in `problems` why the rest would be no study."""
     if length == "full":
         return arms, uses
     out = {each.name for each in content.arm if each.only}

@@ -86,7 +86,7 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
 
 
 def false_alarms(analysis: Analysis, found: Sequence[Matrix]) -> str:
-    """That a twin of direct keeps other than direct, which it cannot: then no such sign is to be believed; "" if none does."""
+    """A warning if direct's twin seems to keep more or less than direct, which it cannot: no sign of these tables is then to be believed. Else ""."""
     arms = analysis.results.plan.arms
     twins = [arm.name for arm in arms if arm.same_as is not None and arm.same_as == analysis.reference]
     said = [

@@ -98,7 +98,7 @@ def flames(analysis: Analysis) -> Flames:
 
 
 def of_results(results: Results) -> Flames:
-    """The same without an analysis."""
+    """The graphs of results that have not been analysed, in the order of the plan's arms and settings."""
     found: dict[tuple[str, Scenario, str], list[str]] = {}
     costs: list[float] = []
     refused: dict[str, list[str]] = {}

@@ -167,7 +167,7 @@ def doubts(comparison: Comparison, against: str | None) -> str:
 
 
 def reliability(cell: MetricCell) -> str:
-    """That an arm fails too often to be relied on, and what its missing blocks could change; "" where it does not."""
+    """A remark that an arm fails too often to be relied on, and what its missing blocks could change; "" where neither is so."""
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
         said.append(median_within(cell.metric, cell.bounds))

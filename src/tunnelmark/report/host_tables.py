@@ -41,7 +41,7 @@ class HostFacts:
 
     @property
     def words(self) -> str:
-        """The same with its kernel."""
+        """The host's hardware and kernel, in words."""
         return ", ".join(filter(None, (self.hardware, f"Linux {self.kernel}" if self.kernel else "")))
 
 

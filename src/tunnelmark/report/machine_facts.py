@@ -26,7 +26,7 @@ def covers(results: Results) -> str:
 
 
 def scope(analysis: Analysis) -> str:
-    """The same as a sentence, with what to do for more."""
+    """A sentence on what an interval covers, and what to do for more."""
     return (
         f"An interval here covers {covers(analysis.results)}; the result may differ on another machine: "
         "`tunnelmark repeat` and `tunnelmark merge` say by how much."

@@ -42,13 +42,13 @@ def outcome(merged: Merged) -> tuple[MetaTable, ...]:
 
 
 def pairs(merged: Merged) -> tuple[MetaTable, ...]:
-    """The same for every two arms other than direct: what limits both alike cancels."""
+    """Every two arms other than direct against each other, by primary metrics: what limits both alike cancels."""
     tables = _tables(merged, merged.pairs, "arms")
     return tuple(replace(table, heading=f"{table.heading}, arms against each other") for table in tables)
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """The same against direct by metrics that explain."""
+    """What the arms do against direct by metrics that explain."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 

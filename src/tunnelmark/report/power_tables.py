@@ -55,7 +55,7 @@ def _sentence(each: Split) -> str:
 
 
 def plain(found: Sequence[Seen], splits: Sequence[Split], block_seconds: float) -> dict[str, Any]:
-    """The same for programs."""
+    """What blocks can see and how to split time between them, as data for programs."""
     rows: list[Mapping[str, Any]] = [
         {
             "arm": each.spread.arm,

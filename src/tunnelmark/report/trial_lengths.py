@@ -13,7 +13,7 @@ SIGN = "∿"
 
 
 def mark(analysis: Analysis, cell: MetricCell) -> str:
-    """That the window of a cell was not stationary, and by how much; nothing if it was."""
+    """A remark that the window of a cell was not stationary, and by how much; "" if it was."""
     moved = unsteady(analysis, cell)
     return "" if moved is None else f"not stationary: second half {_signed(moved)} of the mean"
 

@@ -45,7 +45,7 @@ def folder_of(asset: Asset) -> Path:
 
 
 def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:
-    """Those that must still be made."""
+    """The assets that must still be made."""
     return tuple(asset for asset in assets if not folder_of(asset).is_dir())
 
 

@@ -39,7 +39,7 @@ class ProgressListener(Protocol):
         """A trial, the one that has begun or one that is prepared for later, is in another phase (`model.attempt.PHASES`)."""
 
     def end(self, attempt: Attempt) -> None:
-        """It has ended, and its attempt is safe on the disk."""
+        """A trial has ended, and its attempt is safe on the disk."""
 
     def block(self, attempts: Sequence[Attempt]) -> None:
         """All trials of a block have had their first attempt in this session; these are what came of them."""
@@ -94,7 +94,7 @@ class RunContext:
         return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
-        """Those of the trials to come that must be prepared before the first is measured.
+        """Which of the trials to come must be prepared before the first of them is measured.
 
         A VPN that needs time to settle does so while earlier trials are measured. It is started between two
         trials, never during one, and an idle mesh sends a few packets a second on links of its own.
@@ -210,7 +210,7 @@ class _Run:
         self._prepared: dict[str, PreparedTrial] = {}
 
     def longer(self, plan: Plan, added: Sequence[Trial]) -> None:
-        """Go on by this plan, which has these trials, too."""
+        """Go on by `plan`, which has the trials `added` in addition."""
         self._plan = plan
         self.ledger.grow(plan)
         self._listener.longer(added)
@@ -234,7 +234,7 @@ class _Run:
             await self._in_turn(wanting, following)
 
     async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Those whose link is proved, if need be by one more look."""
+        """The trials whose link is proved, if need be by one more look."""
         await self._look_again(trials)
         return [trial for trial in trials if self._links.trouble(trial) is None]
 

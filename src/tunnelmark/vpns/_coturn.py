@@ -37,7 +37,7 @@ def endpoints(host: MeshNode) -> tuple[str, str]:
 
 
 def config(host: MeshNode, user: TurnUser | None = None) -> File:
-    """Its turnserver.conf(5): on the node's underlay address only, without what else it would open; without a user STUN only."""
+    """The server's turnserver.conf(5): on the node's underlay address only, without what else it would open; without a user STUN only."""
     lines = [
         f"listening-ip={host.underlay}",
         f"listening-port={PORT}",

@@ -55,7 +55,7 @@ class MeshNode:
         return number + self.instance
 
     def endpoint(self, port: int) -> str:
-        """Its underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
+        """The node's underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
         return f"[{self.underlay}]:{port}" if self.underlay.version == 6 else f"{self.underlay}:{port}"
 
     def path(self, name: str) -> str:

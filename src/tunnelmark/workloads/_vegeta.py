@@ -185,7 +185,7 @@ def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
 
 
 def starved(answers: Sequence[Answer], attack: Attack) -> str:
-    """That vegeta itself was late (see LATE_MS), in words; "" if it was not. What it was late by is part of the delays."""
+    """A sentence if vegeta itself was late (see LATE_MS), else "". What it was late by is part of the delays."""
     bound = max(LATE_MS, 1e3 * attack.interval / 2)
     if (late := late_p99(answers)) <= bound:
         return ""

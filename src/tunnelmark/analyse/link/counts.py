@@ -82,7 +82,7 @@ class Draws:
 
     @classmethod
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
-        """That of blocks, each with the path of its link."""
+        """The draws of these blocks together, each with the path of its link; `share` is the profile's."""
         follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
         expected, twice = map(sum, zip(*follow, strict=True))
         return cls(sum(one.offered for one, _ in ones), sum(one.lost for one, _ in ones), expected, twice)
@@ -106,7 +106,7 @@ class Wander:
 
     @classmethod
     def of(cls, ones: Sequence[LinkCounts], delay: float, deviation: float) -> Wander:
-        """That of blocks, where the profile has this mean delay and this deviation, in seconds."""
+        """The wander of these blocks; `delay` and `deviation` are the profile's mean and standard deviation, in seconds."""
         return cls(tuple((one.deviation**2 + (one.delay - delay) ** 2) / deviation**2 for one in ones))
 
     @property

@@ -63,7 +63,7 @@ class ExpectedRange:
     high: float
 
     def wider(self, by: float) -> ExpectedRange:
-        """The same with both limits further out."""
+        """The range with both limits `by` further out, in the line's unit."""
         return ExpectedRange(self.middle, self.low - by, self.high + by)
 
     def holds(self, value: float) -> bool:

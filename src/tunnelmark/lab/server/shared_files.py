@@ -37,7 +37,7 @@ def needed() -> tuple[str, ...]:
 
 
 def below(wanted: Iterable[str], hidden: Sequence[str]) -> tuple[str, ...]:
-    """Those of the paths that exist below a hidden folder, under their own names and their real ones.
+    """Which of the paths `wanted` exist below a hidden folder, under their own names and their real ones.
 
     A path below another of them is left out. A hidden folder itself is never among them.
     """

@@ -32,7 +32,7 @@ class Kernel:
     modules: Path
 
     def load(self, names: Iterable[str]) -> Mapping[str, bytes]:
-        """These modules and what they need: file name -> content, uncompressed, in the order of loading.
+        """The modules `names` and what they need: file name -> content, uncompressed, in the order of loading.
 
         Raises MissingPart for a module that this kernel does not have.
         """

@@ -30,7 +30,7 @@ class View:
 
     @property
     def schema(self) -> pa.Schema:
-        """Its Arrow schema; each field's metadata has the unit and the meaning."""
+        """The table's Arrow schema; each field's metadata has the unit and the meaning."""
         return pa.schema(
             pa.field(each.name, each.type, metadata={"unit": each.unit, "meaning": each.meaning})
             for each in self.columns

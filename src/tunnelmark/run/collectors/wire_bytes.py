@@ -145,7 +145,7 @@ class _Wire:
 
 
 def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bool) -> _counts.TrafficCounts:
-    """The same in wire packets, where a card splits what was sent; in proportion, where only a part of it was looked at.
+    """The counts in wire packets, where a card splits what was sent; in proportion, where only a part of it was looked at.
 
     `bare`: without a tunnel, so that the same interface is the overlay's.
     """
