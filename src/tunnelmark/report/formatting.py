@@ -204,7 +204,7 @@ def amount(metric: MetricInfo, value: float) -> str:
 def size(metric: MetricInfo, amount: float) -> str:
     """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference.
 
-    Factors above 100, and points above 100, are no sizes that an effect could have: that it is more is all that is said.
+    Of a factor above 100, or of more than 100 points, only that is said: no effect is so large.
     """
     if metric.compare == "ratio" and amount > _MOST:
         return f"more than a factor of {_MOST}"
