@@ -21,7 +21,8 @@ from tunnelmark.errors import NotReady
 from tunnelmark.host import programs
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Completed
-from tunnelmark.run.deploy import FOLDER, RunningDeployment
+from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.run.deployment_steps import STAGING
 from tunnelmark.run.tunnel import NORMAL
 from tunnelmark.vpns.feature_matrix import REQUIRED
 from tunnelmark.vpns.wireguard_go import DRIVER as WIREGUARD_GO
@@ -249,7 +250,7 @@ def test_nothing_is_left_behind(arm: NamedArm, together: Together, run: Run) -> 
         inside, interfaces = run(check(held))
         assert members(inside) == []
     assert not interfaces & set(os.listdir("/sys/class/net"))
-    assert not Path(FOLDER, "desk").exists()
+    assert not Path(STAGING).exists()
     assert not Path("/run/wireguard").exists()
 
 

@@ -17,7 +17,7 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CommandSucceeds, Daemon, Step
 from tunnelmark.plan.model import Cascade
-from tunnelmark.run.tunnel import FOLDER, STAGING
+from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 LEAST_MTU = 576

@@ -13,8 +13,9 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Cascade, InnerNetwork
 from tunnelmark.run import cascades
+from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.run.supervisor import BESIDE, plain
-from tunnelmark.run.tunnel import FOLDER, STAGING, RunningDeployment
+from tunnelmark.run.tunnel import RunningDeployment
 from tunnelmark.vpns import base
 from tunnelmark.vpns.base import Driver, Mesh, MeshNode
 

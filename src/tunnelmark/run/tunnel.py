@@ -7,38 +7,30 @@ import re
 import time
 from collections.abc import Collection, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
-from tunnelmark.errors import LabError, NotReady, SetupFailed, WorkloadFailed
+from tunnelmark.errors import NotReady, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.labs import Lab
-from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
+from tunnelmark.model.steps import Command, CommandSucceeds, Daemon
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run import inner_network, overlay_interfaces
 from tunnelmark.run.background import background, together
+from tunnelmark.run.deployment_steps import LOOK_AGAIN, MORE_TIME, STEP_TIMEOUT, DeploymentSteps
 from tunnelmark.run.overlay_interfaces import Interfaces
 from tunnelmark.run.supervisor import BESIDE, PAUSE, DaemonSupervisor
 from tunnelmark.vpns.base import Converged, Deployment
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
-FOLDER = PurePosixPath("/run/tunnelmark")
-"""Where a deployment's files are on each node."""
-
-STAGING = FOLDER / "desk"
-"""The operator's staging folder, on the middle node."""
-
 NORMAL = {"mtu": 1280, "txqueuelen": 500}
 """Of every normalised overlay interface: the MTU in bytes that IPv6 asks of any link (RFC 8200 section 5), so that all
 can have it, and the packets that a TUN device queues unless set otherwise (Linux: drivers/net/tun.c)."""
 
-_STEP_TIMEOUT = 20.0  # seconds a daemon's own condition, or a file that is handed over, may take
-_MORE_TIME = "a study gives more time by `ready_timeout`"
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
 _FEW = 12  # nodes of which each two ping each other
 _ASK_EVERY, _ASK_TIMES = 10, 100_000  # milliseconds, and how often, while the first packet is waited for
-_LOOK_AGAIN = 0.1  # seconds between two looks at whether a daemon has settled
 
 # Who has an address is asked once a second and three times (arp(7)), so that the first packet would come a second late
 # wherever a VPN that is not up yet loses a question. Prints what was set before.
@@ -91,8 +83,9 @@ class RunningDeployment:
     ) -> None:
         self._lab = lab
         self._deployment = deployment
-        self._env = {"PATH": path or path_of()}
-        self._supervisor = DaemonSupervisor(lab, logs, self._env, logs_are)
+        env = {"PATH": path or path_of()}
+        self._supervisor = DaemonSupervisor(lab, logs, env, logs_are)
+        self._steps = DeploymentSteps(lab, self._supervisor, env, logs_are)
         self._logs_are = logs_are
         self._normalised = normalised
         self._inner = inner
@@ -112,13 +105,10 @@ class RunningDeployment:
     async def start(self) -> None:
         """Carry out the staging, files and phases; SetupFailed or DaemonDied says which step failed and what it printed."""
         await self._interfaces.remember()
-        if self._deployment.staging:
-            await self._lab.middle.write(str(STAGING / ".keep"), "")
-        for argv in self._deployment.staging:
-            await self._command(Command("", argv), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
-        await asyncio.gather(*(self._place(file) for file in self._deployment.files))
+        await self._steps.stage(self._deployment.staging)
+        await asyncio.gather(*(self._steps.place(file) for file in self._deployment.files))
         for phase in self._deployment.phases:
-            await together(*(self._step(step, _STEP_TIMEOUT) for step in phase))
+            await together(*(self._steps.carry_out(step, STEP_TIMEOUT) for step in phase))
 
     async def answer(self, timeout: float) -> None:
         """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds.
@@ -153,7 +143,7 @@ class RunningDeployment:
                 raise NotReady(
                     await self._interfaces.missing()
                     or f"no ping was answered over the overlay within {timeout:g} s: {silent}",
-                    hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
+                    hint=f"see the daemons' logs {self._logs_are}; {MORE_TIME}",
                 ) from None
         await together(*(self._ask(node, *before.result()) for node, before in asking.items() if before.result()))
         if self._normalised:
@@ -172,7 +162,7 @@ class RunningDeployment:
         """The result of some work, or DaemonDied as soon as a daemon ends by itself: not by a `restart` meanwhile."""
         return await self._supervisor.unless_dead(work)
 
-    async def restart(self, node: str, *, fresh: bool = False, patience: float = _STEP_TIMEOUT) -> None:
+    async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
         """Kill the daemons of a node as a crash would, and start them again (see `begin_again`)."""
         await self.stop([node])
         await self.begin_again([node], fresh=fresh, patience=patience)
@@ -181,9 +171,7 @@ class RunningDeployment:
         """Kill the daemons of some nodes as a crash would."""
         await self._supervisor.kill(lambda daemon: daemon.node in nodes)
 
-    async def begin_again(
-        self, nodes: Collection[str], *, fresh: bool = False, patience: float = _STEP_TIMEOUT
-    ) -> None:
+    async def begin_again(self, nodes: Collection[str], *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
         """Carry the deployment's steps of these nodes out once more; readiness is the caller's to await.
 
         With `fresh` the nodes have forgotten what their daemons wrote, and get the deployment's files again. A step may take
@@ -194,7 +182,7 @@ class RunningDeployment:
         self._supervisor.begun = None
         self.first_packet.clear()
         for phase in self._deployment.phases:
-            await together(*(self._step(step, patience) for step in phase if step.node in nodes))
+            await together(*(self._steps.carry_out(step, patience) for step in phase if step.node in nodes))
         for node in nodes if self._normalised or self._inner is not None else ():
             await self._lab.nodes[node].until({"kind": "interface", "name": self._overlay[node]}, patience)
             if self._normalised:
@@ -216,14 +204,14 @@ class RunningDeployment:
         """
         await self.stop(nodes)
         forget = ("sh", "-c", _FORGET_NETWORK)
-        await together(*(self._command(Command(node, forget)) for node in nodes))
+        await together(*(self._steps.command(Command(node, forget)) for node in nodes))
 
     async def stop_control(self) -> None:
         """Kill the daemons that are the VPN's control service, wherever they run."""
         self.require_control()
         await self._supervisor.kill(lambda daemon: daemon.control)
 
-    async def start_control(self, *, patience: float = _STEP_TIMEOUT) -> None:
+    async def start_control(self, *, patience: float = STEP_TIMEOUT) -> None:
         """Start the daemons of the VPN's control service again."""
         for phase in self._deployment.phases:
             services = [step for step in phase if isinstance(step, Daemon) and step.control]
@@ -239,14 +227,14 @@ class RunningDeployment:
 
     async def _forget(self, node: str) -> None:
         await self._lab.nodes[node].forget([WORKLOAD_FOLDER.name, "lock"])
-        await asyncio.gather(*(self._place(file) for file in self._deployment.files if file.node == node))
+        await asyncio.gather(*(self._steps.place(file) for file in self._deployment.files if file.node == node))
 
     async def _normalise(self, nodes: Iterable[str]) -> None:
         """Give overlay interfaces the MTU and the queue that all normalised arms have."""
         wanted = [str(word) for pair in NORMAL.items() for word in pair]
         await together(
             *(
-                self._command(Command(node, ("ip", "link", "set", "dev", self._overlay[node], *wanted)))
+                self._steps.command(Command(node, ("ip", "link", "set", "dev", self._overlay[node], *wanted)))
                 for node in nodes
             )
         )
@@ -263,7 +251,7 @@ class RunningDeployment:
         try:
             await asyncio.wait_for(self.unless_dead(pings), timeout)
         except TimeoutError:
-            raise NotReady(f"no ping was answered inside {inner} within {timeout:g} s", hint=_MORE_TIME) from None
+            raise NotReady(f"no ping was answered inside {inner} within {timeout:g} s", hint=MORE_TIME) from None
 
     async def _make_inside(self, inner: InnerNetwork, node: str) -> None:
         """Make a node's part of the network on top of the overlay, if it is not there."""
@@ -271,75 +259,24 @@ class RunningDeployment:
             return
         mtu = int(await self._lab.nodes[node].read(f"/sys/class/net/{self._overlay[node]}/mtu"))
         for step in inner_network.commands(node, self._overlay_address, inner, mtu):
-            await self._command(step)
+            await self._steps.command(step)
 
     async def _settled(self, one: Converged | CommandSucceeds, deadline: float) -> None:
         if isinstance(one, CommandSucceeds):
-            await self._holds(one, deadline)
+            await self._steps.holds(one, deadline)
             return
         process, log = self._supervisor.process(one.node, one.daemon), self._supervisor.log(one.node, one.daemon)
         while time.monotonic() < deadline:
             before = log.stat().st_size
             await process.signal(one.signal)
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(LOOK_AGAIN)
             said = log.read_bytes()[before:].decode(errors="replace")
             if len(re.findall(one.pattern, said, re.MULTILINE)) >= one.count:
                 return
         raise NotReady(
             f"{one.daemon} on {one.node} answered but did not settle in time",
-            hint=f"the end of its log says what it waits for; {_MORE_TIME}",
+            hint=f"the end of its log says what it waits for; {MORE_TIME}",
         )
-
-    async def _holds(self, one: CommandSucceeds, deadline: float) -> None:
-        done = None
-        while time.monotonic() < deadline:
-            done = await self._lab.nodes[one.node].run(one.argv, timeout=_STEP_TIMEOUT, env=self._env)
-            if done.code == 0:
-                return
-            await asyncio.sleep(_LOOK_AGAIN)
-        said = (done.stderr or done.stdout).strip()[-300:] if done else ""
-        raise NotReady(
-            f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
-            hint=f"it said last: {said}" if said else _MORE_TIME,
-        )
-
-    async def _place(self, file: File) -> None:
-        content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
-        await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
-
-    async def _step(self, step: Step, patience: float) -> None:
-        match step:
-            case Command():
-                await self.unless_dead(self._command(step))
-            case Daemon():
-                await self._supervisor.start(step, patience)
-            case CopyFile():
-                await self.unless_dead(self._hand(step, patience))
-            case CommandSucceeds():
-                await self.unless_dead(self._holds(step, time.monotonic() + patience))
-
-    async def _hand(self, step: CopyFile, patience: float) -> None:
-        source = self._lab.nodes[step.source]
-        try:
-            await source.until({"kind": "file", "path": str(step.path)}, patience)
-        except LabError:
-            raise NotReady(
-                f"{step.source} had no {step.path} for {step.node} within {patience:g} s",
-                hint=f"the logs of its daemons are {self._logs_are}",
-            ) from None
-        await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
-
-    async def _command(self, step: Command, argv: Sequence[str] = ()) -> None:
-        node = self._lab.nodes[step.node] if step.node else self._lab.middle
-        try:
-            done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
-        except LabError as error:
-            raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
-        if done.code != 0:
-            raise SetupFailed(
-                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}",
-                hint="`tunnelmark lab up` and `lab shell` let you try the command by hand",
-            )
 
     async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
         """The interface's first global address; a VPN that chooses addresses itself shows it there."""
@@ -351,19 +288,19 @@ class RunningDeployment:
             await asyncio.sleep(PAUSE)
         raise NotReady(
             await self._interfaces.missing() or f"{interface} on {node} got no address in time",
-            hint=f"see the daemons' logs {self._logs_are}; {_MORE_TIME}",
+            hint=f"see the daemons' logs {self._logs_are}; {MORE_TIME}",
         )
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
         """As soon as the overlay interface is there, have it ask for addresses as often as pings are sent; what was set before."""
         # Longer than the caller that waits for the answers: its error says more.
-        await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + _STEP_TIMEOUT)
+        await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))
 
     async def _ask(self, node: str, milliseconds: str, times: str) -> list[str]:
         family = f"ipv{self.address[node].version}"
         argv = ("sh", "-c", _ASK, family, self.interface[node], milliseconds, times)
-        return (await self._lab.nodes[node].run(argv, timeout=_STEP_TIMEOUT)).stdout.split()
+        return (await self._lab.nodes[node].run(argv, timeout=STEP_TIMEOUT)).stdout.split()
 
     async def _first_answer(self, source: str, target: str, deadline: float) -> float:
         """When (monotonic seconds) the first ping was answered; one ping every 10 ms until then."""

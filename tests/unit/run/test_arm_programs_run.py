@@ -31,7 +31,7 @@ def path(arm: str, logs: Path, **more: Any) -> list[str]:
     """The folders in which an arm's programs are looked for."""
     driver, options = registry.arm(arm)
     running = prepare(cast(Lab, Nodes()), driver, options, logs, **more)
-    return running._env["PATH"].split(":")
+    return running._steps._env["PATH"].split(":")
 
 
 def test_the_folder_of_its_own_programs_comes_first(tmp_path: Path):

@@ -20,7 +20,7 @@ def deployment() -> Deployment:
         MeshNode(name, IPv4Address(f"10.50.0.{n}"), PurePosixPath("/run/x"), IPv4Interface(f"10.60.0.{n}/24"))
         for n, name in ((1, "a"), (2, "b"))
     )
-    return tinc.DRIVER.deploy(Mesh(hosts, PurePosixPath("/run/x/desk")), tinc.DRIVER.options())
+    return tinc.DRIVER.deploy(Mesh(hosts, PurePosixPath("/run/x/staging")), tinc.DRIVER.options())
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a:b", "a b", "sixteen-letters-", "fünfzehn-letter"])

@@ -20,7 +20,7 @@ ARMS = ("wireguard-go", "wireguard", "openvpn", "openvpn-tcp")
 
 def deployed(arm: str, *hosts: MeshNode) -> Deployment:
     driver, options = registry.arm(arm)
-    return driver.deploy(Mesh(hosts, PurePosixPath("/run/x/desk")), options)
+    return driver.deploy(Mesh(hosts, PurePosixPath("/run/x/staging")), options)
 
 
 def words(deployment: Deployment, node: str) -> str:
@@ -67,7 +67,7 @@ def test_one_tunnel_is_as_it_was():
 @pytest.mark.parametrize("arm", ARMS)
 def test_a_tunnel_inside_another_has_the_mtu_that_it_is_given(arm: str):
     driver, options = registry.arm(arm)
-    made = driver.deploy(Mesh((RIGHT, LEFT), PurePosixPath("/run/x/desk"), mtu=1234), options)
+    made = driver.deploy(Mesh((RIGHT, LEFT), PurePosixPath("/run/x/staging"), mtu=1234), options)
     for node in ("v1", "v2"):
         words_of = words(made, node)
         assert "tun-mtu 1234" in words_of or "'mtu', '1234'" in words_of

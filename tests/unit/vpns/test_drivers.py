@@ -45,7 +45,7 @@ def mesh(size: int, folder: str = "/run/lab") -> Mesh:
         )
         for place in range(1, size + 1)
     )
-    return Mesh(hosts, PurePosixPath(folder, "desk"))
+    return Mesh(hosts, PurePosixPath(folder, "staging"))
 
 
 def deployed(arm: str, size: int = 3) -> Deployment:
@@ -97,7 +97,7 @@ def test_files_are_small_and_secrets_are_private(arm: str) -> None:
     deployment = deployed(arm, 9)
     for file in deployment.files:
         assert len(file.content.encode()) <= LARGEST_FILE
-        assert bool(file.content) != bool(file.from_staging), f"{file.path}: content, or a file of the desk"
+        assert bool(file.content) != bool(file.from_staging), f"{file.path}: content, or a file of the staging folder"
         assert file.mode & 0o077 == 0 or not private(file), f"{file.path} can be read by others"
 
 

@@ -1,0 +1,103 @@
+"""Carries out what a deployment needs before its VPN answers: files, commands, daemons, and files that one node hands to another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+
+from tunnelmark.errors import LabError, NotReady, SetupFailed
+from tunnelmark.lab.labs import Lab
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
+from tunnelmark.run.supervisor import DaemonSupervisor
+
+FOLDER = PurePosixPath("/run/tunnelmark")
+"""Where a deployment's files are on each node."""
+
+STAGING = FOLDER / "staging"
+"""The operator's staging folder, on the middle node."""
+
+STEP_TIMEOUT = 20.0
+"""Seconds that a daemon's own condition, or a file that is handed over, may take."""
+
+LOOK_AGAIN = 0.1
+"""Seconds between two looks at whether a daemon has settled."""
+
+MORE_TIME = "a study gives more time by `ready_timeout`"
+"""What a hint says of what took too long."""
+
+
+class DeploymentSteps:
+    """Carries out the steps of one deployment; its commands have the environment `env`, `logs_are` is where errors say that logs are."""
+
+    def __init__(self, lab: Lab, supervisor: DaemonSupervisor, env: Mapping[str, str], logs_are: str) -> None:
+        self._lab = lab
+        self._supervisor = supervisor
+        self._env = env
+        self._logs_are = logs_are
+
+    async def stage(self, commands: Sequence[Sequence[str]]) -> None:
+        """Carry out the operator's commands, one after the other, in the staging folder; SetupFailed names the first that fails."""
+        if commands:
+            await self._lab.middle.write(str(STAGING / ".keep"), "")
+        for argv in commands:
+            await self.command(Command("", tuple(argv)), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
+
+    async def place(self, file: File) -> None:
+        """Write a file to its node, from the staging folder if it says so."""
+        content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
+        await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
+
+    async def carry_out(self, step: Step, patience: float) -> None:
+        """Carry a step out; it may take `patience` seconds if it waits for something.
+
+        SetupFailed, NotReady or DaemonDied says what failed, and what it printed.
+        """
+        match step:
+            case Command():
+                await self._supervisor.unless_dead(self.command(step))
+            case Daemon():
+                await self._supervisor.start(step, patience)
+            case CopyFile():
+                await self._supervisor.unless_dead(self._hand(step, patience))
+            case CommandSucceeds():
+                await self._supervisor.unless_dead(self.holds(step, time.monotonic() + patience))
+
+    async def command(self, step: Command, argv: Sequence[str] = ()) -> None:
+        """Run a command, or `argv` in its place, on its node; SetupFailed with what it printed if it does not end with 0."""
+        node = self._lab.nodes[step.node] if step.node else self._lab.middle
+        try:
+            done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
+        except LabError as error:
+            raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
+        if done.code != 0:
+            raise SetupFailed(
+                f"`{' '.join(step.argv)}` on {node.name} ended with code {done.code}: {(done.stderr or done.stdout).strip()}",
+                hint="`tunnelmark lab up` and `lab shell` let you try the command by hand",
+            )
+
+    async def holds(self, one: CommandSucceeds, deadline: float) -> None:
+        """Run a command again and again until it ends with 0; NotReady at the deadline (monotonic seconds)."""
+        done = None
+        while time.monotonic() < deadline:
+            done = await self._lab.nodes[one.node].run(one.argv, timeout=STEP_TIMEOUT, env=self._env)
+            if done.code == 0:
+                return
+            await asyncio.sleep(LOOK_AGAIN)
+        said = (done.stderr or done.stdout).strip()[-300:] if done else ""
+        raise NotReady(
+            f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
+            hint=f"it said last: {said}" if said else MORE_TIME,
+        )
+
+    async def _hand(self, step: CopyFile, patience: float) -> None:
+        source = self._lab.nodes[step.source]
+        try:
+            await source.until({"kind": "file", "path": str(step.path)}, patience)
+        except LabError:
+            raise NotReady(
+                f"{step.source} had no {step.path} for {step.node} within {patience:g} s",
+                hint=f"the logs of its daemons are {self._logs_are}",
+            ) from None
+        await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)
