@@ -12,7 +12,7 @@ import pytest
 
 from support.labs import UNSHAPED, in_lab, shaped
 from tunnelmark.lab.labs import Lab
-from tunnelmark.lab.server.veth import Shaper
+from tunnelmark.lab.link_spec import Shaper
 from tunnelmark.lab.settings_record import facts
 from tunnelmark.plan.model import Profile
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
 
 from tunnelmark.lab import backends, netem
-from tunnelmark.lab.server.veth import LinkSpec, six
+from tunnelmark.lab.link_spec import LinkSpec, six
 from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routes import routes
 

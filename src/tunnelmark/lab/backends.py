@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from tunnelmark.lab.server.veth import Shaper
+from tunnelmark.lab.link_spec import Shaper
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
 from tunnelmark.units import Rate, Size

@@ -20,8 +20,8 @@ from tunnelmark.host.cores import Cores, keep_to, placed
 from tunnelmark.host.placement import Placement
 from tunnelmark.lab import channel, rpc
 from tunnelmark.lab.labs import MIDDLE, Labs, in_time
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
-from tunnelmark.lab.server import veth
 from tunnelmark.linux import cgroup_cleanup, cgroups, kernel_threads
 from tunnelmark.plan.model import Topology
 
@@ -115,7 +115,7 @@ class LabClient(Labs):
         return placement
 
     async def born(
-        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
         """The nodes of a lab, and what the lab server says; LabError if it cannot make one."""
         pairs = [channel.pair() for _ in requests]

@@ -22,8 +22,8 @@ from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.host.programs import BUILT, search_path
 from tunnelmark.lab.emulator_config import configuration
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node, Process
-from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-emulator"

@@ -21,9 +21,9 @@ from tunnelmark.host.placement import Placement
 from tunnelmark.lab import router_rules
 from tunnelmark.lab.addressing import profiles_of, specs_of
 from tunnelmark.lab.emulator import Emulator, carry
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
-from tunnelmark.lab.server import veth
 from tunnelmark.lab.underlay import Underlay
 from tunnelmark.linux import cgroups
 from tunnelmark.model.clock_offsets import ClockOffset
@@ -101,7 +101,7 @@ class Labs(ABC):
 
     @abstractmethod
     async def born(
-        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
         """The nodes of a lab, the middle one last, on their links, and what the lab server says: `refused` and `timings`."""
 
@@ -201,7 +201,7 @@ class Lab(Underlay):
         profile: Profile,
         nodes: dict[str, Node],
         placement: Placement,
-        links: Sequence[veth.LinkSpec],
+        links: Sequence[LinkSpec],
         emulators: Sequence[Emulator],
         timings: Timings,
         refused: dict[str, list[str]],

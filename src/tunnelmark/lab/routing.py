@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from tunnelmark.errors import LabError
 from tunnelmark.lab import router_rules
 from tunnelmark.lab.addressing import route_commands
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
-from tunnelmark.lab.server.veth import LinkSpec
 from tunnelmark.lab.underlay import Underlay
 from tunnelmark.plan.model import Topology
 from tunnelmark.plan.routers import Router

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 
-from tunnelmark.lab.server import veth
+from tunnelmark.lab.link_spec import LinkSpec, six
 
 
 class Underlay:
     """The links of a lab, by what was asked of them when they were made."""
 
-    def __init__(self, links: Sequence[veth.LinkSpec]) -> None:
+    def __init__(self, links: Sequence[LinkSpec]) -> None:
         self._links = links
 
     def address(self, node: str) -> IPv4Address:
@@ -20,7 +20,7 @@ class Underlay:
 
     def address6(self, node: str) -> IPv6Address:
         """The node's IPv6 underlay address, which goes with `address`."""
-        return veth.six(self.address(node))
+        return six(self.address(node))
 
     def address_towards(self, node: str, other: str) -> IPv4Address:
         """The node's underlay address on the first link that it has in common with another."""
@@ -39,7 +39,7 @@ class Underlay:
         link = self._links[number]
         return self._interface(member, link), link.address(member)
 
-    def _interface(self, node: str, link: veth.LinkSpec) -> str:
+    def _interface(self, node: str, link: LinkSpec) -> str:
         own = [spec.name for spec in self._links if node in spec.addresses]
         return f"eth{own.index(link.name)}"
 
@@ -55,5 +55,5 @@ class Underlay:
         for spec in self._links:
             for name in spec.addresses:
                 address = spec.address(name)
-                found |= {address: name, veth.six(address): name}
+                found |= {address: name, six(address): name}
         return found

@@ -6,8 +6,8 @@ import pytest
 
 from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.backends import backend_of, describe
+from tunnelmark.lab.link_spec import LinkSpec, Shaper
 from tunnelmark.lab.netem import arguments
-from tunnelmark.lab.server.veth import LinkSpec, Shaper
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Chance, Codel, Direction, FourState, GilbertElliott, Jitter, Pattern, Reordering
 from tunnelmark.plan.load import load_profile

@@ -3,7 +3,8 @@
 import pytest
 
 from tunnelmark.lab.addressing import specs_of
-from tunnelmark.lab.server.veth import CHECKSUMS, LinkSpec, Shaper, offloads
+from tunnelmark.lab.link_spec import LinkSpec, Shaper
+from tunnelmark.lab.server.veth import CHECKSUMS, offloads
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Topology

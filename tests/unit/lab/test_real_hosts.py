@@ -14,7 +14,7 @@ import pytest
 
 from tunnelmark.errors import PlanError, UsageError
 from tunnelmark.lab.client import LabClient
-from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.ssh import frames, inventory, places
 from tunnelmark.lab.ssh.clocks import DRIFT, HostClocks
 from tunnelmark.lab.ssh.host_lab import HostLab

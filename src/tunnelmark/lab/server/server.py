@@ -28,6 +28,7 @@ from typing import Any
 
 from tunnelmark.host import keep_awake
 from tunnelmark.lab import channel
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.server import agent, isolate, shared_files, veth
 from tunnelmark.linux import cgroups, congestion, syscalls
 
@@ -122,7 +123,7 @@ class LabServer:
             for n in lab.nodes
         }
         middle = ends.pop(lab.middle, None)
-        veth.build(middle, list(ends.values()), [veth.LinkSpec.read(spec) for spec in request["links"]])
+        veth.build(middle, list(ends.values()), [LinkSpec.read(spec) for spec in request["links"]])
         return {"timings": {"links": time.monotonic() - begun}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.lab.server.veth import ETHERNET, LinkSpec, interface_of
+from tunnelmark.lab.link_spec import ETHERNET, LinkSpec, interface_of
 
 _SEGMENTS = {"vxlan": (0, 0), "vlan": (0, ETHERNET)}
 """Bytes of Ethernet header in what an interface between hosts counts of each packet that it receives, and that it sends

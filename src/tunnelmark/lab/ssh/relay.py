@@ -37,7 +37,7 @@ import tunnelmark
 from tunnelmark.errors import LabError, TunnelmarkError, plain
 from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
-from tunnelmark.lab.server.veth import LinkSpec
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.ssh import frames, interfaces, places
 from tunnelmark.lab.ssh.file_streams import FileStreams
 from tunnelmark.lab.ssh.host_lab import Collect, HostLab

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tunnelmark.lab.server.veth import LinkSpec, interface_of
+from tunnelmark.lab.link_spec import LinkSpec, interface_of
 
 VXLAN_HEADERS = 50
 """Bytes that VXLAN adds to an IP packet: Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348)."""

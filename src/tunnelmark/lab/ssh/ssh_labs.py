@@ -15,8 +15,8 @@ from tunnelmark.errors import LabError, TunnelmarkError, UsageError
 from tunnelmark.host import pauses
 from tunnelmark.host.placement import Placement
 from tunnelmark.lab.labs import MIDDLE, Labs
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
-from tunnelmark.lab.server import veth
 from tunnelmark.lab.ssh.connection import HostConnection
 from tunnelmark.lab.ssh.interfaces import fits
 from tunnelmark.lab.ssh.inventory import Inventory, InventoryHost
@@ -106,7 +106,7 @@ class SshLabs(Labs):
         return Placement(dict.fromkeys(topology.nodes, ()), (), (), 0)
 
     async def born(
-        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[veth.LinkSpec]
+        self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
         """The nodes of a lab on their hosts, joined by segments; LabError with the host that refuses something."""
         await self.check()
@@ -236,7 +236,7 @@ class SshLabs(Labs):
                     raise
             await asyncio.sleep(_AGAIN)
 
-    def _require_mtu(self, links: Sequence[veth.LinkSpec], hosts: Mapping[str, str]) -> None:
+    def _require_mtu(self, links: Sequence[LinkSpec], hosts: Mapping[str, str]) -> None:
         """UsageError where packets of a link would not pass between two hosts whole."""
         kind, wanted = self.inventory.network.kind, max(spec.mtu for spec in links)
         for name in dict.fromkeys([*hosts.values(), self.inventory.middle.name]):

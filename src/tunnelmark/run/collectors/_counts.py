@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tunnelmark.lab.server.veth import ETHERNET
+from tunnelmark.lab.link_spec import ETHERNET
 from tunnelmark.run import inner_network
 from tunnelmark.run.collectors.base import CollectorContext
 

@@ -39,7 +39,7 @@ from statistics import median
 
 from tunnelmark.host import keep_awake, softirq
 from tunnelmark.host.programs import find
-from tunnelmark.lab.server.veth import ETHERNET
+from tunnelmark.lab.link_spec import ETHERNET
 from tunnelmark.linux import cgroups, netns
 from tunnelmark.run.collectors import _proc, _streams
 from tunnelmark.run.collectors._link_drops import LinkDrops
