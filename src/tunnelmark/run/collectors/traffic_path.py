@@ -127,14 +127,18 @@ class _End:
         self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
         self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
+        self._known: tuple[Counter[str], int] = Counter(), 0  # bytes of the last look that knew, by sender, and those over TCP
 
     def begin(self) -> None:
         self._before = self._look()
         for sampler in self._samplers:
             sampler.listen(1.0)
 
-    def sample(self, seconds: float) -> Arrivals:
-        """What arrived since the last look, by sender as far as the packets that were taken say."""
+    def sample(self, seconds: float, *, last: bool = False) -> Arrivals:
+        """What arrived since the last look, by sender as far as the packets that were taken say.
+
+        The `last` look has no next one: what came while no one listened has the senders of the look before.
+        """
         now = self._look()
         if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero
             self._before = (0.0, *self._before[1:])
@@ -148,6 +152,10 @@ class _End:
                 seen[self._name(head.sender)] += head.length
                 over_tcp += head.length if head.protocol == _TCP else 0
         self._tune(packets / max(seconds, 1e-3))
+        if seen:
+            self._known = seen, over_tcp
+        elif last:
+            seen, over_tcp = self._known
         if not seen and self._waiting.outside:
             return Arrivals()
         found, self._waiting = self._waiting, Arrivals()
@@ -206,9 +214,9 @@ class _Path:
     async def sample(self) -> None:
         await asyncio.to_thread(self._sample)
 
-    def _sample(self) -> None:
+    def _sample(self, *, last: bool = False) -> None:
         now = self._since()
-        looked = {node: end.sample(now - self._last) for node, end in self._ends.items()}
+        looked = {node: end.sample(now - self._last, last=last) for node, end in self._ends.items()}
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
@@ -218,7 +226,7 @@ class _Path:
             self._looks.append({"time": self._begun + now, **seen})
 
     async def end(self) -> Collected:
-        await self.sample()
+        await asyncio.to_thread(self._sample, last=True)
         self._close()
         seen = {node: {"inside": each.inside, "outside": dict(each.by_sender)} for node, each in self._total.items()}
         (self._context.raw / FILE).write_text(

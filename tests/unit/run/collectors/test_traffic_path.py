@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from tunnelmark.linux.packet_sampler import Head
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED
+from tunnelmark.run.collectors import _counts, traffic_path
+from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
 from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, directly_from, shares, totals
 
 OTHERS = {"a": "b", "b": "a"}
@@ -65,3 +73,82 @@ def test_what_is_inside_one_look_late_is_no_other_path():
         Sample(m, v, float(t)) for t, look in enumerate(looks) for m, v in zip((DIRECT, RELAYED), look, strict=True)
     ]
     assert directly_from(series) == 0
+
+
+@dataclass
+class Listener:
+    """The packets that a look takes, as long as it listens."""
+
+    pid: int
+    interface: str
+    waiting: list[Head] = field(default_factory=list)
+    listening: bool = False
+
+    def listen(self, share: float) -> None:
+        self.listening = True
+
+    def pause(self) -> None:
+        self.listening = False
+
+    def heads(self) -> Iterator[Head]:
+        taken, self.waiting = self.waiting, []
+        return iter(taken)
+
+
+class End:
+    """The target of a transfer, whose counters are in files, and which looks at what `arrives`."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.inside = self.outside = self.packets = 0
+        monkeypatch.setattr(traffic_path, "PacketSampler", Listener)
+        monkeypatch.setattr(_counts, "interface_counts", lambda _: self.counts())
+        monkeypatch.setattr(_counts, "headers", lambda *_: (0, 0))
+        node = ObservedNode(1, None, (), {}, interface="tun0", address="10.60.0.2", senders={"10.50.0.1": "a"})
+        context = CollectorContext({"b": node}, "a", "b", folder)
+        self.end = traffic_path._End(context, "b")
+        self.end.begin()
+
+    def counts(self) -> dict[str, tuple[int, int, int, int]]:
+        return {"eth0": (self.outside, self.packets, 0, 0), "tun0": (self.inside, self.packets, 0, 0)}
+
+    def arrives(self, packets: int) -> None:
+        self.packets, self.inside, self.outside = (
+            before + packets * each
+            for before, each in zip((self.packets, self.inside, self.outside), (1, 1_000, 1_060), strict=True)
+        )
+        (listener,) = cast(list[Any], self.end._samplers)
+        if listener.listening:
+            listener.waiting.append(Head(IPv4Address("10.50.0.1"), 17, 1_060))
+
+
+def test_what_came_while_no_one_listened_has_the_senders_of_the_look_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    at = End(tmp_path, monkeypatch)
+    at.arrives(5_000)  # in a tenth of a second: more than every look can take
+    assert at.end.sample(0.1).by_sender == {"a": 5_300_000}
+    at.arrives(3_000)
+    assert at.end.sample(0.1) == Arrivals()
+    for _ in range(traffic_path.TURN):
+        found = at.end.sample(0.1)
+    at.arrives(10)
+    assert at.end.sample(0.1).by_sender == {"a": 3_010 * 1_060} and found == Arrivals()
+
+
+def test_what_came_while_no_one_listened_is_not_lost_where_no_look_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A short, fast transfer may be over before the next look that takes packets."""
+    at = End(tmp_path, monkeypatch)
+    at.arrives(1_001)
+    at.end.sample(0.1)
+    at.arrives(3_000)
+    assert at.end.sample(0.1, last=True) == Arrivals(3_000_000, Counter(a=3_180_000))
+
+
+def test_of_what_no_look_knows_the_sender_stays_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    at = End(tmp_path, monkeypatch)
+    (listener,) = cast(list[Any], at.end._samplers)
+    listener.pause()
+    at.arrives(3_000)
+    assert at.end.sample(0.1, last=True) == Arrivals()
