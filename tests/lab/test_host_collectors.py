@@ -46,6 +46,8 @@ def test_what_nodes_on_hosts_cost_is_seen_where_they_run(tmp_path: Path) -> None
         assert all(seen[f"{what}_{end}"] > 0 for what in ("cpu", "cpu_per_packet") for end in ("source", "target"))
         assert seen["cpu_links"] > 0, "of the middle host"
         assert seen[path_looks.DIRECT] > 95 and seen[path_looks.RELAYED] < 5
+    machine = usable["direct"]["host"]
+    assert machine["lab_cpu"] > 0 and {"other_cpu", "steal", "pause_share", "pause_longest"} <= set(machine)
     assert tunnel["cpu_per_gb_source"] > 0 and tunnel["cpu_per_gb_lab"] > 0
     assert tunnel["memory_load_source"] > 1 and tunnel["memory_load_target"] > 1, "MiB"
     assert direct["wire_bytes_per_byte"] == pytest.approx(1, abs=0.02)

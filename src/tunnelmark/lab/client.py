@@ -99,8 +99,8 @@ class LabClient(Labs):
         if "clocks_not" not in self.record and (why := self._cores.watch()) is not None:
             self.record["clocks_not"] = why
 
-    async def seen(self) -> pauses.PausesSeen | None:
-        """The pauses of the machine since `watch`; None where nothing sees them."""
+    async def seen(self, lab: str = "") -> pauses.PausesSeen | None:
+        """The pauses of the machine since `watch`, whatever the lab; None where nothing sees them."""
         return await self._cores.seen()
 
     async def check(self) -> None:

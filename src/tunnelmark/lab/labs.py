@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tunnelmark.errors import LabError
-from tunnelmark.host import pauses, softirq
+from tunnelmark.host import pauses
+from tunnelmark.host.lab_seconds import lab_seconds
 from tunnelmark.host.placement import Placement
 from tunnelmark.lab import router_rules
 from tunnelmark.lab.addressing import profiles_of, specs_of
@@ -25,7 +26,6 @@ from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.underlay import Underlay
-from tunnelmark.linux import cgroups
 from tunnelmark.model.clock_offsets import ClockOffset
 from tunnelmark.plan.model import Profile, Topology
 
@@ -76,8 +76,11 @@ class Labs(ABC):
         """Watch for pauses of the machine from now on; where that is not possible, `clocks_not` in the record says why."""
 
     @abstractmethod
-    async def seen(self) -> pauses.PausesSeen | None:
-        """The pauses of the machine since `watch`; None where nothing sees them."""
+    async def seen(self, lab: str) -> pauses.PausesSeen | None:
+        """The pauses of the machine that carries a lab's links, at least since the lab was made, on its nodes' CLOCK_MONOTONIC.
+
+        None where nothing sees them.
+        """
 
     @abstractmethod
     async def check(self) -> str | None:
@@ -241,10 +244,7 @@ class Lab(Underlay):
         looks has a meaning.
         """
         top = self._client.unified if self.here else None
-        if top is None:
-            return None
-        groups = sum(cgroups.cpu_seconds(top / f"{self.name}.{name}") for name in (*self.nodes, *self.routers, MIDDLE))
-        return groups + sum(softirq.workers().values())
+        return None if top is None else lab_seconds(top, self.name, self.members)
 
     def member(self, name: str) -> Node:
         """The node or router of that name."""
@@ -269,7 +269,7 @@ class Lab(Underlay):
 
         Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
         """
-        seen = await self._client.seen() if self._emulators else None
+        seen = await self._client.seen(self.name) if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
 
     async def ask_hosts(self, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
@@ -282,7 +282,7 @@ class Lab(Underlay):
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
         """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
-        seen = await self._client.seen()
+        seen = await self._client.seen(self.name)
         return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
 
     async def down(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tunnelmark.errors import LabError
 from tunnelmark.lab.labs import Lab
+from tunnelmark.model import grades
 from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.routes import further_ways
 from tunnelmark.run import collected_plain
@@ -19,6 +20,8 @@ from tunnelmark.run.collectors.base import Collector
 from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.run.observed import described_nodes, observed
 
+_OF_ALL = ("lab_cpu", "softirq_cpu")
+_PAUSED = 0.005  # share of a trial from which pauses are worth a word
 MACHINE = "each node has the cores and the memory of a host of its own"
 
 
@@ -30,6 +33,8 @@ class CollectionOverHosts:
         self._collectors = {each.name: each for each in collectors if each.looks_at != "machine"}
         self.notes = {each.name: MACHINE for each in collectors if each.looks_at == "machine"}
         self.limits: dict[str, float] = {}
+        self.machine: dict[str, float] = {}
+        """What the hosts did meanwhile besides the lab, as `Attempt.host` has it of one machine: known at the end."""
         ends = {"source": source, "target": target}
         self._drops = LinkDrops(lab, ends, further_ways(lab.topology, source, target))
         self._links = "limits" in self._collectors
@@ -50,6 +55,10 @@ class CollectionOverHosts:
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
+        machines = {host: answer["machine"] for host, answer in answers.items()}
+        self.machine = of_hosts(machines)
+        if disturbed := disturbances(machines):
+            self.notes["hosts"] = disturbed
         files: dict[str, str] = {}
         for answer in answers.values():
             for name, text in answer["files"].items():
@@ -71,6 +80,26 @@ class CollectionOverHosts:
             else:
                 found[host] = answer
         return found
+
+
+def of_hosts(machines: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """What several hosts did besides the lab: what disturbs is that of the host that has most of it, what the lab used is of all."""
+    names = dict.fromkeys(name for machine in machines.values() for name in machine)
+    return {
+        name: (sum if name in _OF_ALL else max)(machine[name] for machine in machines.values() if name in machine)
+        for name in names
+    }
+
+
+def disturbances(machines: Mapping[str, Mapping[str, float]]) -> str:
+    """Which hosts had other work than a quiet machine has, or paused, and how much; nothing if none did."""
+    said = []
+    for host, machine in machines.items():
+        if (taken := grades.others(machine)) > grades.QUIET:
+            said.append(f"other work took {taken:.2f} cores of host {host}")
+        if (share := machine.get("pause_share", 0.0)) > _PAUSED:
+            said.append(f"host {host} paused for {100 * share:.2g} % of the time")
+    return "; ".join(said)
 
 
 def together(said: Mapping[str, Sequence[CollectorFinding]], lost: Mapping[str, str]) -> list[CollectorFinding]:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tunnelmark.host import pauses
 from tunnelmark.lab.labs import MIDDLE
 from tunnelmark.lab.ssh.host_lab import HostLab
-from tunnelmark.run import collected_plain
+from tunnelmark.run import collected_plain, interference
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.collectors.base import Collector, CollectorContext, ObservedNode
@@ -21,6 +22,7 @@ class HostCollections:
 
     def __init__(self) -> None:
         self._going: dict[str, Collection] = {}
+        self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
         """Carry out one request: `prepare` while the mesh is at rest, `begin`, and `end` with what was seen; LabError with what is refused.
@@ -36,18 +38,33 @@ class HostCollections:
                 self._going[lab.name] = Collection(context, [each for each in these if looks(each, context)])
             case "begin":
                 await self._going[lab.name].begin()
+                self._before[lab.name] = interference.glance(lab.cpu_seconds())
             case "end":
+                machine = await self._machine(lab)
                 findings = await self._going.pop(lab.name).found()
                 files = {path.name: path.read_text(errors="replace") for path in folder.iterdir()}
                 shutil.rmtree(folder)
-                return {"findings": [collected_plain.plain(each) for each in findings], "files": files}
+                return {
+                    "findings": [collected_plain.plain(each) for each in findings],
+                    "files": files,
+                    "machine": machine,
+                }
             case "give up":
+                self._before.pop(lab.name, None)
                 if (collection := self._going.pop(lab.name, None)) is not None:
                     collection.give_up()
                 shutil.rmtree(folder, ignore_errors=True)
             case unknown:
                 raise ValueError(f"unknown request {unknown!r}")
         return {}
+
+    async def _machine(self, lab: HostLab) -> dict[str, float]:
+        """What this host did since `begin` besides the lab, and how it paused (see `Attempt.host`)."""
+        before, after = self._before.pop(lab.name), interference.glance(lab.cpu_seconds())
+        seen = await lab.seen()
+        begin, end = (int(one.time * 1e9) for one in (before, after))
+        still = {} if seen is None else pauses.host(seen.pauses, begin, end)
+        return interference.between(before, after) | still
 
 
 def looks(collector: Collector, context: CollectorContext) -> bool:

@@ -195,9 +195,11 @@ async def _drive(
         after = interference.glance(lab.cpu_seconds())
         with clock.phase("collect"):
             watched = await collection.end()
-            stood_still = await lab.stood_still(before.time, after.time)
-            # Where the nodes run on other hosts, what this machine did besides says nothing.
-            evidence.host = interference.between(before, after, alone=alone) | stood_still if lab.here else {}
+            if isinstance(collection, CollectionOverHosts):
+                evidence.host = collection.machine
+            else:
+                stood_still = await lab.stood_still(before.time, after.time)
+                evidence.host = interference.between(before, after, alone=alone) | stood_still
     return seconds, watched
 
 

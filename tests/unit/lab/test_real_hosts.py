@@ -200,6 +200,7 @@ def test_what_looks_into_a_lab_is_given_up_before_its_nodes_end(tmp_path: Path):
 
     class Server:
         unified = None
+        seen = None
 
         async def request(self, op: str, *_: object, **__: object) -> dict[str, Any]:
             asked.append(op)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tunnelmark.errors import LabError
+from tunnelmark.host.pauses import Pause, PausesSeen
 from tunnelmark.lab.labs import MIDDLE, Lab
 from tunnelmark.lab.ssh.host_lab import HostLab
 from tunnelmark.model.metrics import Sample
@@ -46,6 +49,7 @@ class Hosts:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.topology = PAIR
         self.dropped = 0
+        self.machines: dict[str, dict[str, float]] = {}
 
     async def ask_hosts(self, op: str, *, what: str, **fields: Any) -> dict[str, Any]:
         self.asked.append((what, fields))
@@ -55,6 +59,7 @@ class Hosts:
             host: found
             if isinstance(found, LabError)
             else {
+                "machine": self.machines.get(host, {}),
                 "findings": [collected_plain.plain(each) for each in found],
                 "files": {
                     "watch.path.json": json.dumps({"looks": [{"time": ord(host[0])}], "bytes that arrived": {host: 1}})
@@ -140,6 +145,25 @@ def test_what_the_links_dropped_is_asked_of_them_and_the_machine_is_no_node_s(tm
     assert hosts.asked[0][1]["collectors"] == ["limits"]
 
 
+def test_the_host_that_was_disturbed_most_counts_and_is_named(tmp_path: Path) -> None:
+    hosts = Hosts(alpha=[], beta=[])
+    quiet = {"steal": 0.01, "other_cpu": 0.05, "lab_cpu": 0.5, "softirq_cpu": 0.1, "pause_share": 0.0, "pauses": 1.0}
+    hosts.machines = {"alpha": quiet, "beta": {**quiet, "other_cpu": 0.75, "pause_share": 0.02, "pauses": 9.0}}
+    collection = CollectionOverHosts(cast(Lab, hosts), "a", "b", tmp_path, [])
+    asyncio.run(collection.end())
+    assert collection.machine == {
+        "steal": 0.01,
+        "other_cpu": 0.75,
+        "lab_cpu": 1.0,
+        "softirq_cpu": 0.2,
+        "pause_share": 0.02,
+        "pauses": 9.0,
+    }
+    assert collection.notes == {
+        "hosts": "other work took 0.76 cores of host beta; host beta paused for 2 % of the time"
+    }
+
+
 def test_cpu_of_the_links_is_for_what_passed_the_sender_on_another_host(tmp_path: Path) -> None:
     cpu = collectors()["cpu"]
     sender = Collected(sums={"seconds_source": 2.0, "packets_source": 1e6, "bytes": 2e9})
@@ -164,8 +188,14 @@ def test_a_finding_travels_as_it_is() -> None:
 class TestOneHost:
     """A host looks at those of its nodes that are there."""
 
+    top: Path | None = Path("/group")
+    pauses: PausesSeen | None = None
+
     def lab(self, tmp_path: Path, *names: str) -> HostLab:
-        return HostLab("lab1", dict.fromkeys(names, 1), (), Path("/group"), tmp_path)
+        async def unseen() -> PausesSeen | None:
+            return self.pauses
+
+        return HostLab("lab1", dict.fromkeys(names, 1), (), self.top, tmp_path, unseen)
 
     def test_ends_are_those_that_are_there(self, tmp_path: Path) -> None:
         context = context_of(ASKED, self.lab(tmp_path, "b", MIDDLE), tmp_path)
@@ -213,6 +243,7 @@ class TestOneHost:
         assert len(made) == 1
 
     def test_what_has_ended_is_given_up_without_harm(self, tmp_path: Path) -> None:
+        self.top = None
         hosts, lab = HostCollections(), self.lab(tmp_path)
 
         async def trial() -> dict[str, Any]:
@@ -221,4 +252,24 @@ class TestOneHost:
             found = dict(await hosts.asked({"what": "end"}, lab))
             return found | dict(await hosts.asked({"what": "give up"}, lab))
 
-        assert asyncio.run(trial()) == {"findings": [], "files": {}}
+        found = asyncio.run(trial())
+        assert (found["findings"], found["files"]) == ([], {})
+        assert set(found["machine"]) == {"steal", "softirq_cpu"}, "nothing saw pauses, or what the nodes used"
+
+    def test_what_the_host_did_besides_is_said_with_its_pauses(self, tmp_path: Path) -> None:
+        self.top = None
+        hosts = HostCollections()
+
+        async def trial() -> Mapping[str, Any]:
+            await hosts.asked({"what": "prepare", "collectors": [], **ASKED}, lab := self.lab(tmp_path))
+            await hosts.asked({"what": "begin"}, lab)
+            begun = time.monotonic_ns()
+            await asyncio.sleep(0.1)
+            self.pauses = PausesSeen(
+                time.monotonic_ns(), (Pause(0, 0, 0, 1), Pause(0, begun, begun, begun + 50_000_000))
+            )
+            return await hosts.asked({"what": "end"}, lab)
+
+        machine = asyncio.run(trial())["machine"]
+        assert machine["pauses"] == 1 and machine["pause_longest"] == pytest.approx(0.05)
+        assert 0 < machine["pause_share"] <= 0.5

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tunnelmark.host.lab_seconds import lab_seconds
+from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.lab.link_spec import ETHERNET, LinkSpec, interface_of
 
 _SEGMENTS = {"vxlan": (0, 0), "vlan": (0, ETHERNET)}
@@ -25,6 +27,12 @@ class HostLab:
     """The relay's control group in the v2 hierarchy; None where there is no v2."""
     scratch: Path
     """A folder that goes with the relay, however it ends."""
+    seen: Callable[[], Awaitable[PausesSeen | None]]
+    """The pauses of this host up to now; None where nothing sees them."""
+
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds that these nodes have used (see `lab_seconds`); None where there is no v2."""
+        return None if self.top is None else lab_seconds(self.top, self.name, self.agents)
 
     def group(self, node: str) -> Path | None:
         """The control group of a node."""

@@ -29,12 +29,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tunnelmark
 from tunnelmark.errors import LabError, TunnelmarkError, plain
+from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.link_spec import LinkSpec
@@ -108,6 +109,7 @@ class Relay:
     async def _asked(self, message: dict[str, Any]) -> dict[str, Any]:
         match message["op"]:
             case "begin":
+                self._labs.watch()
                 self._moves = places.moves(message["places"], places.here())
                 return {
                     "tunnelmark": tunnelmark.__version__,
@@ -117,6 +119,8 @@ class Relay:
                 }
             case "clock":
                 return {"realtime": time.time_ns(), "monotonic": time.monotonic_ns()}
+            case "seen":
+                return _seen(await self._labs.seen(), message["since"])
             case "facts":
                 return {"facts": dict(await asyncio.to_thread(self._facts, message["asked"]))}
             case "up":
@@ -158,7 +162,9 @@ class Relay:
             await interfaces.make(interfaces.Wanted(made, agents[made.node], **segment["way"]))
         joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
         links = [LinkSpec.read(each) for each in message["links"]]
-        self._here[message["lab"]] = HostLab(message["lab"], agents, links, self._labs.unified, self._scratch)
+        self._here[message["lab"]] = HostLab(
+            message["lab"], agents, links, self._labs.unified, self._scratch, self._labs.seen
+        )
         return {"refused": answer["refused"], "timings": answer["timings"] | joined["timings"]}
 
     def _listen(self, number: int, ours: socket.socket) -> _Node:
@@ -229,6 +235,13 @@ class Relay:
             return read
         self._streams.read(file, read)
         return write
+
+
+def _seen(seen: PausesSeen | None, since: int) -> dict[str, Any]:
+    """Pauses that ended after a moment, as the command reads them (`SshLabs.seen`); empty where nothing sees them."""
+    if seen is None:
+        return {}
+    return {"until": seen.until, "pauses": [astuple(each) for each in seen.pauses if each.woke > since]}
 
 
 def say(message: Mapping[str, Any], data: bytes = b"") -> None:

@@ -42,6 +42,7 @@ class SshLabs(Labs):
         self._numbers: dict[str, list[int]] = {}  # lab -> of its segments
         self._gone: dict[str, str] = {}  # lab -> why
         self._placed: dict[str, dict[str, str]] = {}  # lab -> node -> host
+        self._made: dict[str, int] = {}  # lab -> when, in ns of our CLOCK_MONOTONIC, which its nodes' is
         self._shifts: dict[str, dict[str, int]] = {}  # lab -> host -> ns by which its nodes' CLOCK_MONOTONIC is moved
         first, last = inventory.network.numbers
         self._latest = first + secrets.randbelow(last + 1 - first)  # an earlier command's may still be ending
@@ -71,12 +72,23 @@ class SshLabs(Labs):
         raise LabError("the nodes run on other hosts", hint="their relays read what their kernels count")
 
     def watch(self) -> None:
-        """The pauses of the hosts are not watched."""
-        self.record["clocks_not"] = "the nodes run on other hosts, whose pauses are not watched yet"
+        """Relays watch for pauses of their hosts from their beginning on; here is said where they cannot."""
+        refused = {name: one.about["record"].get("clocks_not") for name, one in self._connections.items()}
+        if said := [f"host {name}: {why}" for name, why in refused.items() if why]:
+            self.record["clocks_not"] = "; ".join(said)
 
-    async def seen(self) -> pauses.PausesSeen | None:
-        """None: nothing sees the pauses of the hosts."""
-        return None
+    async def seen(self, lab: str) -> pauses.PausesSeen | None:
+        """The pauses of the middle host since the lab was made; None where nothing sees them, or the host is lost."""
+        name = self.inventory.middle.name
+        shift, since = self._shifts[lab][name], self._made[lab]
+        try:
+            answer = await self._connections[name].request("seen", since=since - shift)
+        except LabError:  # no trial fails for that, but it lacks these figures
+            return None
+        if "until" not in answer:
+            return None
+        met = (pauses.Pause(core, *(moment + shift for moment in when)) for core, *when in answer["pauses"])
+        return pauses.PausesSeen(answer["until"] + shift, tuple(met))
 
     async def check(self) -> str | None:
         """Have every host that was lost connected again, within bounds, and say why it was lost; LabError where that cannot be."""
@@ -120,7 +132,7 @@ class SshLabs(Labs):
         self._placed[lab] = hosts | {MIDDLE: middle.name}
         await self._look_at_clocks(lab)
         shifts = {name: -self._connections[name].clocks.offset.monotonic for name in self._used[lab]}
-        self._shifts[lab] = shifts
+        self._shifts[lab], self._made[lab] = shifts, time.monotonic_ns()
         ends = segments(links, hosts, middle.name, MIDDLE, self._free_numbers())
         self._numbers[lab] = [each.number for made in ends.values() for each in made]
         nodes: dict[str, Node] = {}
@@ -165,7 +177,7 @@ class SshLabs(Labs):
 
     async def ended(self, lab: str) -> float:
         """End a lab on all its hosts; seconds until the slowest had ended its nodes. A host that was lost has ended them itself."""
-        for known in (self._numbers, self._placed, self._shifts):
+        for known in (self._numbers, self._placed, self._shifts, self._made):
             known.pop(lab, None)
         there = [one for name in self._used.pop(lab, ()) if (one := self._connections[name]).lost is None]
         answers = await asyncio.gather(*(one.request("down", lab=lab) for one in there), return_exceptions=True)
