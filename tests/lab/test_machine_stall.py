@@ -1,6 +1,7 @@
 """The clocks see that a core stood still, say which and when, cost little, and end with whoever started them."""
 
 import asyncio
+import json
 import os
 import select
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from support.labs import PAIR
 from tunnelmark.host import pauses, wakeups
 from tunnelmark.host.pauses import Clocks
+from tunnelmark.lab import labs as labs_module
 from tunnelmark.lab.client import LabClient
 from tunnelmark.linux import cgroups
 from tunnelmark.plan.impairments import Direction
@@ -20,6 +22,7 @@ from tunnelmark.plan.model import Profile
 from tunnelmark.units import Duration
 
 pytestmark = pytest.mark.root
+WAY = Direction(delay=Duration.parse("5 ms"))
 CORES = sorted(os.sched_getaffinity(0))
 HOLD = """
 import os, sys, time
@@ -141,3 +144,33 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
     assert still["pause_longest"] > 0.02
     assert still["pause_share"] > 0
     assert still["pauses"] >= len(CORES)
+
+
+def test_the_emulator_knows_of_pauses_long_before_it_is_asked(tmp_path, monkeypatch):
+    """It keeps only so many late packets until it knows, and more leave late in minutes of a fast transfer."""
+    monkeypatch.setattr(labs_module, "_TELL", 0.05)
+
+    async def run() -> list[str]:
+        async with LabClient() as labs:
+            labs.watch()
+            async with labs.lab(PAIR, Profile("slow", "5 ms", "test", WAY, WAY), raw=tmp_path) as lab:
+                said: list[str] = []
+                (emulator,) = lab._emulators
+                say = emulator._say
+
+                async def heard(line: str) -> None:
+                    said.append(line)
+                    await say(line)
+
+                monkeypatch.setattr(emulator, "_say", heard)
+                while len(said) < 3:
+                    await asyncio.sleep(0.01)
+                assert await lab.link_reports()
+            told = len(said)
+            await asyncio.sleep(0.2)
+            assert len(said) == told, "of a lab that has ended nothing is said"
+            return said
+
+    lines = asyncio.run(run())
+    until = [json.loads(line.removeprefix("pauses "))["until"] for line in lines if line.startswith("pauses ")]
+    assert len(until) >= 3 and until == sorted(until)

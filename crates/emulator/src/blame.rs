@@ -1,7 +1,9 @@
 //! Finds the emulator's own lateness: what is left of lateness without the time in which the machine itself paused.
 //!
-//! Clocks of the lab see pauses (`tunnelmark-cores watch`), and reports of them arrive on standard input. Until then
-//! late departures wait here. Where no reports arrive at all, nothing is excused.
+//! Clocks of the lab see pauses (`tunnelmark-cores watch`), and reports of them arrive on standard input every few seconds.
+//! Until then late departures wait here. Where no reports arrive at all, nothing is excused.
+
+use std::collections::VecDeque;
 
 use serde::Deserialize;
 
@@ -11,12 +13,14 @@ use crate::hist::{Histogram, Quantiles};
 const SUSPECT: u64 = 200_000;
 /// Departures that may wait; the lateness of any more is the emulator's own.
 const MOST: usize = 1 << 16;
+/// Nanoseconds for which a reported pause is kept: a packet that was due in it may leave after the report.
+const KEPT: u64 = 5_000_000_000;
 
 /// A core paused, at some time between these two (nanoseconds of the monotonic clock).
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct Pause(pub u32, pub u64, pub u64);
 
-/// All pauses up to a moment that were not reported before.
+/// Pauses up to a moment: as they arrive, those that were not reported before.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Pauses {
@@ -30,6 +34,12 @@ impl Pauses {
         self.until = later.until;
         self.pauses.extend(later.pauses);
         self.pauses.sort_unstable_by_key(|pause| pause.2);
+    }
+
+    /// Forgets pauses that no departure will have met.
+    pub fn forget(&mut self) {
+        let since = self.until.saturating_sub(KEPT);
+        self.pauses.retain(|pause| pause.2 > since);
     }
 
     /// Nanoseconds between two moments in which a core paused.
@@ -59,7 +69,7 @@ struct Late {
 #[derive(Default)]
 pub struct Blame {
     own: Histogram,
-    waiting: Vec<Late>,
+    waiting: VecDeque<Late>,
     told: bool,
 }
 
@@ -74,21 +84,19 @@ impl Blame {
             return;
         }
         let (slept, ran) = cores();
-        self.waiting.push(Late { due, left, slept, ran, packets });
+        self.waiting.push_back(Late { due, left, slept, ran, packets });
     }
 
-    /// Takes all pauses up to a moment, and divides the lateness of departures until then.
-    pub fn settle(&mut self, told: &Pauses) {
-        self.told = true;
-        let own = &mut self.own;
-        self.waiting.retain(|late| {
-            if late.left > told.until {
-                return true;
-            }
-            let machine = [late.slept, late.ran].map(|core| told.still(core, late.due, late.left));
-            own.add(late.left - late.due - machine[0].max(machine[1]), u64::from(late.packets));
-            false
-        });
+    /// Divides the lateness of departures up to the moment to which pauses are known, of so many of them at the most.
+    #[inline]
+    pub fn settle(&mut self, known: &Pauses, most: usize) {
+        self.told |= known.until > 0;
+        for _ in 0..most {
+            let Some(late) = self.waiting.front().filter(|late| late.left <= known.until) else { return };
+            let machine = [late.slept, late.ran].map(|core| known.still(core, late.due, late.left));
+            self.own.add(late.left - late.due - machine[0].max(machine[1]), u64::from(late.packets));
+            self.waiting.pop_front();
+        }
     }
 
     /// Own lateness of all departures up to the last report of pauses. Of those since, why they were late is not known yet.
@@ -118,11 +126,11 @@ mod tests {
         let told = Pauses { until: 30 * MS, pauses: vec![Pause(1, 8 * MS, 14 * MS), Pause(0, 9 * MS, 20 * MS)] };
         let mut blame = late(10 * MS, 15 * MS, 7, 1, 1);
         assert_eq!(blame.quantiles().max, 5000.0, "unknown pauses excuse nothing");
-        blame.settle(&told);
+        blame.settle(&told, 9);
         assert_eq!((blame.quantiles().count, blame.quantiles().max), (7, 1000.0));
         // It slept on the one core and ran on the other: the longer pause explains it.
         let mut blame = late(10 * MS, 15 * MS, 1, 0, 1);
-        blame.settle(&told);
+        blame.settle(&told, 9);
         assert_eq!(blame.quantiles().max, 0.0);
     }
 
@@ -133,7 +141,7 @@ mod tests {
             pauses: vec![Pause(1, 0, 10 * MS), Pause(1, 15 * MS, 20 * MS), Pause(2, 0, 30 * MS)],
         };
         let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
-        blame.settle(&told);
+        blame.settle(&told, 9);
         assert_eq!(blame.quantiles().max, 5000.0);
     }
 
@@ -141,24 +149,43 @@ mod tests {
     fn pauses_that_meet_count_once() {
         let told = Pauses { until: 30 * MS, pauses: vec![Pause(1, 0, 12 * MS), Pause(1, 11 * MS, 13 * MS)] };
         let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
-        blame.settle(&told);
+        blame.settle(&told, 9);
         assert_eq!(blame.quantiles().max, 2000.0);
     }
 
     #[test]
     fn what_left_after_the_last_look_waits_for_the_next() {
         let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
-        blame.settle(&Pauses { until: 12 * MS, pauses: vec![Pause(1, 9 * MS, 12 * MS)] });
+        let mut known = Pauses { until: 12 * MS, pauses: vec![Pause(1, 9 * MS, 12 * MS)] };
+        blame.settle(&known, 9);
         assert_eq!(blame.quantiles().count, 0, "whose it is comes with the next report");
-        blame.settle(&Pauses { until: 20 * MS, pauses: vec![Pause(1, 9 * MS, 15 * MS)] });
-        assert_eq!((blame.quantiles().count, blame.quantiles().max), (1, 0.0));
+        known.add(Pauses { until: 20 * MS, pauses: vec![Pause(1, 12 * MS, 14 * MS)] });
+        known.forget();
+        blame.settle(&known, 9);
+        assert_eq!((blame.quantiles().count, blame.quantiles().max), (1, 1000.0), "both pauses explain it");
+        known.add(Pauses { until: 20 * MS + KEPT, pauses: vec![] });
+        known.forget();
+        assert_eq!(known.pauses, [], "what is due later met none of them");
+    }
+
+    #[test]
+    fn packets_do_not_wait_for_a_long_division() {
+        let mut blame = Blame::default();
+        for packet in 0..10 {
+            blame.left(packet * MS, (packet + 1) * MS, 1, || (0, 0));
+        }
+        let known = Pauses { until: 8 * MS, pauses: vec![] };
+        blame.settle(&known, 3);
+        assert_eq!(blame.quantiles().count, 3);
+        blame.settle(&known, usize::MAX);
+        assert_eq!(blame.quantiles().count, 8, "of the others no one knows yet");
     }
 
     #[test]
     fn a_little_late_is_always_the_emulators() {
         let mut blame = Blame::default();
         blame.left(0, SUSPECT - 1, 3, || unreachable!("no core is asked for"));
-        blame.settle(&Pauses { until: MS, pauses: vec![Pause(0, 0, MS)] });
+        blame.settle(&Pauses { until: MS, pauses: vec![Pause(0, 0, MS)] }, 9);
         assert_eq!(blame.quantiles().count, 3);
         assert!(blame.quantiles().max > 199.0);
     }

@@ -5,6 +5,7 @@ use std::io::Result;
 use emulator_core::config::{Config, Invalid};
 
 use crate::batch::Batch;
+use crate::blame::Pauses;
 use crate::control::Control;
 use crate::lane::Lane;
 use crate::outbox::Outbox;
@@ -19,6 +20,8 @@ use crate::vnet::{HEADER, Vnet};
 /// Between two reports, and at most between two looks at the control while packets never stop.
 const REPORT: u64 = 1_000_000_000;
 const LOOK: u64 = 5_000_000;
+/// Late departures whose lateness is divided between two looks at the ports: some microseconds.
+const DIVIDED: usize = 16;
 
 /// The link with its ports.
 pub struct Engine {
@@ -32,6 +35,7 @@ pub struct Engine {
     pool: Pool,
     outbox: Outbox,
     pace: Pace,
+    known: Pauses,
     zero: u64,
 }
 
@@ -58,6 +62,7 @@ impl Engine {
             pool: Pool::new(settings.memory_bytes),
             outbox: Outbox::new(count, settings.join_ns),
             pace: settings.pace,
+            known: Pauses::default(),
             zero: 0,
             ports,
         })
@@ -82,8 +87,11 @@ impl Engine {
             let now = sys::now();
             let asked = control.report();
             if let Some(told) = control.pauses() {
-                self.lanes.iter_mut().for_each(|lane| lane.settle(&told));
+                self.known.add(told);
+                self.known.forget();
             }
+            let most = if asked.is_some() { usize::MAX } else { DIVIDED };
+            self.lanes.iter_mut().for_each(|lane| lane.settle(&self.known, most));
             if control.zero() {
                 self.restart(now);
             }

@@ -128,9 +128,10 @@ impl Lane {
         self.blame.left(due, left, packets, sys::cores);
     }
 
-    /// Takes the pauses of the machine.
-    pub fn settle(&mut self, told: &Pauses) {
-        self.blame.settle(told);
+    /// Takes the pauses of the machine into account for so many late departures at the most.
+    #[inline]
+    pub fn settle(&mut self, known: &Pauses, most: usize) {
+        self.blame.settle(known, most);
     }
 
     /// What happened so far; begins the next interval.

@@ -63,6 +63,7 @@ class Emulator:
         self._complaints = complaints
         self._told = time.monotonic_ns()  # up to when pauses are known to it
         self._requests = 0
+        self._saying = asyncio.Lock()  # two long lines at once would mix in the pipe
 
     @classmethod
     async def start(
@@ -97,15 +98,19 @@ class Emulator:
         await self._say("zero")
         await self.report()  # which it answers after
 
+    async def tell(self, seen: PausesSeen) -> None:
+        """Say when the machine paused: what that made late is then not in the emulator's own lateness."""
+        told, self._told = self._told, max(self._told, seen.until)
+        new = [(each.core, each.ran, each.woke) for each in seen.pauses if told < each.woke <= seen.until]
+        await self._say("pauses " + json.dumps({"until": self._told, "pauses": new}))
+
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
         """What the emulator has done up to now, as it says (docs/emulator.md, reports); and its `scheduler`.
 
-        `seen` are the pauses of the machine up to now: what they made late is then not in its own lateness.
+        `seen` are the pauses of the machine up to now (see `tell`).
         """
         if seen is not None:
-            new = [(each.core, each.ran, each.woke) for each in seen.pauses if self._told < each.woke <= seen.until]
-            await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
-            self._told = seen.until
+            await self.tell(seen)
         # One that was printed by itself meanwhile may be from before the pauses, or packets, that this is to count.
         self._requests += 1
         request = self._requests
@@ -133,8 +138,11 @@ class Emulator:
             while data:
                 data = data[os.write(self._commands, data) :]
 
-        with contextlib.suppress(BrokenPipeError):  # it has ended; the caller that waits for its answer finds out why
-            await asyncio.to_thread(write)
+        async with self._saying:
+            with contextlib.suppress(
+                BrokenPipeError
+            ):  # it has ended; the caller that waits for its answer finds out why
+                await asyncio.to_thread(write)
 
     def _lines(self) -> list[dict[str, Any]]:
         content = _content(self._output)

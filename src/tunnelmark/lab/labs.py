@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
@@ -43,6 +44,7 @@ MIDDLE_SYSCTLS = {
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
 _Answer = TypeVar("_Answer")
+_TELL = 5.0  # seconds between two words to emulators about pauses
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 
 
@@ -190,7 +192,9 @@ class Labs(ABC):
                 node.close()
             raise
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        return Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
+        lab = Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
+        lab.tell_pauses()
+        return lab
 
 
 class Lab(Underlay):
@@ -222,6 +226,8 @@ class Lab(Underlay):
         self.cores = {node: list(own) for node, own in placement.nodes.items()}
         self.timings = timings
         self.refused = refused
+        self._ends = asyncio.Event()
+        self._telling: asyncio.Task[None] | None = None
 
     @property
     def here(self) -> bool:
@@ -272,6 +278,20 @@ class Lab(Underlay):
         seen = await self._client.seen(self.name) if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
 
+    def tell_pauses(self) -> None:
+        """Have the emulators know of the machine's pauses every few seconds, until its `down`: they keep only so many late packets until then."""
+        if self._emulators:
+            self._telling = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while not self._ends.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ends.wait(), _TELL)
+                return
+            if (seen := await self._client.seen(self.name)) is not None:
+                for emulator in self._emulators:
+                    await emulator.tell(seen)
+
     async def ask_hosts(self, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
         """Ask the relay of each of its hosts (see `Labs.ask_hosts`)."""
         return await self._client.ask_hosts(self.name, op, **fields)
@@ -287,6 +307,9 @@ class Lab(Underlay):
 
     async def down(self) -> float:
         """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        self._ends.set()
+        if self._telling is not None:
+            await asyncio.wait([self._telling])  # it writes to what is closed now
         for emulator in self._emulators:
             emulator.close()
         for node in self.members.values():
