@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,22 @@ def test_the_emulator_knows_of_pauses_long_before_it_is_asked(tmp_path, monkeypa
     lines = asyncio.run(run())
     until = [json.loads(line.removeprefix("pauses "))["until"] for line in lines if line.startswith("pauses ")]
     assert len(until) >= 3 and until == sorted(until)
+
+
+def test_two_that_look_at_once_both_know_of_all_pauses():
+    """One look takes what was seen since the one before, whoever asked for it."""
+    clocks = Clocks()
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            holders = [subprocess.Popen([sys.executable, "-c", HOLD, str(core), "0"]) for core in CORES]
+            looks = [threads.submit(clocks.seen) for _ in range(200)]
+            for holder in holders:
+                assert holder.wait() == 0
+            looks.append(threads.submit(clocks.seen))
+            found = sorted((look.result() for look in looks), key=lambda seen: seen.until)
+    finally:
+        clocks.close()
+    assert found[-1].pauses
+    for seen in found:
+        assert found[-1].pauses[: len(seen.pauses)] == seen.pauses
+        assert {each for each in found[-1].pauses if each.woke < seen.until - 5_000_000} <= set(seen.pauses)

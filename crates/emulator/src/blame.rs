@@ -31,7 +31,7 @@ pub struct Pauses {
 impl Pauses {
     /// Adds what is reported later. Pauses are in the order of their ends.
     pub fn add(&mut self, later: Self) {
-        self.until = later.until;
+        self.until = self.until.max(later.until);
         self.pauses.extend(later.pauses);
         self.pauses.sort_unstable_by_key(|pause| pause.2);
     }

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class ClockLook:
 
 @dataclass(frozen=True, slots=True)
 class PausesSeen:
-    """All pauses up to a moment, in nanoseconds of the monotonic clock."""
+    """All pauses up to a moment, in nanoseconds of the monotonic clock; those that are seen later come behind them."""
 
     until: int
     pauses: Sequence[Pause]
@@ -83,6 +84,7 @@ class Clocks:
     def __init__(self) -> None:
         """Start them; LabError if the machine refuses them, MissingPart if their program is not built."""
         self.pauses: list[Pause] = []
+        self._looking = threading.RLock()  # of two threads each is to know of what the other one's look has taken
         self._process = subprocess.Popen(
             [find(PROGRAM), "watch", *_first_group()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -95,6 +97,10 @@ class Clocks:
 
     def look(self) -> ClockLook:
         """What they saw since the look before; LabError if they have ended."""
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> ClockLook:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write("report\n")
@@ -107,7 +113,8 @@ class Clocks:
 
     def seen(self) -> PausesSeen:
         """All that they saw since they were started; LabError if they have ended."""
-        return PausesSeen(self.look().end, self.pauses)
+        with self._looking:
+            return PausesSeen(self.look().end, tuple(self.pauses))
 
     def cpu_seconds(self) -> float:
         """The CPU seconds that they have used (`CPUCLOCK_SCHED` of their process, include/linux/posix-timers.h)."""

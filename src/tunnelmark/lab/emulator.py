@@ -61,7 +61,8 @@ class Emulator:
         self._commands = commands
         self._output = output
         self._complaints = complaints
-        self._told = time.monotonic_ns()  # up to when pauses are known to it
+        self._begun = time.monotonic_ns()
+        self._told = 0  # how many of the pauses that were seen
         self._requests = 0
         self._saying = asyncio.Lock()  # two long lines at once would mix in the pipe
 
@@ -100,9 +101,9 @@ class Emulator:
 
     async def tell(self, seen: PausesSeen) -> None:
         """Say when the machine paused: what that made late is then not in the emulator's own lateness."""
-        told, self._told = self._told, max(self._told, seen.until)
-        new = [(each.core, each.ran, each.woke) for each in seen.pauses if told < each.woke <= seen.until]
-        await self._say("pauses " + json.dumps({"until": self._told, "pauses": new}))
+        told, self._told = self._told, max(self._told, len(seen.pauses))
+        new = [(each.core, each.ran, each.woke) for each in seen.pauses[told:] if each.woke > self._begun]
+        await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
         """What the emulator has done up to now, as it says (docs/emulator.md, reports); and its `scheduler`.
