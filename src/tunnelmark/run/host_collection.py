@@ -59,9 +59,10 @@ class HostCollections:
         return {}
 
     async def _machine(self, lab: HostLab) -> dict[str, float]:
-        """What this host did since `begin` besides the lab, and how it paused (see `Attempt.host`)."""
-        before, after = self._before.pop(lab.name), interference.glance(lab.cpu_seconds())
-        seen = await lab.seen()
+        """What this host did since `begin` besides the lab, and how it paused (see `Attempt.host`); {} if there was no `begin`."""
+        if (before := self._before.pop(lab.name, None)) is None:
+            return {}
+        after, seen = interference.glance(lab.cpu_seconds()), await lab.seen()
         begin, end = (int(one.time * 1e9) for one in (before, after))
         still = {} if seen is None else pauses.host(seen.pauses, begin, end)
         return interference.between(before, after) | still
