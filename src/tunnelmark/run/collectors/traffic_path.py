@@ -127,7 +127,10 @@ class _End:
         self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
         self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
-        self._known: tuple[Counter[str], int] = Counter(), 0  # bytes of the last look that knew, by sender, and those over TCP
+        self._known: tuple[Counter[str], int] = (
+            Counter(),
+            0,
+        )  # bytes of the last look that knew, by sender, and those over TCP
 
     def begin(self) -> None:
         self._before = self._look()
