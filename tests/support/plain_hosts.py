@@ -47,6 +47,12 @@ class PlainLabs:
             self._agents.append(subprocess.Popen([sys.executable, "-c", _AGENT, str(fd)], pass_fds=[fd]))
         return {"refused": {}, "timings": _TIMINGS}
 
+    def watch(self) -> None:
+        """No clock sees pauses here."""
+
+    async def seen(self) -> None:
+        """Nothing is seen."""
+
     async def check(self) -> None:
         """It is there."""
 
