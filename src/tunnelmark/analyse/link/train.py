@@ -127,9 +127,16 @@ def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float
 
 
 def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:
-    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire."""
-    waited = (records["received"] - records["sent"]) / 1e9 - float(direction.delay or 0.0)
-    return bool(np.min(waited) < 2 * serial + _UNQUEUED)
+    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire.
+
+    Jitter adds to that. So it is asked, then, of packets before which nothing had arrived for longer than jitter explains.
+    """
+    ordered = np.sort(records, order="received")
+    waited = (ordered["received"] - ordered["sent"]) / 1e9 - float(direction.delay or 0.0)
+    alone = 2 * serial + _UNQUEUED
+    jitter = 3 * direction.jitter.size if direction.jitter else 0.0
+    silent = np.diff(ordered["received"]) / 1e9 > alone + jitter
+    return bool(np.min(waited) < alone or np.any(waited[1:][silent] < alone + jitter))
 
 
 def _full(records: npt.NDArray[Any]) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from tunnelmark.analyse.link.judge import judge as judge_link
 from tunnelmark.model.observation import RECORDS
-from tunnelmark.plan.impairments import Direction
+from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.link_proof import LinkLine
 from tunnelmark.units import Duration, Rate, Size
@@ -74,6 +74,29 @@ def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate
     rate = next(line for line in found.lines if line.name == "rate")  # the first: of the train that paused
     assert rate.ok is None
     assert "ran empty" in rate.note
+
+
+@pytest.mark.parametrize("late", [0.0, 0.9, 2.5])
+def test_jitter_does_not_hide_that_the_queue_ran_empty(late: float):
+    """As it was seen: a sender on the receiver's core paused for 43 ms, and the packet after it left 0.2 ms late or more by jitter."""
+    jittery = profile(
+        Direction(delay=Duration(0.03), jitter=Jitter(Duration(0.001), "normal"), rate=Rate(10**8), queue=Size(100_000))
+    )
+    paused, good = (train(1e8, 100_000, 3e8, pause=pause) for pause in (0.02, 0.0))
+    records = paused.records.copy()
+    order = np.argsort(records["received"])
+    (gap,) = np.flatnonzero(np.diff(records["received"][order]) > 5_000_000)
+    records["received"][order[gap + 1 :]] += round(late * 1e6)  # those behind it wait for it
+    records["received"] += 30_000_000
+    slower = good.records.copy()
+    slower["received"] += 30_000_000 + (slower["received"] - slower["received"].min()) // 8
+
+    def rate(these: np.ndarray) -> LinkLine:
+        seen = observation(replace(paused, records=these), good)
+        return next(line for line in judge_link(jittery, seen, "before").lines if line.name == "rate")
+
+    assert rate(records).ok is None and "ran empty" in rate(records).note
+    assert rate(slower).ok is False, "a link with another rate is seen all the same"
 
 
 def test_an_emulator_that_fell_behind_its_train_says_nothing_of_the_rate():
