@@ -31,6 +31,7 @@ NETEM_LIMIT = 1000
 _SLOTS = 10  # parts of a train
 _FEW = 20  # packets: with fewer no rate can be measured
 _BEHIND = 0.01  # seconds that the emulator must be behind a sender; the look at it is exact to some milliseconds
+_AFTER = 4  # batches of a train by which the first of them is known to have been stopped
 _PAUSE = 1e-3  # seconds beyond its plan after which a sender is said to have paused
 _UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its time on the wire
 
@@ -87,7 +88,7 @@ def _not_the_rate(
     losing = 1 - len(flow.phase(TRAIN)) / flow.train.count
     if flow.train_rate < 1.05 * rate / max(1 - (losing if direction.loss else 0), 0.5):
         return f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
-    if _ran_empty(direction, records, (frame + 8 * direction.overhead) / rate):
+    if _ran_empty(direction, records, (frame + 8 * direction.overhead) / rate, _AFTER * flow.train.batch):
         return "the queue ran empty, so the sender paused and the link had nothing to send"
     if profile.model == "netem" and direction.delay:
         limit = direction.limit or NETEM_LIMIT
@@ -126,17 +127,19 @@ def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float
     return max((float(way["lateness_us"][which]) for way in ways), default=0.0)
 
 
-def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float) -> bool:
+def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float, after: int) -> bool:
     """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire.
 
-    Jitter adds to that. So it is asked, then, of packets before which nothing had arrived for longer than jitter explains.
+    Jitter adds to that. So it is asked, then, of `after` packets before which nothing had arrived for longer than jitter
+    explains: the sender may have been stopped between the stamps of a batch and its sending, and the next batch tells.
     """
     ordered = np.sort(records, order="received")
     waited = (ordered["received"] - ordered["sent"]) / 1e9 - float(direction.delay or 0.0)
     alone = 2 * serial + _UNQUEUED
     jitter = 3 * direction.jitter.size if direction.jitter else 0.0
-    silent = np.diff(ordered["received"]) / 1e9 > alone + jitter
-    return bool(np.min(waited) < alone or np.any(waited[1:][silent] < alone + jitter))
+    silent = np.flatnonzero(np.diff(ordered["received"]) / 1e9 > alone + jitter)
+    behind = [float(np.min(waited[place + 1 : place + 1 + after])) for place in silent]
+    return bool(np.min(waited) < alone or any(each < alone + jitter for each in behind))
 
 
 def _full(records: npt.NDArray[Any]) -> float:

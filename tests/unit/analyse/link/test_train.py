@@ -76,9 +76,12 @@ def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate
     assert "ran empty" in rate.note
 
 
-@pytest.mark.parametrize("late", [0.0, 0.9, 2.5])
-def test_jitter_does_not_hide_that_the_queue_ran_empty(late: float):
-    """As it was seen: a sender on the receiver's core paused for 43 ms, and the packet after it left 0.2 ms late or more by jitter."""
+@pytest.mark.parametrize(("late", "stopped"), [(0.0, 0), (0.9, 0), (2.5, 0), (0.9, 47)])
+def test_jitter_does_not_hide_that_the_queue_ran_empty(late: float, stopped: float):
+    """As it was seen: a sender on the receiver's core paused for 43 ms, and the packet after it left 0.2 ms late or more by jitter.
+
+    Or it was stopped after the stamp of that packet.
+    """
     jittery = profile(
         Direction(delay=Duration(0.03), jitter=Jitter(Duration(0.001), "normal"), rate=Rate(10**8), queue=Size(100_000))
     )
@@ -87,6 +90,7 @@ def test_jitter_does_not_hide_that_the_queue_ran_empty(late: float):
     order = np.argsort(records["received"])
     (gap,) = np.flatnonzero(np.diff(records["received"][order]) > 5_000_000)
     records["received"][order[gap + 1 :]] += round(late * 1e6)  # those behind it wait for it
+    records["sent"][order[gap + 1]] -= round(stopped * 1e6)
     records["received"] += 30_000_000
     slower = good.records.copy()
     slower["received"] += 30_000_000 + (slower["received"] - slower["received"].min()) // 8
