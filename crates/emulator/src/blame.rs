@@ -36,10 +36,12 @@ impl Pauses {
         self.pauses.sort_unstable_by_key(|pause| pause.2);
     }
 
-    /// Forgets pauses that no departure will have met.
-    pub fn forget(&mut self) {
+    /// Adds what is reported later, and forgets what no departure will have met: long before the report before, whose
+    /// departures are divided by now. All of this one is kept, however long ago the other was.
+    pub fn follow(&mut self, later: Self) {
         let since = self.until.saturating_sub(KEPT);
         self.pauses.retain(|pause| pause.2 > since);
+        self.add(later);
     }
 
     /// Nanoseconds between two moments in which a core paused.
@@ -159,12 +161,12 @@ mod tests {
         let mut known = Pauses { until: 12 * MS, pauses: vec![Pause(1, 9 * MS, 12 * MS)] };
         blame.settle(&known, 9);
         assert_eq!(blame.quantiles().count, 0, "whose it is comes with the next report");
-        known.add(Pauses { until: 20 * MS, pauses: vec![Pause(1, 12 * MS, 14 * MS)] });
-        known.forget();
+        known.follow(Pauses { until: 20 * MS, pauses: vec![Pause(1, 12 * MS, 14 * MS)] });
         blame.settle(&known, 9);
         assert_eq!((blame.quantiles().count, blame.quantiles().max), (1, 1000.0), "both pauses explain it");
-        known.add(Pauses { until: 20 * MS + KEPT, pauses: vec![] });
-        known.forget();
+        known.follow(Pauses { until: 20 * MS + 3 * KEPT, pauses: vec![Pause(1, 21 * MS, 22 * MS)] });
+        assert_eq!(known.pauses.len(), 3, "reports may be long apart");
+        known.follow(Pauses { until: 20 * MS + 4 * KEPT, pauses: vec![] });
         assert_eq!(known.pauses, [], "what is due later met none of them");
     }
 

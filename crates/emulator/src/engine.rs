@@ -87,8 +87,7 @@ impl Engine {
             let now = sys::now();
             let asked = control.report();
             if let Some(told) = control.pauses() {
-                self.known.add(told);
-                self.known.forget();
+                self.known.follow(told);
             }
             let most = if asked.is_some() { usize::MAX } else { DIVIDED };
             self.lanes.iter_mut().for_each(|lane| lane.settle(&self.known, most));
