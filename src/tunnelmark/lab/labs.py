@@ -244,11 +244,7 @@ class Lab(Underlay):
         return await self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
-        """CPU seconds that all nodes of this lab have used, user and kernel; None without cgroup v2, or where they run elsewhere.
-
-        With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
-        looks has a meaning.
-        """
+        """CPU seconds that all nodes of this lab have used (see `lab_seconds`); None without cgroup v2, or where they run elsewhere."""
         top = self._client.unified if self.here else None
         return None if top is None else lab_seconds(top, self.name, self.members)
 
@@ -284,7 +280,7 @@ class Lab(Underlay):
             self._telling = asyncio.create_task(self._tell())
 
     async def _tell(self) -> None:
-        while not self._ends.is_set():
+        while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ends.wait(), _TELL)
                 return
