@@ -16,6 +16,7 @@ import pytest
 
 from contract.crosschecks import Crosscheck, Seen, all_crosschecks
 from contract.lab_of_three import READY, TRIO, installed
+from support.host import queue_drops
 from support.machine_stall import unless_starved
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
@@ -137,7 +138,7 @@ def test_what_a_workload_says_is_true(
         needed = [collectors()[name] for name in workload.watch]
         watching = Collection(observed(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())
-        before = await counters(lab, tunnel)
+        before, dropped = await counters(lab, tunnel), queue_drops()
         await watching.begin()
         await tunnel.unless_dead(stage.drive())
         watched = await watching.end()
@@ -169,6 +170,7 @@ def test_what_a_workload_says_is_true(
             mtu=int(await lab.nodes[source].read(f"/sys/class/net/{tunnel.interface[source]}/mtu")),
             lossy=mesh.lossy,
             quiet=quiet,
+            queue_drops=queue_drops() - dropped,
             raw=raw,
         )
 

@@ -46,7 +46,7 @@ def test_a_link_that_is_away_makes_a_gap_of_just_that(node: str, tmp_path: Path)
 def test_the_bare_link_has_nothing_to_restart(kind: str, tmp_path: Path) -> None:
     values, (event,) = connected("direct", tmp_path, event=kind, duration="1 s")
     assert event["kind"] == kind
-    assert values["lost"] == 0
+    assert values["lost"] <= values["queue_drops"]
 
 
 RESTARTS = [(arm, kind) for arm in ("wireguard-go", "nebula") for kind in ("restart", "restart-fresh", "link-flap")]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.host import queue_drops
 from support.labs import PAIR, UNSHAPED, in_lab
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart, TrialVoid
@@ -49,12 +50,14 @@ def connected(
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice.
 
-    `watched`: with the way that its traffic takes.
+    `watched`: with the way that its traffic takes. `queue_drops` among the values is what the machine's cores have dropped meanwhile.
     """
     for attempt in range(3):
         (raw := folder / str(attempt)).mkdir()
         try:
-            return trial(arm, raw, topology, watched, **chosen)
+            before = queue_drops()
+            values, events = trial(arm, raw, topology, watched, **chosen)
+            return values | {"queue_drops": queue_drops() - before}, events
         except TrialVoid as void:
             why = void.message
     pytest.fail(f"this machine is too busy: {why}")

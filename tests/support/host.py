@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunnelmark.run.collectors._proc import softnet_drops
+
 PATIENCE = 30.0
 """Seconds that the kernel may take, on a machine that has much else to do, to end what belongs to a lab."""
 
@@ -68,6 +70,14 @@ def left_within(before: Host, seconds: float = PATIENCE) -> dict[str, object]:
     while (left := before.left_by(Host.now())) and time.monotonic() < deadline:
         time.sleep(0.02)
     return left
+
+
+def queue_drops() -> int:
+    """Packets that the receive queues of all cores have had no room for, since the machine was started.
+
+    All network namespaces share a core's queue: what one lab floods it with, another lab's packets find no room for.
+    """
+    return sum(softnet_drops(Path("/proc/net/softnet_stat").read_text()).values())
 
 
 def _processes() -> list[str]:

@@ -40,7 +40,13 @@ class Seen:
     mtu: int  # of the source's overlay interface, in bytes
     lossy: bool
     quiet: bool  # whether this is a proof, for which the machine does nothing else
+    queue_drops: int  # packets that the machine's cores had no room for meanwhile, whosever they were
     raw: Path  # the folder of what the programs printed
+
+    @property
+    def clean(self) -> bool:
+        """Whether neither the link nor the machine has lost a packet."""
+        return not self.lossy and not self.queue_drops
 
     def value(self, metric: str) -> float:
         """The value of a metric for the whole window; KeyError if the reading has none."""

@@ -35,7 +35,7 @@ def agrees(seen: Seen) -> None:
     assert seen.value("lost") == sent - arrived
     rate = sum(1e9 / one["interval_ns"] for one in said.values())
     # The link's own loss, and what a VPN or a neighbour's queue kept and sent afterwards.
-    assert seen.value("lost") <= (gap + 0.05) * rate + (0.05 * sent if seen.lossy else 0)
+    assert seen.value("lost") <= (gap + 0.05) * rate + (0.05 * sent if seen.lossy else seen.queue_drops)
 
 
 CROSSCHECKS = [Crosscheck("connect", agrees, {"event": "link-flap", "outage": f"{_OUTAGE} s", "duration": "1.5 s"})]

@@ -24,7 +24,7 @@ def agrees(seen: Seen) -> None:
     assert abs(_probes(client) + client[-1]["answers"] - counted) <= AGREE * counted
     for way in ("forward", "back"):
         assert 0 < seen.value(f"{way}_p50_idle_1000") <= seen.value(f"{way}_max_idle_1000")
-        if not seen.lossy:
+        if seen.clean:
             assert seen.value(f"{way}_loss_idle_400") == 0
 
 

@@ -12,7 +12,7 @@ def agrees(seen: Seen) -> None:
     answered = sum(sample.metric == "rtt" for sample in seen.reading.samples)
     counted = seen.payload(seen.ends.source, "rx", _HEADERS) / _SIZE
     assert abs(counted - answered) <= max(1, AGREE * counted)
-    if not seen.lossy:
+    if seen.clean:
         assert seen.value("loss") == 0
 
 
