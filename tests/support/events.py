@@ -85,6 +85,11 @@ def trial(
         finally:
             await collection.end()
         await tunnel.unless_dead(stage.finish())
+        for node in lab.nodes.values():  # pytest shows it where a test fails
+            shown = await node.run(
+                ["sh", "-c", "ip -s -s link; grep -hE '^(Ip|Udp):' /proc/net/snmp; cat /proc/net/softnet_stat"]
+            )
+            print(node.name, shown.stdout, sep="\n")
         return stage.outputs()
 
     outputs = with_vpn(arm, folder, body, topology)
