@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.host import queue_drops
 from support.labs import PAIR, TRIO, in_lab
 from support.machine_stall import while_still
 from tunnelmark.analyse.link.judge import judge, row_of
@@ -69,22 +70,24 @@ def achieved(proof: LinkProof, way: str, name: str) -> float:
     return found
 
 
-def met(made: Profile, raw: Path, count: int) -> tuple[dict[str, ProbeRow], dict[str, dict]]:
-    """The row of probes each way, and what the emulator says of that way."""
+def met(made: Profile, raw: Path, count: int) -> tuple[dict[str, ProbeRow], dict[str, dict], int]:
+    """The row of probes each way, what the emulator says of that way, and how many packets the machine's cores had no room for."""
 
     async def run() -> Observation:
         async with LabClient() as labs:
             return await observe(labs, PAIR, made, pace_of(made, count, 0.001), raw, seed=5)
 
+    before = queue_drops()
     seen = asyncio.run(run())
+    dropped = queue_drops() - before
     rows = {f"{flow.source}>{flow.target}": row_of(flow, seen.zero) for flow in (seen.forward, seen.back)}
-    return rows, {each["name"].replace(" to ", ">"): each for each in seen.reports[0]["directions"]}
+    return rows, {each["name"].replace(" to ", ">"): each for each in seen.reports[0]["directions"]}, dropped
 
 
 def test_no_packet_is_early_and_most_are_on_time(tmp_path: Path):
     delays = {"a>b": 0.02, "b>a": 0.005}
     made = profile(*(Direction(delay=Duration(delay)) for delay in delays.values()))
-    rows, _ = met(made, tmp_path, 1000)
+    rows, *_ = met(made, tmp_path, 1000)
     for way, asked in delays.items():
         delay = rows[way].delay
         assert np.nanmin(delay) >= asked
@@ -97,12 +100,13 @@ def test_probes_meet_what_the_emulator_says_that_it_decided(tmp_path: Path):
         loss=GilbertElliott(Share(0.02), Share(0.25)),
         duplication=Chance(Share(0.05)),
     )
-    rows, said = met(profile(way), tmp_path, 1500)
+    rows, said, elsewhere = met(profile(way), tmp_path, 1500)
     for name, row in rows.items():
         lost, copied = int(row.lost.sum()), int(row.duplicated.sum())
         # The emulator counts what is no probe as well: a few packets of neighbour discovery, mostly none.
-        assert 40 < lost <= said[name]["dropped"]["loss"] <= lost + 5
-        assert 40 < copied <= said[name]["realised"]["duplicated"] <= copied + 5
+        assert 40 < lost <= said[name]["dropped"]["loss"] + elsewhere
+        assert said[name]["dropped"]["loss"] <= lost + 5
+        assert 40 < copied <= said[name]["realised"]["duplicated"] <= copied + 5 + elsewhere
 
 
 def test_processes_in_time_are_met_as_the_emulator_decides_them(tmp_path: Path):
@@ -113,11 +117,11 @@ def test_processes_in_time_are_met_as_the_emulator_decides_them(tmp_path: Path):
         loss=Bursts(Duration(0.05), Duration(0.2)),
         blackouts=(Blackout(None, Duration(0.1), Duration(0.5)),),
     )
-    rows, said = met(profile(way), tmp_path, 1500)
+    rows, said, elsewhere = met(profile(way), tmp_path, 1500)
     for name, row in rows.items():
         dropped = said[name]["dropped"]
         lost = int(row.lost.sum())
-        assert lost <= dropped["loss"] + dropped["blackout"] <= lost + 5
+        assert lost - elsewhere <= dropped["loss"] + dropped["blackout"] <= lost + 5
         assert dropped["blackout"] > 0
         assert dropped["loss"] > 3 * said[name]["realised"]["loss_runs"] > 0
         assert np.nanmin(row.delay) >= 0.016 - 1e-5

@@ -288,10 +288,10 @@ def test_behind_home_routers_only_the_server_is_reached() -> None:
 
 
 def test_routers_forward_ipv6_as_well() -> None:
-    async def body(lab: Lab) -> str:
+    async def body(lab: Lab) -> int:
         address = str(lab.address6("n0"))
-        done = await lab.nodes["s"].run(["ping", "-6", "-n", "-q", "-c3", "-i0.05", "-W1", address])
-        return done.stdout
+        # With -w ping goes on until three are answered: a machine that stands still may lose one in a buffer.
+        return (await lab.nodes["s"].run(["ping", "-6", "-n", "-q", "-c3", "-i0.05", "-w15", address])).code
 
     topology = replace(sites([Nat()]), routers=(Router("rn0"),))
-    assert " 0% packet loss" in in_lab(body, topology, ipv6=True)
+    assert in_lab(body, topology, ipv6=True) == 0
