@@ -125,7 +125,7 @@ def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
     found = []
     for spread_setting, metric, sds in _by_metric(measured(analysis)):
         use = next(use for use in plan.workloads if use.name == spread_setting.workload)
-        window = use.window_by.get(spread_setting.profile, use.window)
+        window = use.window_over(spread_setting.profile, spread_setting.topology)
         own = _own(analysis.trials, spread_setting, metric)
         direct = own.get(analysis.reference or "")
         shares = [

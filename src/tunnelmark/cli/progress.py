@@ -21,7 +21,7 @@ from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, stem
 from tunnelmark.plan.model import Plan, Trial
-from tunnelmark.run.runner import BETWEEN, RunContext
+from tunnelmark.run.runner import RunContext
 from tunnelmark.units import clock
 
 
@@ -180,6 +180,7 @@ class RunProgress:
             len(self._trials) - len(left),
             sum(self._context.seconds(trial) for trial in left),
             tuple(arm.name for arm in self._study.arms),
+            besides=sum(map(self._context.besides, left)) / max(len(left), 1),
         )
 
     def _event(self, trial: Trial, state: Literal["begin", "end"]) -> TrialEvent:
@@ -234,7 +235,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 def estimate(plan: Plan, context: RunContext) -> float:
     """Seconds that all trials of a plan will take, as far as can be known before the first."""
-    return sum(context.seconds(trial) + BETWEEN for trial in plan.trials)
+    return sum(context.seconds(trial) + context.besides(trial) for trial in plan.trials)
 
 
 def _claims(plan: Plan) -> str:

@@ -15,6 +15,9 @@ from pydantic import TypeAdapter
 
 from tunnelmark.run.runner import BETWEEN
 
+_EXPECTED = 2
+"""Trials that what is expected of them counts for among those that ran: the first of a shuffle may be the longest."""
+
 MARK = "\x1e"
 """Begins an event's line where other text may stand between events: the record separator of RFC 7464."""
 
@@ -23,7 +26,7 @@ MARK = "\x1e"
 class PlanEvent:
     """What the run will do: at its begin, and again when a block was `added`, because trials stayed void or `more` blocks are asked for.
 
-    `done` of the `trials` need no other attempt. `seconds` of traffic are planned for the others.
+    `done` of the `trials` need no other attempt. `seconds` of traffic are planned for the others, and each is likely to take `besides` more.
     """
 
     study: str
@@ -37,6 +40,7 @@ class PlanEvent:
     added: Literal["", "void", "more"] = ""
     block: int = 0
     count: int = 0
+    besides: float = BETWEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +154,14 @@ class TimeLeft:
     """How long a run still takes, in seconds of this process's clock, which is the user's also where a guest runs the trials.
 
     What is left is the traffic that is planned, and for each trial what trials so far took besides their traffic, from the end of
-    the trial before; waits are left out.
+    the trial before; waits are left out. What the plan expects counts for as much as two trials.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._planned = self._outside = self._begun = self._since = 0.0
         self._waiting = self._ran = 0
-        self._between = BETWEEN
+        self._besides = BETWEEN
         self.took = 0.0
         """Seconds of the last trial that ended, from its begin."""
 
@@ -167,6 +171,7 @@ class TimeLeft:
         match event:
             case PlanEvent():
                 self._planned, self._waiting = event.seconds, event.trials - event.done
+                self._besides = event.besides
             case TrialEvent(state="begin"):
                 self._begun = now
             case TrialEvent(state="end"):
@@ -179,11 +184,11 @@ class TimeLeft:
                     self._outside += max(
                         now - self._since - event.seconds - event.settle, 0.0
                     )  # it settles mostly once
-                    self._between = self._outside / self._ran
         if not isinstance(event, TrialEvent) or event.state == "end":
             self._since = now
 
     @property
     def seconds(self) -> float:
         """What is left."""
-        return max(self._planned + self._waiting * self._between, 0.0)
+        each = (_EXPECTED * self._besides + self._outside) / (_EXPECTED + self._ran)
+        return max(self._planned + self._waiting * each, 0.0)

@@ -1,6 +1,7 @@
-"""How long a trial must be on a link: slow start behind it, enough round trips, and every cut met. Pure.
+"""How long a trial must be on a path: slow start behind it, enough round trips, and every cut met. Pure.
 
-A workload whose options say which of their durations follow the link (`fields.OfPath`) gets these where a study states none.
+A path is the profiles of the links that traffic crosses, in their order (`routes.crossed`); packets cross each of them forward.
+A workload whose options say which of their durations follow the path (`fields.OfPath`) gets these where a study states none.
 What a study states is kept, and reported as too short where it is.
 """
 
@@ -41,32 +42,39 @@ class Needed:
     period: float
 
 
-def needed(profile: Profile) -> Needed:
-    """What a transfer from a topology's first node to its last needs on this link."""
-    trip = float(profile.forward.delay or 0) + float(profile.back.delay or 0)
-    periods = [float(each.every) for each in _cuts(profile) if each.every is not None]
-    return Needed(_filled(profile, trip), ROUNDS * trip, max(periods, default=0.0))
+def round_trip(path: Sequence[Profile]) -> float:
+    """Seconds that a packet and its answer are on the way, by the delays that the links state."""
+    return sum(float(link.forward.delay or 0) + float(link.back.delay or 0) for link in path)
 
 
-def _filled(profile: Profile, trip: float) -> float:
-    """Seconds until a stream fills the link: handshake, slow start, and its way back after the loss that ends it.
+def needed(path: Sequence[Profile]) -> Needed:
+    """What a transfer needs on this path."""
+    trip = round_trip(path)
+    periods = [float(each.every) for link in path for each in _cuts(link) if each.every is not None]
+    return Needed(_filled(path, trip), ROUNDS * trip, max(periods, default=0.0))
+
+
+def _filled(path: Sequence[Profile], trip: float) -> float:
+    """Seconds until a stream fills the path: handshake, slow start, and its way back after the loss that ends it.
 
     Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip, or to what
-    the link's independent loss p lets it have: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's sqrt(1.5 / p) where
+    the links' independent loss p lets it have: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's sqrt(1.5 / p) where
     that is more (Mathis et al., CCR 27(3), 1997). The loss at a full queue leaves 0.7 of the window (RFC 9438, 4.6). Where
-    that is less than the link holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2) or, on short paths, as Reno
-    would (4.3), whichever is faster.
+    that is less than the path holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2) or, on short paths, as Reno
+    would (4.3), whichever is faster. The slowest link has the rate, and the queue that fills.
     """
-    way = profile.forward
-    full = float(way.carried) / 8 * trip / _SEGMENT if way.carried else _BUFFER / _SEGMENT
-    lost = float(way.loss.probability) if isinstance(way.loss, Chance) else 0.0
+    slowest = min(path, key=lambda link: float(link.carried or math.inf))
+    full = float(slowest.carried) / 8 * trip / _SEGMENT if slowest.carried else _BUFFER / _SEGMENT
+    losses = [link.forward.loss for link in path]
+    lost = 1 - math.prod(1 - float(loss.probability) for loss in losses if isinstance(loss, Chance))
     bounded = max(1.054 * (trip / lost) ** 0.75, math.sqrt(1.5 / lost)) if lost else math.inf
     started = trip * (1 + math.ceil(math.log2(max(min(full, bounded) / _INITIAL, 1))))
-    most = full + _queue(profile) / _SEGMENT
-    if way.rate is None or bounded < full or _BETA * most >= full:
+    most = full + _queue(slowest) / _SEGMENT
+    if slowest.rate is None or bounded < full or _BETA * most >= full:
         return started
     gone = (1 - _BETA) * most
-    again = float(way.loss.every) if isinstance(way.loss, Bursts) else math.inf  # the next burst ends it
+    # The next burst ends it.
+    again = min((float(loss.every) for loss in losses if isinstance(loss, Bursts)), default=math.inf)
     return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip, again)
 
 
@@ -97,11 +105,11 @@ def _marks(kind: type[BaseModel]) -> dict[str, OfPath]:
     return found
 
 
-def over(use: WorkloadUse, profile: Profile) -> dict[str, Any]:
-    """The options of a workload that are longer on this link than by default, as a study would state them."""
+def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
+    """The options of a workload that are longer on this path than by default, as a study would state them."""
     if not use.lengths:
         return {}
-    asked = needed(profile)
+    asked = needed(path)
     default = {name: mark.default for name, mark in use.lengths.items()}
     stated = {name: Duration.parse(use.options[name]) for name in ("duration", "warmup") if name in use.options}
     made: dict[str, float] = {}
@@ -117,14 +125,14 @@ def over(use: WorkloadUse, profile: Profile) -> dict[str, Any]:
     return {name: f"{value:g} s" for name, value in made.items() if value > default[name]}
 
 
-def too_short(use: WorkloadUse, profile: Profile, kind: type[BaseModel]) -> str:
-    """Why the stated length of a workload is short on this link, in words; nothing if it is not. `kind` is the model of its options."""
+def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) -> str:
+    """Why the stated length of a workload is short on this path, in words; nothing if it is not. `kind` is the model of its options."""
     marks = _marks(kind)
     if "duration" not in marks or "duration" not in use.options:
         return ""
     transfers = marks["duration"].of == "transfer"
-    options = {**use.options, **over(use, profile)}
-    asked, duration = needed(profile), float(Duration.parse(options["duration"]))
+    options = {**use.options, **over(use, path)}
+    asked, duration = needed(path), float(Duration.parse(options["duration"]))
     warmup = (
         float(Duration.parse(options["warmup"]))
         if "warmup" in options
@@ -133,7 +141,7 @@ def too_short(use: WorkloadUse, profile: Profile, kind: type[BaseModel]) -> str:
         else 0.0
     )
     said = []
-    if transfers and duration - warmup < asked.window:
+    if transfers and duration - warmup < asked.window - 1e-9:
         trip = asked.window / ROUNDS
         said.append(f"{(duration - warmup) / trip:.1f} round trips are measured, {ROUNDS} are needed")
     if transfers and warmup < asked.warmup:
@@ -141,13 +149,13 @@ def too_short(use: WorkloadUse, profile: Profile, kind: type[BaseModel]) -> str:
             f"a warm-up of {Duration(warmup)} is within slow start, which takes {Duration(round(asked.warmup, 3))}"
         )
     if asked.period > duration:
-        share = min((duration + _longest(profile)) / asked.period, 1)
+        share = min((duration + _longest(path)) / asked.period, 1)
         said.append(f"its cut every {Duration(asked.period)} is met in {100 * share:.0f} % of the blocks")
     return "; ".join(said)
 
 
-def _longest(profile: Profile) -> float:
-    return max((float(each.length) for each in _cuts(profile)), default=0.0)
+def _longest(path: Sequence[Profile]) -> float:
+    return max((float(each.length) for link in path for each in _cuts(link)), default=0.0)
 
 
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
@@ -158,7 +166,7 @@ def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: 
     """
     for place, use in enumerate(uses):
         for profile in profiles:
-            options = {**use.options, **over(use, profile)}
+            options = {**use.options, **over(use, (profile,))}
             if "duration" not in options:
                 continue
             duration = float(Duration.parse(options["duration"]))

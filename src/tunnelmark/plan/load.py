@@ -19,6 +19,7 @@ from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
+from tunnelmark.plan.routes import crossed
 from tunnelmark.plan.study_arms import arms_of, on_chains
 from tunnelmark.plan.study_length import StudyLength
 from tunnelmark.plan.study_schema import StudyFile, StudyTable, UseTable
@@ -122,10 +123,9 @@ def parse_study(
     if not smoke:  # which only shows that the study works
         meet_cuts(uses, profiles, count, problems)
     for place, use in enumerate(uses):  # what a link makes longer must still be possible
-        for profile in profiles if use.lengths else ():
-            checked(
-                use.over(profile).options, catalogue.workloads[use.workload], ("workload", place), use.name, problems
-            )
+        for profile, topology in product(profiles, topologies) if use.lengths else ():
+            long = use.over(profile, crossed(topology, profile))
+            checked(long.options, catalogue.workloads[use.workload], ("workload", place), use.name, problems)
     problems.raise_if_any()
     return Study(
         name=table.name,

@@ -191,9 +191,9 @@ class WorkloadUse:
     shares: Mapping[str, Share] = field(default_factory=dict)
     lengths: Mapping[str, OfPath] = field(default_factory=dict)
 
-    def over(self, profile: Profile) -> WorkloadUse:
-        """The use on links of that profile: bit/s in place of shares of its rate, and as long as it asks for."""
-        if longer := lengths.over(self, profile):
+    def over(self, profile: Profile, path: Sequence[Profile] = ()) -> WorkloadUse:
+        """The use on links of that profile: bit/s in place of shares of its rate, and as long as the path asks for (one such link, if none is given)."""
+        if longer := lengths.over(self, path or (profile,)):
             return replace(self, options={**self.options, **longer}, lengths={}).over(profile)
         if not self.shares:
             return self

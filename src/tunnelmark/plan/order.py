@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from tunnelmark.plan.model import Plan, Study, Trial
+from tunnelmark.plan.routes import crossed
 
 
 def order(study: Study) -> Plan:
@@ -31,7 +32,11 @@ def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
 
 def _block(study: Study, block: int, position: int) -> list[Trial]:
     cells = product(study.arms, study.profiles, study.topologies, study.workloads)
-    drawn = [Trial(0, block, arm, profile, topology, use.over(profile)) for arm, profile, topology, use in cells]
+    paths = {(p.name, t.name): crossed(t, p) for p, t in product(study.profiles, study.topologies)}
+    drawn = [
+        Trial(0, block, arm, profile, topology, use.over(profile, paths[profile.name, topology.name]))
+        for arm, profile, topology, use in cells
+    ]
     drawn.sort(key=lambda trial: _rank(study.seed, trial))
     return [replace(trial, position=position + place) for place, trial in enumerate(drawn)]
 

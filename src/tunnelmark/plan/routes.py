@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from tunnelmark.plan.model import Topology
+from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routers import Router
 
 Hop = tuple[str, str]
@@ -45,6 +45,16 @@ def hops(topology: Topology, start: str, end: str) -> list[Hop]:
         found.append(hop)
         here = hop[1]
     return found
+
+
+def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
+    """The profiles of the links that packets cross from the first node to the last; that of links without an own is `profile`."""
+    start, end = topology.nodes[0], topology.nodes[-1]
+    ways = hops(topology, start, end)
+    last = ways[-1][1] if ways else start
+    named = {link.name: link for link in topology.links}
+    links = (*(named[name] for name, _ in ways), next(one for one in topology.links if {last, end} <= set(one.nodes)))
+    return tuple(link.profile or profile for link in links)
 
 
 def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[str, str], Sequence[str]]:

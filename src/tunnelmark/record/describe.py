@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 from tunnelmark.model.attempt import Attempt, folder_of
 from tunnelmark.model.metrics import Metric
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.model import Plan, Topology
+from tunnelmark.plan.routes import crossed
 from tunnelmark.plan.struck import drawn, shares, wandering
 from tunnelmark.record import results
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.results import PlanInfo, SampleRow, TrialRow
+from tunnelmark.record.results import PlanInfo, SampleRow, TrialRow, path_key
 from tunnelmark.run.collection import COST
 from tunnelmark.run.collectors.base import Collector
 from tunnelmark.vpns.base import Driver
-from tunnelmark.workloads.base import Endpoints, Workload
+from tunnelmark.workloads.base import Endpoints, Traffic, Workload
 
 
 def keep(journal: Journal, attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
@@ -83,12 +85,16 @@ def describe(
     `watching` says which collectors the trials of a workload have.
     """
     study = plan.study
+    paths = {
+        path_key(p.name, t.name) if len(study.topologies) > 1 else p.name: (p, crossed(t, p))
+        for p, t in product(study.profiles, study.topologies)
+    }
     uses = []
     for use in study.workloads:
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.options)
         over = {p.name: workload.options.model_validate(use.over(p).options) for p in study.profiles}
-        planned = {name: workload.traffic(Endpoints.between("a", "b"), own) for name, own in over.items()}
+        planned = {name: _traffic(workload, use.over(p, path).options) for name, (p, path) in paths.items()}
         traffic = next(iter(planned.values()))
         uses.append(
             results.WorkloadInfo(
@@ -104,7 +110,9 @@ def describe(
                     name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
                 },
                 window_by={name: each.window for name, each in planned.items() if each.window != traffic.window},
-                short={p.name: why for p in study.profiles if (why := too_short(use, p, workload.options))},
+                short={
+                    name: why for name, (_, path) in paths.items() if (why := too_short(use, path, workload.options))
+                },
             )
         )
     return PlanInfo(
@@ -153,6 +161,10 @@ def describe(
         cores=study.cores,
         enough=study.enough,
     )
+
+
+def _traffic(workload: Workload[Any], options: Mapping[str, object]) -> Traffic:
+    return workload.traffic(Endpoints.between("a", "b"), workload.options.model_validate(options))
 
 
 def topology_info(topology: Topology) -> results.TopologyInfo:

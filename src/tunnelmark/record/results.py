@@ -68,8 +68,8 @@ class WorkloadInfo:
     """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial.
 
     `offered`: the bit/s that it offers, None where it takes all that it gets; `offered_by` by profile, where it is a share
-    of the link's rate. `short`: why the length that the study states is too short, by profile, where it is. `window_by`: the
-    window by profile, where links ask for another than the first's.
+    of the link's rate. `short`: why the length that the study states is too short, by path, where it is. `window_by`: the
+    window by path, where paths ask for another than the first's. A path is a profile, and a topology where there are several (`path_key`).
     """
 
     name: str
@@ -87,6 +87,15 @@ class WorkloadInfo:
     def offers(self, profile: str) -> float | None:
         """The bit/s that it offers on links of that profile."""
         return self.offered_by.get(profile, self.offered)
+
+    def window_over(self, profile: str, topology: str) -> float:
+        """The planned seconds of one trial on links of that profile in that topology."""
+        return self.window_by.get(path_key(profile, topology), self.window_by.get(profile, self.window))
+
+
+def path_key(profile: str, topology: str) -> str:
+    """How a plan of several topologies calls the way from the first node to the last."""
+    return f"{profile} · {topology}"
 
 
 @dataclass(frozen=True, slots=True)

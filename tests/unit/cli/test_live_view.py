@@ -26,6 +26,7 @@ from tunnelmark.run.runner import RunContext
 from unit.builders import PING, TCP, Study
 
 PLAN = order(load_study("quick", Files.standard(), registry.catalogue(), blocks=3))
+CASCADE = order(load_study("cascade", Files.standard(), registry.catalogue(), blocks=1))
 FIRST = [trial for trial in PLAN.trials if trial.block == 1]
 MADE = Study(workloads=(TCP, PING), tcp={"tinc": 0.5}, blocks=4)
 LOCAL_NOON = time.mktime((2026, 1, 2, 12, 0, 0, 0, 0, -1))
@@ -112,6 +113,26 @@ def test_the_time_left_is_by_the_users_clock_whatever_the_guests_says():
     rest = len(PLAN.trials) - 10
     assert view.time.seconds > 3 * planned * rest / len(PLAN.trials)
     assert ", until 12:" in "\n".join(view.lines())
+
+
+def test_the_first_trial_alone_does_not_decide_how_long_the_others_will_take():
+    listener, view = following()
+    listener.begun(())
+    planned = view.time.seconds
+    listener.begin(PLAN.trials[0])
+    view.now += listener._context.seconds(PLAN.trials[0]) + 6  # its deployment took long
+    listener.end(ended(0))
+    assert planned < view.time.seconds < planned + 2.1 * len(PLAN.trials)
+
+
+def test_round_trips_count_in_what_is_expected():
+    context = RunContext(registry.vpns(), registry.workloads(), 212992)
+    far, near = (
+        next(trial for trial in CASCADE.trials if (trial.profile.name, trial.topology.name) == path)
+        for path in (("cascade-internet", "chain-3"), ("gigabit", "chain-1"))
+    )
+    assert context.besides(far) > context.besides(near) + 2  # 240 ms of round trip
+    assert context.besides(near) < 1
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 10), (200, 60)])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tunnelmark import registry
 from tunnelmark.errors import PlanError
 from tunnelmark.model.options import Options
 from tunnelmark.plan import lengths
 from tunnelmark.plan.fields import OfPath
+from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
+from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
+from tunnelmark.plan.routes import crossed
 from tunnelmark.units import Duration, Rate, Share, Size
 from tunnelmark.workloads.ping import PingOptions
 from tunnelmark.workloads.tcp import TcpOptions
@@ -36,7 +40,7 @@ def test_on_a_short_path_nothing_is_longer_than_the_default():
 def test_slow_start_doubles_from_ten_segments_until_the_link_is_full():
     # 144.8 MB/s x 100 ms are 10,000 segments: ten doublings of 10, and the handshake. A queue as large keeps it full.
     full = link(0.1, 8 * 144_800_000, 20_000_000)
-    needed = lengths.needed(full)
+    needed = lengths.needed([full])
     assert (needed.warmup, needed.window, needed.period) == (pytest.approx(1.1), pytest.approx(2.0), 0.0)
     assert dict(use().over(full).options) == {"warmup": "1.1 s", "duration": "4 s"}
 
@@ -44,28 +48,51 @@ def test_slow_start_doubles_from_ten_segments_until_the_link_is_full():
 def test_a_short_queue_costs_the_way_back_of_cubic_or_of_reno_and_no_longer_than_to_the_next_burst():
     # 0.3 of 10,000 segments: cbrt(3000 / 0.4) s.
     long = link(0.1, 8 * 144_800_000, 1)
-    assert lengths.needed(long).warmup == pytest.approx(1.1 + 19.574, abs=0.01)
+    assert lengths.needed([long]).warmup == pytest.approx(1.1 + 19.574, abs=0.01)
     # A millisecond: 100 segments, 3.3 doublings; Reno needs 30 / 0.529 round trips.
     near = link(0.001, 8 * 144_800_000, 1)
-    assert lengths.needed(near).warmup == pytest.approx(0.005 + 0.0567, abs=0.001)
+    assert lengths.needed([near]).warmup == pytest.approx(0.005 + 0.0567, abs=0.001)
     bursts = link(0.1, 8 * 144_800_000, 1, loss=Bursts(Duration(0.02), Duration(1)))
-    assert lengths.needed(bursts).warmup == pytest.approx(2.1)
+    assert lengths.needed([bursts]).warmup == pytest.approx(2.1)
 
 
 def test_where_loss_bounds_the_window_slow_start_need_not_fill_the_link():
     # RFC 9438, 5.1 for 100 ms and 0.01 %: 1.054 x 1000^0.75 = 187 segments, five doublings.
     lossy = link(0.1, 8 * 144_800_000, 1, loss=Chance(Share(0.0001)))
-    assert lengths.needed(lossy).warmup == pytest.approx(0.6)
+    assert lengths.needed([lossy]).warmup == pytest.approx(0.6)
+
+
+def test_over_several_links_delays_add_up_losses_join_and_the_slowest_has_the_rate():
+    # Four links of 30 ms: 600 segments of 57.92 Mbit/s, six doublings of ten, and the handshake.
+    slow, fast = link(0.03, 8 * 7_240_000, 20_000_000), link(0.03, 1e9)
+    needed = lengths.needed([fast, slow, fast, fast])
+    assert (needed.warmup, needed.window) == (pytest.approx(0.12 * 7), pytest.approx(2.4))
+    # RFC 9438, 5.1 for 120 ms and four times 0.01 %: 1.054 x 300^0.75 = 76 segments, three doublings.
+    lossy = link(0.03, 1e9, 1, loss=Chance(Share(0.0001)))
+    assert lengths.needed([lossy] * 4).warmup == pytest.approx(0.12 * 4)
+    assert "15.0 round trips are measured" in lengths.too_short(
+        use(duration="2 s", warmup="200 ms"), [fast] * 4, TcpOptions
+    )
+
+
+def test_the_trials_of_a_chain_are_as_long_as_the_whole_path_asks_for():
+    study = load_study("cascade", Files.standard(), registry.catalogue())
+    far = next(one for one in study.profiles if one.forward.delay)
+    paths = {topology.name: crossed(topology, far) for topology in study.topologies}
+    assert {name: len(path) for name, path in paths.items()} == {"chain-1": 2, "chain-3": 4}
+    assert lengths.round_trip(paths["chain-3"]) == pytest.approx(0.24)
+    asked = use().over(far, paths["chain-3"]).options
+    assert float(Duration.parse(asked["duration"])) >= 20 * 0.24
 
 
 def test_what_a_study_states_is_kept_and_said_to_be_short():
     far = link(0.56, 30e6, 2_000_000)
     stated = use(duration="2 s").over(far)
     assert stated.options == {"duration": "2 s", "warmup": "1 s"}
-    assert "1.8 round trips are measured, 20 are needed" in lengths.too_short(use(duration="2 s"), far, TcpOptions)
-    assert lengths.too_short(use(duration="60 s"), far, TcpOptions) == ""
-    assert lengths.too_short(use(), far, TcpOptions) == ""
-    assert lengths.too_short(use("ping", duration="2 s"), far, PingOptions) == ""
+    assert "1.8 round trips are measured, 20 are needed" in lengths.too_short(use(duration="2 s"), [far], TcpOptions)
+    assert lengths.too_short(use(duration="60 s"), [far], TcpOptions) == ""
+    assert lengths.too_short(use(), [far], TcpOptions) == ""
+    assert lengths.too_short(use("ping", duration="2 s"), [far], PingOptions) == ""
     own = use(warmup="300 ms").over(far)
     assert float(Duration.parse(own.options["duration"])) >= 0.3 + 20 * 0.56
 
@@ -91,7 +118,7 @@ def test_a_trial_that_will_not_meet_a_cut_is_refused_with_what_would_be_right():
     assert "3 s or more" in said
     assert "8 s or more" in refused(Blackout(Duration(7), Duration(0.06), Duration(15)), "5 s", 50)
     lengths.meet_cuts([use("ping", duration="2 s")], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
-    words = lengths.too_short(use("ping", duration="2 s"), link(0.04, blackouts=(CUT,)), PingOptions)
+    words = lengths.too_short(use("ping", duration="2 s"), [link(0.04, blackouts=(CUT,))], PingOptions)
     assert words == "its cut every 15 s is met in 14 % of the blocks"
 
 
