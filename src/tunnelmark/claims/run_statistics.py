@@ -20,13 +20,19 @@ from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.record.results import MetricInfo, TrialRow
 
 OfSeconds = Literal[
-    "seconds-mean", "seconds-median", "seconds-sd", "seconds-lower-quartile", "seconds-upper-quartile", "seconds-max"
+    "seconds-mean",
+    "seconds-median",
+    "seconds-sd",
+    "seconds-cv",
+    "seconds-lower-quartile",
+    "seconds-upper-quartile",
+    "seconds-max",
 ]
 OfRuns = Literal["runs-sd"]
 OfTrials = Literal["success"]
 OfArm = Literal["first-packet", "suite-success"]
 Statistic = Literal[OfSeconds, OfRuns, OfTrials, OfArm]
-"""`seconds-...`: of the means of a trial's whole seconds, by the metric's series. `runs-sd`: the standard deviation over runs. `success`: per cent of a
+"""`seconds-...`: of the means of a trial's whole seconds, by the metric's series; `cv` is their standard deviation over their mean. `runs-sd`: the standard deviation over runs. `success`: per cent of a
 workload's trials that succeeded, `suite-success` of all the arm's trials under a condition. `first-packet`: from a deployment's start until both
 directions had answered, in seconds, mean over all the arm's trials of a block."""
 
@@ -46,7 +52,7 @@ def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricIn
     for row in _rows(analysis, arm, setting):
         if usable(row, metric):
             seconds = whole_seconds((each.time, each.value) for each in row.samples if each.metric == metric.name)
-            if len(seconds) > 1:
+            if len(seconds) > 1 and (any(seconds) or statistic != "seconds-cv"):
                 found.setdefault(row.block, []).append(_statistic(seconds, statistic))
     return {block: fmean(values) for block, values in sorted(found.items())}
 
@@ -74,6 +80,8 @@ def _statistic(values: Sequence[float], statistic: str) -> float:
             return median(values)
         case "seconds-sd":
             return pstdev(values)
+        case "seconds-cv":
+            return pstdev(values) / fmean(values)
         case "seconds-max":
             return max(values)
     lower, _, upper = quantiles(values, n=4, method="inclusive")

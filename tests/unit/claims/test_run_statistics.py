@@ -57,6 +57,16 @@ metric = "goodput"
 statistic = "seconds-sd"
 factor = 1e6
 
+[quantity.relative]
+title = "spread from second to second, of the mean"
+unit = "%"
+kind = "rate"
+better = "lower"
+workload = "tcp"
+metric = "goodput"
+statistic = "seconds-cv"
+factor = 0.01
+
 [quantity.scatter]
 title = "spread over runs"
 unit = "Mbit/s"
@@ -104,6 +114,17 @@ place = "tab 1"
 says = "Tinc varies more."
 test = "ratio"
 quantity = "spread"
+conditions = ["base"]
+arms = ["Tinc"]
+over = [{ arm = "Bare" }]
+least = 2.0
+
+[[claim]]
+id = "relative"
+place = "tab 1"
+says = "Tinc varies more for its size."
+test = "ratio"
+quantity = "relative"
 conditions = ["base"]
 arms = ["Tinc"]
 over = [{ arm = "Bare" }]
@@ -203,6 +224,20 @@ def test_the_spread_of_a_trial_s_seconds_is_compared(claims: ClaimsFile) -> None
     assert found.outcome == "held"
     assert found.effects[0].estimate == pytest.approx(3)
     assert verdict(claims, "spread", run(varies=1.0)).outcome == "did not hold"
+
+
+def test_a_spread_may_be_taken_as_a_share_of_the_mean(claims: ClaimsFile) -> None:
+    slow = run(varies=3.0)
+    rows = [
+        replace(row, samples=tuple(replace(s, value=s.value / 10) if s.time is not None else s for s in row.samples))
+        if row.arm == "tinc"
+        else row
+        for row in slow.trials
+    ]
+    slow = analyse(replace(slow.results, trials=tuple(rows)))
+    assert verdict(claims, "spread", slow).effects[0].estimate == pytest.approx(0.3)
+    found = verdict(claims, "relative", slow)
+    assert (found.outcome, found.effects[0].estimate) == ("held", pytest.approx(3))
 
 
 def test_a_series_too_short_for_a_spread_says_so(claims: ClaimsFile) -> None:
