@@ -123,6 +123,19 @@ def test_a_dry_run_prints_the_same_order_every_time(tmp_path: Path):
     assert run("run", study, "--dry-run", "--seed", "8").stdout != first
 
 
+def test_a_part_of_a_study_is_run_and_stays_that_part_when_it_goes_on(tmp_path: Path):
+    study, results = small_study(tmp_path, arms=["tinc", "wireguard-go"], tcp=True), tmp_path / "results"
+    done = run("run", study, "--arm", "tinc", "--workload", "ping", "--out", results)
+    assert done.returncode in (0, 1), done.stderr
+    assert run("run", "--resume", results, "--blocks", "2").returncode in (0, 1)
+    assert {(trial["arm"], trial["workload"], trial["block"]) for trial in settled(results)} == {
+        (arm, "ping", block) for arm in ("direct", "direct-again", "tinc") for block in (1, 2)
+    }
+    said = "A part of the study was measured: direct, direct-again, tinc · ping."
+    assert said in (results / "report.md").read_text()
+    assert run("run", "--resume", results, "--arm", "tinc").returncode == 2
+
+
 def test_compare_needs_no_study_file(tmp_path: Path):
     done = run("compare", "tinc", "--workload", "ping", "--blocks", "1", "--out", tmp_path / "results", "--json")
     assert done.returncode in (0, 1), done.stderr

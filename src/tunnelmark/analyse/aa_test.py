@@ -12,7 +12,7 @@ from typing import assert_never
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import AAPair, AAResult, Comparison, Scenario, Standing
-from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect
+from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect, is_planned
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
@@ -34,6 +34,7 @@ def judge_twins(
         for arm in plan.arms
         if arm.same_as is not None
         for setting in settings
+        if is_planned(plan, arm.name, setting) and is_planned(plan, arm.same_as, setting)
         for key, metric in metrics.items()
         if metric.primary and key == f"{setting.workload}/{metric.name}"
     ]

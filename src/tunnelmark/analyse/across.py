@@ -20,7 +20,7 @@ from tunnelmark.analyse.aa_test import seen
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario, Verdict
-from tunnelmark.analyse.pairing import by_block, compare_values, decide, setting_of, verdict
+from tunnelmark.analyse.pairing import by_block, compare_values, decide, is_planned, setting_of, verdict
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import MetricInfo
 
@@ -187,7 +187,8 @@ def _kept(
     lost = (tried[0].keys() & tried[1].keys()) - set(kept.blocks) - set(empty)
     failed = sum("failed" in (tried[0][block], tried[1][block]) for block in lost)
     void = len(lost) - failed
-    said: Verdict = "failed" if failed else "void" if void else "not run"
+    planned = all(is_planned(analysis.results.plan, arm, setting) for setting in (question.setting, base))
+    said: Verdict = "failed" if failed else "void" if void else "not run" if planned else "left out"
     if kept.blocks or empty:
         said = "reference" if arm == analysis.reference else verdict(metric, over_direct)
     return Kept(arm, metric, question.setting, base, kept, over_direct, said, failed, void, len(empty))

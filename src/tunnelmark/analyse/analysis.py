@@ -26,7 +26,7 @@ from tunnelmark.analyse.model import (
     Scenario,
     Verdict,
 )
-from tunnelmark.analyse.pairing import Values, compare, decide, setting_of, values_by_block, verdict
+from tunnelmark.analyse.pairing import Values, compare, decide, is_planned, setting_of, values_by_block, verdict
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.voids import void_rates
 from tunnelmark.analyse.wall_time import disturbances, wall_time
@@ -81,7 +81,7 @@ def judge(results: Results) -> Analysis:
         capacities=free,
         trials=trials,
         repeated=tuple(row for row in results.trials if id(row) not in counted),
-        whole=_whole(settings, trials, len(plan.arms)),
+        whole=_whole(plan, settings, trials),
         void_rates=void_rates((arm.name for arm in plan.arms), results.trials),
         bound_by=bound_by(plan, trials),
     )
@@ -98,14 +98,18 @@ def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callab
     return may
 
 
-def _whole(settings: Sequence[Scenario], trials: Sequence[TrialRow], arms: int) -> Mapping[Scenario, int]:
-    """The blocks of each setting in which every arm has an attempt that the laboratory has not spoilt."""
+def _whole(plan: PlanInfo, settings: Sequence[Scenario], trials: Sequence[TrialRow]) -> Mapping[Scenario, int]:
+    """The blocks of each setting in which every arm that is planned has an attempt that the laboratory has not spoilt."""
+    arms = {setting: sum(is_planned(plan, arm.name, setting) for arm in plan.arms) for setting in settings}
     found: dict[tuple[Scenario, int], int] = {}
     for row in trials:
         if row.outcome != "void":
             key = setting_of(row), row.block
             found[key] = found.get(key, 0) + 1
-    return {setting: sum(of == setting and count == arms for (of, _), count in found.items()) for setting in settings}
+    return {
+        setting: sum(of == setting and count == arms[setting] for (of, _), count in found.items())
+        for setting in settings
+    }
 
 
 def _pairs(
@@ -129,6 +133,7 @@ def _pairs(
             for setting in settings
             if key == f"{setting.workload}/{metric.name}"
             for arm, against in asked(plan, reference, primary=metric.primary)
+            if is_planned(plan, arm, setting) and is_planned(plan, against, setting)
         )
     return tuple(pair for family in families.values() for pair in decide(family, metrics, level))
 
@@ -177,7 +182,9 @@ def _cells(
                         values=found,
                         spread=spread([value.value for value in found]),
                         against_direct=comparison,
-                        verdict=_verdict(arm.name == reference, outcomes, comparison, metric),
+                        verdict=_verdict(arm.name == reference, outcomes, comparison, metric)
+                        if is_planned(plan, arm.name, setting)
+                        else "left out",
                         void=void,
                         bounds=bounds(comparison.effects, tried, plan.blocks) if comparison is not None else None,
                         unreliable=success.total > 0 and success.count < RELIABLE * success.total,

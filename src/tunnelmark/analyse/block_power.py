@@ -6,8 +6,9 @@ while all are open, and beyond what twins of that spread would show by chance in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import exp, log, sqrt
 from statistics import fmean, stdev
 
@@ -15,7 +16,7 @@ from tunnelmark.analyse import detectable, intervals
 from tunnelmark.analyse.analysis import ANCHOR, asked
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario
-from tunnelmark.analyse.pairing import additive, effect
+from tunnelmark.analyse.pairing import additive, effect, is_planned
 from tunnelmark.record.results import ArmInfo, MetricInfo, PlanInfo, TrialRow
 
 COUNTS = (3, 5, 8, 12, 20, 40)
@@ -63,9 +64,22 @@ class Split:
 
 def questions(plan: PlanInfo, reference: str | None) -> int:
     """How many pairs, primary metrics and settings of a study share one chance of error."""
-    settings = len(plan.profiles) * len(plan.topologies)
-    primary = sum(metric.primary for use in plan.workloads for metric in use.metrics)
-    return max(len(asked(plan, reference, primary=True)) * settings * primary, 1)
+    return max(
+        sum(
+            is_planned(plan, arm, setting) and is_planned(plan, against, setting)
+            for setting, metric in _primary(plan)
+            for arm, against in asked(plan, reference, primary=True)
+        ),
+        1,
+    )
+
+
+def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
+    """Every setting with each of its primary metrics."""
+    for profile, topology, use in product(plan.profiles, plan.topologies, plan.workloads):
+        for metric in use.metrics:
+            if metric.primary:
+                yield Scenario(profile.name, topology.name, use.name), metric
 
 
 def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
@@ -74,13 +88,11 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
     # Two trials of a VPN scatter against each other by the root of two of what one scatters against a quiet direct.
     twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
     return tuple(
-        BlockSpread(arm.name, Scenario(profile.name, topology.name, use.name), metric, log(1 + sd), twins)
-        for profile in plan.profiles
-        for topology in plan.topologies
-        for use in plan.workloads
-        for metric in use.metrics
-        if metric.primary and metric.compare == "ratio"
+        BlockSpread(arm.name, setting, metric, log(1 + sd), twins)
+        for setting, metric in _primary(plan)
+        if metric.compare == "ratio"
         for arm in arms
+        if is_planned(plan, arm.name, setting)
     )
 
 

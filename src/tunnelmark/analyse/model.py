@@ -17,10 +17,12 @@ from tunnelmark.errors import NotReady
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.record.results import MetricInfo, Results, TrialRow
 
-Verdict = Literal["reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run"]
+Verdict = Literal[
+    "reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run", "left out"
+]
 """`reference`: this is direct. `better`, `worse`: different. `equal`: shown to lie within a stated margin (`margins`).
 `undecided`: neither is shown. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something
-other than it says. `not run`: no attempt yet."""
+other than it says. `not run`: no attempt yet. `left out`: the study's design does not have it."""
 
 JUDGED: tuple[Verdict, ...] = ("better", "worse", "equal", "undecided")
 """The verdicts on an arm that was compared with direct in enough blocks."""
@@ -349,5 +351,5 @@ class Analysis:
         return tuple(self._by_metric.get((setting, metric), {}).values())
 
     def settings(self) -> tuple[Scenario, ...]:
-        """All settings in the order of the plan."""
-        return tuple(dict.fromkeys(cell.setting for cell in self.cells))
+        """All settings of which something is planned, in the order of the plan."""
+        return tuple(dict.fromkeys(cell.setting for cell in self.cells if cell.verdict != "left out"))

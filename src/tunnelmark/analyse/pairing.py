@@ -16,7 +16,7 @@ from statistics import fmean, median
 from tunnelmark.analyse import detectable, intervals, robust
 from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Scenario, Verdict
-from tunnelmark.record.results import MetricInfo, TrialRow
+from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
 
 Values = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
@@ -41,6 +41,11 @@ def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], b
 
 def setting_of(trial: TrialRow) -> Scenario:
     return Scenario(trial.profile, trial.topology, trial.workload)
+
+
+def is_planned(plan: PlanInfo, arm: str, setting: Scenario) -> bool:
+    """Whether the study's design has an arm in a setting."""
+    return plan.design.has((arm, setting.profile, setting.topology, setting.workload))
 
 
 def compare(

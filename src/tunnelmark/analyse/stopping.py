@@ -88,7 +88,12 @@ def widths(analysis: Analysis, enough: Enough) -> tuple[RatioWidth, ...]:
     level = intervals.level_of(enough)
     found = []
     for cell in analysis.cells:
-        if cell.arm not in asked or not cell.metric.primary or cell.metric.compare != "ratio":
+        if (
+            cell.arm not in asked
+            or not cell.metric.primary
+            or cell.metric.compare != "ratio"
+            or cell.verdict == "left out"
+        ):
             continue
         first = firsts.get((cell.arm, cell.setting, cell.metric.name))
         if first is not None and first.first == "anchor" and first.multiple is not None:

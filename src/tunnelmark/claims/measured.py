@@ -160,4 +160,5 @@ def _why_none(cell: MetricCell) -> str:
         "failed": "every attempt failed here",
         "void": "the laboratory spoilt every attempt here",
         "not run": "not run yet",
+        "left out": "the study leaves it out",
     }.get(cell.verdict, "no value here")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tunnelmark.claims.model import Apart, Cell, Claim, ClaimsFile, Statement
+from itertools import product
+
+from tunnelmark.claims.model import Apart, Cell, Claim, ClaimsFile, Condition, Statement
 from tunnelmark.plan.model import Study
 from tunnelmark.record.results import PlanInfo
 
@@ -31,7 +33,16 @@ def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
         and condition.topology in {"", *(topology.name for topology in study.topologies)}
         and not (quantity.full_only and not (study.full and _name(study) == claims.study))
         and (quantity.of_arm or quantity.workload in {use.name for use in study.workloads})
+        and _is_measured(study, claims.arms[cell.arm], condition, quantity.workload)
     )
+
+
+def _is_measured(study: Study | PlanInfo, arm: str, condition: Condition, workload: str) -> bool:
+    """Whether the study's design has the cell; of an arm's figure, whether it has a trial of that arm under the condition."""
+    topologies = [each.name for each in study.topologies if condition.topology in ("", each.name)]
+    uses = [use.name for use in study.workloads if workload in ("", use.name)]
+    cells = product((arm,), (condition.profile,), topologies, uses)
+    return any(study.design.has(cell) for cell in cells)
 
 
 def _name(study: Study | PlanInfo) -> str:

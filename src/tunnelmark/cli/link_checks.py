@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +133,11 @@ class LinkChecks:
         await self.prove("during")
 
     async def prove(self, when: When) -> None:
-        """Look at each profile on each topology, again where a look is outside; what stays outside is reported at once."""
-        topologies = [each for each in self._plan.study.topologies if self._shown_by(each) == each]
-        for profile, topology in product(self._plan.study.profiles, topologies):
+        """Look at each profile on each topology that has trials, again where a look is outside; what stays outside is reported at once."""
+        shown = ((profile, self._shown_by(topology)) for _, profile, topology, _ in self._plan.study.cells())
+        for profile, topology in {
+            (profile.name, topology.name): (profile, topology) for profile, topology in shown
+        }.values():
             self._watching(f"looking at the link {profile.name}, {topology.name}")
             for number in range(1, self._looks + 1):
                 if (found := await self._look(profile, topology, when)) is None:

@@ -56,10 +56,11 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
         raise UsageError("name one study, or the results to go on with", hint="see `tunnelmark list studies`")
     if resume is not None:
         flags = (options.kernels, length.smoke, length.full, options.watch, options.profile_stacks, options.enough)
-        if any(given is not None for given in (length.seed, out, options.backend, options.inventory)) or any(flags):
+        kept = (length.seed, out, options.backend, options.inventory)
+        if any(given is not None for given in kept) or any(flags) or any(length.part.values()):
             raise UsageError(
-                "a resumed run keeps its seed, length, folder and backend",
-                hint="leave --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --inventory, --kernel, --precision, --time-budget and "
+                "a resumed run keeps its seed, length, part, folder and backend",
+                hint="leave --arm, --profile, --topology, --workload, --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --inventory, --kernel, --precision, --time-budget and "
                 "--max-blocks out",
             )
         if is_gathered(resume):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from tunnelmark.cli import (
     enough_options,
     inventory_options,
     link_capacities,
+    part_options,
     progress_options,
     retry_options,
     vm,
@@ -28,6 +29,7 @@ from tunnelmark.cli.enough_options import NOTHING_ASKED, Asked
 from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
+from tunnelmark.plan.design import Names
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -136,16 +138,17 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
 
 @dataclass(frozen=True, slots=True)
 class StudyLength:
-    """Of what length and in which order a study is run; None: as the study itself says."""
+    """Of what length, in which order and in which part a study is run; None and nothing: as the study itself says."""
 
     blocks: int | None = None
     seed: int | None = None
     smoke: bool = False
     full: bool = False
+    part: Names = field(default_factory=dict)
 
 
 def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
-    """Adds `--blocks` and `--seed`, with these texts of help, `--smoke` and `--full` to a command, which is given them as `length`."""
+    """Adds `--blocks` and `--seed`, with these texts of help, `--smoke`, `--full` and those of a part to a command, which is given them as `length`."""
     shown = (
         click.option("--blocks", type=int, help=blocks),
         click.option("--seed", type=int, help=seed),
@@ -159,12 +162,14 @@ def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
             is_flag=True,
             help="Use the study's long length, that of the published study that it repeats: hours.",
         ),
+        *part_options.OPTIONS,
     )
 
     def add(command: _Command) -> _Command:
         @wraps(command)
         def with_length(*, blocks: int | None, seed: int | None, smoke: bool, full: bool, **others: Any) -> Any:
-            return command(**others, length=StudyLength(blocks, seed, smoke, full))
+            part = part_options.taken(others)
+            return command(**others, length=StudyLength(blocks, seed, smoke, full, part))
 
         made: _Command = _with(with_length, shown)
         return made
@@ -188,6 +193,7 @@ def of_length(study: str, length: StudyLength, *, watch: Sequence[str] | None = 
         smoke=length.smoke,
         full=length.full,
         watch=watch,
+        only=length.part,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -11,16 +12,18 @@ from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan import auto, study_length
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.design import NOTHING, Names
 from tunnelmark.plan.enough import Enough, enough_of
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.load_shares import have_rates, shares
-from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
+from tunnelmark.plan.model import Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.routes import crossed
 from tunnelmark.plan.study_arms import arms_of, on_chains
+from tunnelmark.plan.study_cells import design_of, distinct, part_of
 from tunnelmark.plan.study_length import StudyLength
 from tunnelmark.plan.study_schema import StudyFile, StudyTable, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
@@ -44,19 +47,21 @@ def load_study(
     full: bool = False,
     watch: Sequence[str] | None = None,
     grows: bool = True,
+    only: Names = NOTHING,
 ) -> Study:
     """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` and `full` take another length.
 
-    `grows`: blocks are added where the file asks for a precision.
+    `grows`: blocks are added where the file asks for a precision. `only`: the names that it is to have of some axes, as if its file
+    left out the others; the bare link, the anchor and an A/A pair stay.
 
     UnknownName or PlanError (with every problem of the file) if it cannot be used.
     """
     path = files.find_study(name_or_path)
-    return parse_study(
-        read_text(path),
-        str(path),
-        files,
-        catalogue,
+    parse_ = partial(
+        parse_study,
+        file=str(path),
+        files=files,
+        catalogue=catalogue,
         blocks=blocks,
         seed=seed,
         smoke=smoke,
@@ -64,6 +69,9 @@ def load_study(
         watch=watch,
         grows=grows,
     )
+    text = read_text(path)
+    whole = parse_(text)
+    return parse_(text + part_of(whole, only)) if any(only.values()) else whole
 
 
 def parse_study(
@@ -98,6 +106,9 @@ def parse_study(
     profile_names = study_length.profiles(content, length)
     topology_names = [files.current("topology", name) for name in table.topologies]
     _known(topology_names, "topology", files, problems)
+    design, used = design_of(content, arms, uses, profile_names, topology_names, problems)
+    arms = tuple(arm for arm in arms if arm.name in used["arms"])
+    uses = tuple(use for use in uses if use.name in used["workloads"])
     watched = _watched(table.watch, catalogue, problems)
     if table.profile_stacks and STACKS not in watched:
         watched = (*watched, STACKS)
@@ -108,16 +119,16 @@ def parse_study(
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
     profiles, topologies = [], []
-    for name in profile_names:
+    for name in used["profiles"]:
         sources = _sources(name, files)
         inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
         profiles.append(parse_profile(sources, fixed.get(name)))
-    for name in topology_names:
+    for name in used["topologies"]:
         topologies.append(topology := load_topology(name, files))
         inputs |= _topology_inputs(topology, files)
-    if kept := {name: fixed[name] for name in profile_names if name in fixed}:
+    if kept := {name: fixed[name] for name in used["profiles"] if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
-    _distinct(arms, profiles, topologies, uses, problems)
+    distinct(arms, profiles, topologies, uses, problems)
     on_chains(arms, topologies, problems)
     have_rates(uses, profiles, problems)
     if not smoke:  # which only shows that the study works
@@ -147,6 +158,7 @@ def parse_study(
         replacements=replaced if table.replacements is None else table.replacements,
         cores=table.cores,
         enough=enough,
+        design=design,
     )
 
 
@@ -260,23 +272,6 @@ def _enough(table: StudyTable, count: int, problems: Problems) -> Enough | None:
         )
         problems.raise_if_any()
         return None
-
-
-def _distinct(
-    arms: tuple[Arm, ...],
-    profiles: list[Profile],
-    topologies: list[Topology],
-    uses: tuple[WorkloadUse, ...],
-    problems: Problems,
-) -> None:
-    """PlanError if two cells would bear one name, as `a` with `b.c` and `a.b` with `c` do: trials are kept by name."""
-    seen: set[str] = set()
-    for parts in product(arms, profiles, topologies, uses):
-        cell = ".".join(part.name for part in parts)
-        if cell in seen:
-            problems.add((), f"two cells would be called {cell!r}", "use fewer dots in names")
-        seen.add(cell)
-    problems.raise_if_any()
 
 
 def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Literal
 
 from tunnelmark.plan import lengths
+from tunnelmark.plan.design import ALL, Design
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import NOTHING, Direction
@@ -231,6 +233,12 @@ class Study:
     replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
     cores: int = 1  # of each node, on every machine
     enough: Enough | None = None  # until when blocks are added; None: their number is fixed
+    design: Design = ALL  # what of all combinations is measured
+
+    def cells(self) -> list[tuple[Arm, Profile, Topology, WorkloadUse]]:
+        """What a block measures, in the order of the study's parts."""
+        every = product(self.arms, self.profiles, self.topologies, self.workloads)
+        return [cell for cell in every if self.design.has([part.name for part in cell])]
 
     @property
     def unrepeated(self) -> Study:

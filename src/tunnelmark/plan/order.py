@@ -21,8 +21,7 @@ def order(study: Study) -> Plan:
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
     """The block of that number (from 1) after the planned ones, as if it had been planned; `position` is where those end."""
-    cells = len(study.arms) * len(study.profiles) * len(study.topologies) * len(study.workloads)
-    return _block(study, study.blocks + number, position + (number - 1) * cells)
+    return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
 
 def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
@@ -31,11 +30,10 @@ def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
 
 
 def _block(study: Study, block: int, position: int) -> list[Trial]:
-    cells = product(study.arms, study.profiles, study.topologies, study.workloads)
     paths = {(p.name, t.name): crossed(t, p) for p, t in product(study.profiles, study.topologies)}
     drawn = [
         Trial(0, block, arm, profile, topology, use.over(profile, paths[profile.name, topology.name]))
-        for arm, profile, topology, use in cells
+        for arm, profile, topology, use in study.cells()
     ]
     drawn.sort(key=lambda trial: _rank(study.seed, trial))
     return [replace(trial, position=position + place) for place, trial in enumerate(drawn)]

@@ -159,6 +159,15 @@ class FullTable(TomlTable):
     )
 
 
+class CellsTable(TomlTable):
+    """`[[exclude]]`, `[[include]]` and `[part]`: cells by what they are made of; what is not stated may be anything"""
+
+    arms: list[str] = Field(default=[], description='a list of names of arms, such as ["netbird"]')
+    profiles: list[str] = Field(default=[], description="a list of names of the study's profiles")
+    topologies: list[str] = Field(default=[], description="a list of names of the study's topologies")
+    workloads: list[str] = Field(default=[], description="a list of names of the study's workloads")
+
+
 class StudyFile(TomlTable):
     """A study file."""
 
@@ -167,6 +176,9 @@ class StudyFile(TomlTable):
     workload: list[UseTable] = Field(min_length=1, description="one table [[workload]] or more, each with a workload")
     smoke: SmokeTable = Field(default_factory=SmokeTable, description="a table [smoke] with blocks")
     full: FullTable | None = Field(default=None, description="a table [full] with blocks or profiles")
+    exclude: list[CellsTable] = Field(default=[], description="tables [[exclude]] of cells that are left out")
+    include: list[CellsTable] = Field(default=[], description="tables [[include]] of excluded cells that are measured")
+    part: CellsTable | None = Field(default=None, description="a table [part] of the cells that are measured of all")
 
 
 def _counted(given: object) -> object:

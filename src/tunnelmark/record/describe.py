@@ -85,15 +85,15 @@ def describe(
     `watching` says which collectors the trials of a workload have.
     """
     study = plan.study
-    paths = {
-        path_key(p.name, t.name) if len(study.topologies) > 1 else p.name: (p, crossed(t, p))
-        for p, t in product(study.profiles, study.topologies)
-    }
+    ways = {(p.name, t.name): (p, crossed(t, p)) for p, t in product(study.profiles, study.topologies)}
+    cells = study.cells()
     uses = []
     for use in study.workloads:
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.options)
         over = {p.name: workload.options.model_validate(use.over(p).options) for p in study.profiles}
+        own = dict.fromkeys((p.name, t.name) for _, p, t, each in cells if each is use)
+        paths = {path_key(p, t) if len(study.topologies) > 1 else p: ways[p, t] for p, t in own}
         planned = {name: _traffic(workload, use.over(p, path).options) for name, (p, path) in paths.items()}
         traffic = next(iter(planned.values()))
         uses.append(
@@ -160,6 +160,7 @@ def describe(
         replacements=study.replacements,
         cores=study.cores,
         enough=study.enough,
+        design=study.design,
     )
 
 

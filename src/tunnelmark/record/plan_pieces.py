@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tunnelmark.plan.auto import FILE as FIXED
+from tunnelmark.plan.design import ALL
 from tunnelmark.plan.files import FOLDERS, Kind
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record.results import INPUTS, Results
@@ -52,6 +53,8 @@ def plan_hash(found: Results) -> str:
     asked = {
         " ".join(piece): {k: v for k, v in value.items() if k != _VERSION} for piece, value in pieces(found).items()
     }
+    if found.plan.design != ALL:
+        asked["design"] = asdict(found.plan.design)
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
 

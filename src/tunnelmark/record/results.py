@@ -23,6 +23,7 @@ from typing import Any, Literal
 from tunnelmark.model.attempt import LinkCounts, folder_of
 from tunnelmark.model.grades import Grade
 from tunnelmark.model.yardstick_lengths import Length
+from tunnelmark.plan.design import ALL, Design
 from tunnelmark.plan.enough import Enough
 from tunnelmark.record.link_proof import LinkProof
 
@@ -160,6 +161,7 @@ class PlanInfo:
     cores: int | None = None
     extended: tuple[int, ...] = ()  # how many blocks it had before, each time that more were asked for
     enough: Enough | None = None  # until when it adds blocks by itself; `blocks` is then what it has come to
+    design: Design = ALL  # what of all combinations is measured
 
 
 @dataclass(frozen=True, slots=True)

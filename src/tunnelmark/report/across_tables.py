@@ -78,7 +78,7 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
                 )
                 for arm in analysis.results.plan.arms
             }
-            if all(shown.cell.verdict == "not run" for row in rows.values() for shown in row):
+            if all(shown.cell.verdict in ("not run", "left out") for row in rows.values() for shown in row):
                 continue
             heads = tuple(condition(analysis, setting) for setting in settings)
             found.append(Matrix(use.name, metric, settings, heads, rows))
@@ -189,7 +189,7 @@ def _verb(metric: MetricInfo) -> str:
 def _share(one: Kept) -> str:
     """The same in a few characters: `keeps 43 % ▼`, `2.1× ▲`, `+99.8 ms =`."""
     if one.kept.estimate is None:
-        return one.verdict if one.verdict in ("failed", "void", "not run") else ABSENT
+        return one.verdict if one.verdict in formatting.WITHOUT_VALUE else ABSENT
     amount = _amount(one.metric, one.kept)
     keeps = "keeps " if one.metric.compare == "ratio" and one.metric.better == "higher" else ""
     lost = "" if not (one.failed or one.void or one.empty) else f" ({len(one.kept.blocks)})"

@@ -15,7 +15,7 @@ from tunnelmark.report.queries import where
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """What a reader must know before any number: unfinished, failed, not to be ranked, a single block, disturbed."""
+    """What a reader must know before any number: unfinished, a part, failed, not to be ranked, a single block, disturbed."""
     said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis), *placed.cautions(analysis)]
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
@@ -25,6 +25,8 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     if analysis.missing:
         done = len(plan.trials) - len(analysis.missing)
         said.append(f"Unfinished: {done} of {len(plan.trials)} trials have run; the rest can still be run.")
+    if part := str(plan.design.part):
+        said.append(f"A part of the study was measured: {part}.")
     if plan.blocks < MIN_BLOCKS and not analysis.paths_only:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values are shown, but a difference cannot be separated from chance.")

@@ -79,7 +79,7 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
 def value(analysis: Analysis, cell: MetricCell) -> str:
     """A cell's median as text; without one, that all attempts failed or none was made, or a dash where nothing was seen."""
     if cell.spread is None:
-        return formatting.VERDICTS[cell.verdict] if cell.verdict in ("failed", "void", "not run") else "–"
+        return formatting.VERDICTS[cell.verdict] if cell.verdict in formatting.WITHOUT_VALUE else "–"
     medians = [other.spread.median for other in queries.cells(analysis, cell.setting, cell.metric) if other.spread]
     return formatting.scale(cell.metric.unit, medians).value(cell.spread.median)
 

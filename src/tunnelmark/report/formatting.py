@@ -43,7 +43,12 @@ VERDICTS: dict[Verdict, str] = {
     "failed": "failed",
     "void": "void",
     "not run": "not run",
+    "left out": "left out",
 }
+
+
+WITHOUT_VALUE: tuple[Verdict, ...] = ("failed", "void", "not run", "left out")
+"""The verdicts on a cell that has no value, which say why."""
 
 
 SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "undecided": "?", "too few blocks": "?"}

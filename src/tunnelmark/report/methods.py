@@ -140,6 +140,12 @@ def _design(analysis: Analysis) -> str:
             "passed in all directions and the VPN used the path that it keeps."
         )
     ]
+    if plan.design.excluded:
+        said.append(f"By its design the study leaves out {'; '.join(map(str, plan.design.excluded))}.")
+    if plan.design.included:
+        said.append(f"Of these it has all the same {'; '.join(map(str, plan.design.included))}.")
+    if part := str(plan.design.part):
+        said.append(f"A part of the study was measured: {part}.")
     if plan.attempts > 1:
         said.append(
             f"A trial that the laboratory itself had spoilt was repeated, up to {plan.attempts} attempts; a VPN's own failure was not."

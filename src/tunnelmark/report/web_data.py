@@ -136,7 +136,7 @@ def _cells(
     columns: dict[str, list[Any]] = {}
     for cell in analysis.cells:
         key = (cell.setting.workload, cell.metric.name)
-        if key not in metrics or (cell.spread is None and not cell.metric.primary):
+        if key not in metrics or cell.verdict == "left out" or (cell.spread is None and not cell.metric.primary):
             continue
         shared = (cell.setting, cell.metric.name)
         if shared not in scales:

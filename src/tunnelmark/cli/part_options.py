@@ -1,0 +1,66 @@
+"""The options by which a command measures a part of a study: some of its arms, profiles, topologies and workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tunnelmark.errors import TunnelmarkError
+from tunnelmark.plan.design import AXES, Names
+
+_HELP = {
+    "arms": "Measure only that arm of the study and what it is compared with",
+    "profiles": "Measure only over that profile of the study",
+    "topologies": "Measure only on that topology of the study",
+    "workloads": "Measure only that workload, by its name in the study",
+}
+
+
+class _NameInStudy(click.ParamType[str]):
+    """A name of one axis of the study that the command line names; the shell completes those."""
+
+    def __init__(self, axis: str) -> None:
+        self.name = AXES[axis]
+        self._axis = axis
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The study's names that begin like that."""
+        try:
+            return [
+                CompletionItem(name) for name in self._names(ctx.params.get("study")) if name.startswith(incomplete)
+            ]
+        except (TunnelmarkError, OSError):  # the command itself will say what is wrong with the study
+            return []
+
+    def _names(self, study: str | None) -> Iterable[str]:
+        from tunnelmark import registry
+        from tunnelmark.plan.files import Files
+        from tunnelmark.plan.load import load_study
+
+        if study is None:
+            return ()
+        return [each.name for each in getattr(load_study(study, Files.standard(), registry.catalogue()), self._axis)]
+
+
+OPTIONS = tuple(
+    click.option(
+        f"--{one}",
+        f"only_{axis}",
+        multiple=True,
+        metavar="NAME",
+        type=_NameInStudy(axis),
+        help=f"{_HELP[axis]}; repeatable.",
+    )
+    for axis, one in AXES.items()
+)
+
+
+def taken(given: dict[str, Any]) -> Names:
+    """The names that were asked for, by axis, taken out of a command's arguments."""
+    return {axis: given.pop(f"only_{axis}") for axis in AXES}
