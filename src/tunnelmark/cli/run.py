@@ -148,6 +148,11 @@ def _begun(folder: Path, blocks: int | None) -> Study:
     help="Each VPN has a tunnel on each link of a chain (series), or each tunnel runs inside the one before (nested).",
 )
 @click.option(
+    "--behind-gateways",
+    is_flag=True,
+    help="Each VPN joins two nodes that forward, and the traffic's ends are hosts behind them (topology two-gateways).",
+)
+@click.option(
     "--no-anchor", is_flag=True, help="Leave out the anchor, our own minimal tunnel that serves as a reference."
 )
 @_out
@@ -161,6 +166,7 @@ def compare(
     seed: int,
     normalised: bool,
     cascade: Cascade | None,
+    behind_gateways: bool,
     no_anchor: bool,
     out: Path | None,
     node_cores: int,
@@ -187,6 +193,7 @@ def compare(
         cores=node_cores,
         anchor=not no_anchor,
         cascade=cascade,
+        behind_gateways=behind_gateways,
     )
     study = options.of(parse_study(text, "compare", files, catalogue, watch=options.watched()))
     return study_of(options.enough.of(study, blocks_stated=True), out, options)

@@ -41,12 +41,13 @@ def comparison(
     cores: int = 1,
     anchor: bool = True,
     cascade: Cascade | None = None,
+    behind_gateways: bool = False,
 ) -> str:
     """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another, over each profile.
 
     Direct and the first VPN are in it twice, as A/A pairs. `normalised`: each with the same inner MTU. `cores` of each node.
-    `anchor`: with our own least tunnel as a yardstick, unless one is named. `cascade`: each VPN is one; the yardstick, which cannot be,
-    is left out.
+    `anchor`: with our own least tunnel as a yardstick, unless one is named. `cascade`: each VPN is one; `behind_gateways`: each joins two
+    gateways; the yardstick, which can be neither, is left out.
 
     UnknownName for a name that does not exist, UsageError when there is nothing to compare.
     """
@@ -62,14 +63,15 @@ def comparison(
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])
     more: dict[str, int] = {"cores": cores} if cores != 1 else {}
     own = [arm for arm in arms if arm == ANCHOR or catalogue.variants.get(arm, ("",))[0] == ANCHOR]
-    yardstick = [YARDSTICK] if anchor and not own and not cascade and YARDSTICK in catalogue.arms else []
+    placed = ({"cascade": cascade} if cascade else {}) | ({"behind_gateways": True} if behind_gateways else {})
+    yardstick = [YARDSTICK] if anchor and not own and not placed and YARDSTICK in catalogue.arms else []
     same: dict[str, str | bool] = {"normalised": True} if normalised else {}
-    of_vpns = same | ({"cascade": cascade} if cascade else {})
+    of_vpns = same | placed
     tables = [
         _table(
             "[study]",
             name="compare",
-            title=f"{', '.join(arms)}{_CASCADES[cascade] if cascade else ''} and the bare link",
+            title=f"{', '.join(arms)}{_CASCADES[cascade] if cascade else ''}{' between gateways' if behind_gateways else ''} and the bare link",
             description="Written by `tunnelmark compare`.",
             seed=seed,
             blocks=blocks,

@@ -163,7 +163,8 @@ class Arm:
     `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
     it stays as shipped. `underlay`: which of the nodes' addresses the VPN is given. `sysctls`: kernel settings of all nodes
     and routers, by sysctl(8)'s names. `inner`: the network on top of it in which workloads run, None: none. `cascade`: how its tunnels
-    follow each other on a chain; None: it has one, from end to end. `programs`: paths of programs that it runs in place of those that
+    follow each other on a chain; None: it has one, from end to end. `behind_gateways`: it has one between the first and the last node that
+    forward, and the ends are hosts behind those. `programs`: paths of programs that it runs in place of those that
     are installed, by their names. `title`: what it is in words; empty: the VPN's own.
     """
 
@@ -176,6 +177,7 @@ class Arm:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     inner: InnerNetwork | None = None
     cascade: Cascade | None = None
+    behind_gateways: bool = False
     programs: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
 

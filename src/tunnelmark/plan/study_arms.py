@@ -58,6 +58,7 @@ def arms_of(
         on_top = table.inner or (None if twin is not None else inner)
         network = InnerNetwork(on_top.mtu) if on_top is not None else inherited.inner
         cascade = table.cascade or inherited.cascade
+        behind = table.behind_gateways or (twin is not None and twin.behind_gateways)
         programs = inherited.programs if table.programs is None else table.programs
         if vpn in catalogue.variants:
             vpn, own = catalogue.variants[vpn]
@@ -72,11 +73,13 @@ def arms_of(
             continue
         if cascade is not None:
             _cascade(vpn, cascade, underlay, normalised, catalogue, key, problems)
+        if behind:
+            _behind_gateways(vpn, cascade, underlay, normalised, network, catalogue, key, problems)
         _programs(vpn, programs, catalogue, key, problems)
         model = checked(options, catalogue.vpns[vpn], key, table.name, problems)
         if model is None:
             continue
-        if twin is not None and (vpn, model, normalised, underlay, sysctls, network, cascade, programs) != (
+        if twin is not None and (vpn, model, normalised, underlay, sysctls, network, cascade, behind, programs) != (
             twin.vpn,
             models[twin.name],
             twin.normalised,
@@ -84,11 +87,12 @@ def arms_of(
             twin.sysctls,
             twin.inner,
             twin.cascade,
+            twin.behind_gateways,
             twin.programs,
         ):
             problems.add(
                 (*key, "same_as"),
-                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls, inner network, cascade or programs",
+                f"{table.name!r} is not the same as {twin.name!r}: its vpn or options differ, or its sysctls, inner network, cascade, gateways or programs",
                 "leave out vpn and options, they are taken from the arm it names",
             )
             continue
@@ -102,6 +106,7 @@ def arms_of(
             sysctls,
             network,
             cascade,
+            behind,
             programs,
             table.title or inherited.title,
         )
@@ -112,8 +117,15 @@ def arms_of(
 
 
 def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
-    """Note each cascade in a study with a topology that is not a chain of nodes that forward."""
+    """Note each cascade in a study with a topology that is not a chain of nodes that forward, and gateways where there are no two of them."""
     for place, arm in enumerate(arms):
+        for topology in topologies if arm.behind_gateways else ():
+            if len(topology.forwards) < 2:
+                problems.add(
+                    ("arm", place, "behind_gateways"),
+                    f"{arm.name} is a VPN of gateways, and {topology.name} has no two nodes that forward",
+                    "take a chain such as two-gateways, or leave `behind_gateways` out",
+                )
         for topology in topologies if arm.cascade else ():
             if not topology.forwards:
                 problems.add(
@@ -141,6 +153,30 @@ def _cascade(
             "nested tunnels have the MTU that is left of the one around each, so they cannot be normalised",
             'leave `normalised` out, or take cascade = "series"',
         )
+
+
+def _behind_gateways(
+    vpn: str,
+    cascade: Cascade | None,
+    underlay: str,
+    normalised: bool,
+    inner: InnerNetwork | None,
+    catalogue: Catalogue,
+    key: Location,
+    problems: Problems,
+) -> None:
+    """Note what keeps a VPN from running on gateways, whatever the topology."""
+    where = (*key, "behind_gateways")
+    if vpn == DIRECT:
+        problems.add(where, "the bare link has no gateways", "leave it out: direct is routed")
+    elif vpn not in catalogue.cascades:
+        known = " or ".join(sorted(catalogue.cascades))
+        problems.add(where, f"{vpn} has no driver that leads to hosts behind a node", f"leave it out, or take {known}")
+    for name, stated in (("cascade", cascade), ("normalised", normalised), ("inner", inner)):
+        if stated:
+            problems.add(where, f"the hosts behind gateways have no tunnel, so there is no {name!r}", "leave one out")
+    if underlay == "ipv6":
+        problems.add(where, "gateways run over an IPv4 underlay only", "leave one of the two out")
 
 
 def _programs(vpn: str, programs: Mapping[str, str], catalogue: Catalogue, key: Location, problems: Problems) -> None:

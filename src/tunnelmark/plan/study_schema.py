@@ -122,6 +122,9 @@ class ArmTable(TomlTable):
     cascade: Literal["series", "nested"] | None = Field(
         default=None, description='"series" (a tunnel on each link) or "nested" (each tunnel inside the one before)'
     )
+    behind_gateways: bool = Field(
+        default=False, description="true or false: the VPN joins two nodes that forward, and the ends are behind them"
+    )
     programs: dict[str, str] | None = Field(
         default=None, description='a table of programs and their paths, such as {tincd = "/opt/tinc/tincd"}'
     )

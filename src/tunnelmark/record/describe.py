@@ -132,6 +132,7 @@ def describe(
                 str(arm.inner or ""),
                 arm.cascade or "",
                 dict(arm.programs),
+                arm.behind_gateways,
             )
             for arm in study.arms
         ),

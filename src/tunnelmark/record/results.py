@@ -46,6 +46,7 @@ class ArmInfo:
         ""  # how its tunnels followed each other on a chain: `series` or `nested`; empty: one, from end to end
     )
     programs: Mapping[str, str] = field(default_factory=dict)  # paths of programs of its own, by name
+    behind_gateways: bool = False  # it joined two nodes that forward, and the ends were hosts behind those
 
 
 @dataclass(frozen=True, slots=True)

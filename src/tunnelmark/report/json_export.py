@@ -55,6 +55,7 @@ def render(analysis: Analysis) -> str:
         },
         "arms": [asdict(arm) for arm in analysis.arms],
         "cascades": {arm.name: arm.cascade for arm in plan.arms if arm.cascade},
+        "behind_gateways": [arm.name for arm in plan.arms if arm.behind_gateways],
         "cells": [_cell(analysis, cell) for cell in analysis.cells],
         "travels": [_travels(one) for one in headlines(analysis)],
         "pairs": [asdict(pair) for pair in analysis.pairs],

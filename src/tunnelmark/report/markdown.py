@@ -74,7 +74,7 @@ def render(analysis: Analysis) -> str:
         if heading:
             parts.append(f"### {_safe(heading)}")
         parts.append(_table(analysis, settings))
-    parts.append(_safe(queries.cascades(analysis)))
+    parts.append(_safe(queries.placed_tunnels(analysis)))
     parts.append(
         f"Values are medians over {plan.blocks} randomised blocks; below each value is the effect against "
         f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "

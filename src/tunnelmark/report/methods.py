@@ -118,6 +118,7 @@ def _arm(arm: ArmInfo, vpns: Mapping[str, Any]) -> str:
         options,
         arm.inner,
         arm.cascade,
+        "between two gateways" if arm.behind_gateways else "",
     ]
     details += [f"{key}={value}" for key, value in arm.sysctls.items()]
     known = "; ".join(each for each in details if each)

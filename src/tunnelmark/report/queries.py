@@ -98,15 +98,18 @@ def label(analysis: Analysis, arm: str) -> str:
     return f"{arm} (A/A)" if twin_of(analysis, arm) is not None else arm
 
 
-def cascades(analysis: Analysis) -> str:
-    """Which arms are cascades, and of which kind, as a sentence; empty if none is."""
+def placed_tunnels(analysis: Analysis) -> str:
+    """Which arms are cascades, and of which kind, and which run on gateways, in sentences; empty if none does."""
     kinds = {"series": "a tunnel on each link", "nested": "each tunnel inside the one before"}
     found = [
         f"{kind} ({words}): {', '.join(arms)}"
         for kind, words in kinds.items()
         if (arms := [arm.name for arm in analysis.results.plan.arms if arm.cascade == kind])
     ]
-    return f"Cascades in {'; '.join(found)}. Other VPNs are on the ends only." if found else ""
+    said = [f"Cascades in {'; '.join(found)}."] if found else []
+    if behind := [arm.name for arm in analysis.results.plan.arms if arm.behind_gateways]:
+        said.append(f"Between two gateways, with the ends behind them: {', '.join(behind)}.")
+    return " ".join([*said, "Other VPNs are on the ends only."]) if said else ""
 
 
 Series = dict[str, dict[int, list[tuple[float, float]]]]

@@ -68,7 +68,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
         parts += [on_request.heading(heading)] if heading else [Text("")]
         parts.append(OutcomeRow(analysis, settings))
     parts += [_legend(analysis)] if groups else []
-    parts += [Text(said, style="dim")] if (said := queries.cascades(analysis)) else []
+    parts += [Text(said, style="dim")] if (said := queries.placed_tunnels(analysis)) else []
     parts += across_terminal.parts(analysis)
     parts += _repetition(analysis)
     parts.append(on_request.heading("Can it be believed?"))

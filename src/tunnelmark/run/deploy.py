@@ -12,7 +12,7 @@ from tunnelmark.host.programs import path_of, with_own
 from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.plan.model import Cascade, InnerNetwork
-from tunnelmark.run import cascades
+from tunnelmark.run import cascades, gateways
 from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.run.supervisor import BESIDE, plain
 from tunnelmark.run.tunnel import RunningDeployment
@@ -50,20 +50,23 @@ def prepare(
     ipv6: bool = False,
     inner: InnerNetwork | None = None,
     cascade: Cascade | None = None,
+    behind_gateways: bool = False,
     programs: Mapping[str, str] | None = None,
     logs_are: str = BESIDE,
 ) -> RunningDeployment:
     """A VPN ready to be started on a lab, with fresh keys; its daemons' logs go to a folder.
 
+    `cascade`: with several tunnels on a chain; `behind_gateways`: with one between two nodes that forward for the ends.
     `programs`: paths of programs of its own, by name. `logs_are` says in words where the logs are, for the hint of an error.
     """
     part = with_own(driver.part(options), programs or {})
     path = path_of(part.recipe, part.strict, part.own)
-    deployment = (
-        driver.deploy(mesh_of(lab, ipv6=ipv6), options)
-        if cascade is None
-        else cascades.deployment(lab, driver, options, cascade)
-    )
+    if behind_gateways:
+        deployment = gateways.deployment(lab, driver, options)
+    elif cascade is not None:
+        deployment = cascades.deployment(lab, driver, options, cascade)
+    else:
+        deployment = driver.deploy(mesh_of(lab, ipv6=ipv6), options)
     return RunningDeployment(lab, deployment, logs, path=path, normalised=normalised, inner=inner, logs_are=logs_are)
 
 
@@ -78,10 +81,13 @@ async def deploy(
     normalised: bool = False,
     ipv6: bool = False,
     cascade: Cascade | None = None,
+    behind_gateways: bool = False,
 ) -> AsyncIterator[RunningDeployment]:
     """A VPN on a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
-    tunnel = prepare(lab, driver, options, logs, normalised=normalised, ipv6=ipv6, cascade=cascade)
+    tunnel = prepare(
+        lab, driver, options, logs, normalised=normalised, ipv6=ipv6, cascade=cascade, behind_gateways=behind_gateways
+    )
     await tunnel.start()
     await tunnel.answer(ready_timeout)
     yield tunnel

@@ -74,6 +74,7 @@ class PreparedTrial:
                 ipv6=ipv6,
                 inner=trial.arm.inner,
                 cascade=trial.arm.cascade,
+                behind_gateways=trial.arm.behind_gateways,
                 programs=trial.arm.programs,
             )
             await tunnel.start()
