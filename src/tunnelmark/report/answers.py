@@ -164,16 +164,26 @@ def _effects(
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
         return f"{_hull(cells)} {of}{most}"
-    words = {"equal": within, "undecided": f"not shown to differ from {direct}", "better": f"better than {direct}"}
+    words = {"equal": within, "better": f"better than {direct}"}
     each = []
     for cell in cells:
         said = _effect(cell)
         said += travels.mark(apart_from_direct(analysis, cell)) + (f" {of}" if cell is cells[-1] else "")
-        said += f", {words[cell.verdict]}" if cell.verdict in words else ""
+        judged = _undecided(cell, direct) if cell.verdict == "undecided" else words.get(cell.verdict, "")
+        said += f", {judged}" if judged else ""
         if (one := multiples.get((cell.arm, cell.setting, metric.name))) and one.multiple and one.multiple.estimate:
             said += f", {travels.times(one.multiple.estimate, one.multiple.interval)} {one.multiple.against}"
         each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
     return "; ".join(each)
+
+
+def _undecided(cell: MetricCell, direct: str) -> str:
+    """Why an arm is not said to differ from direct, where its own interval may well say so."""
+    pair = cell.against_direct
+    same = 1.0 if cell.metric.compare == "ratio" else 0.0
+    if pair is None or pair.interval is None or pair.interval.low <= same <= pair.interval.high:
+        return f"not shown to differ from {direct}"
+    return f"apart from {direct} by its own interval, but not with all comparisons of the study taken together"
 
 
 def _hull(cells: Sequence[MetricCell]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.model import Analysis, Interval
 from tunnelmark.report.answers import answers, unranked
 from unit.analyse.test_anchor_multiples import BUSY, analysed, study
 from unit.builders import PING, PROFILE, TCP, UDP, Study
@@ -48,6 +48,27 @@ def test_a_single_vpn_is_not_best_of_anything():
     alone = judge(replace(TIED, arms=("direct", "direct-again", "tinc")).results())
     text = said(alone, "TCP goodput")
     assert text.startswith("tinc: ") and "best" not in text and "tie" not in text
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        (
+            (0.33, 0.39),
+            "apart from direct by its own interval, but not with all comparisons of the study taken together",
+        ),
+        ((0.33, 1.10), "not shown to differ from direct"),
+    ],
+)
+def test_an_interval_that_leaves_out_direct_is_not_said_to_show_nothing(interval: tuple[float, float], told: str):
+    found = judge(replace(TIED, arms=("direct", "direct-again", "tinc"), blocks=3).results())
+    cells = []
+    for cell in found.cells:
+        if (pair := cell.against_direct) is not None and (cell.arm, cell.metric.name) == ("tinc", "goodput"):
+            pair = replace(pair, estimate=0.36, interval=Interval(*interval, "student"))
+            cell = replace(cell, against_direct=pair, verdict="undecided")
+        cells.append(cell)
+    assert told in said(replace(found, cells=tuple(cells)), "TCP goodput")
 
 
 def test_what_bound_it_is_said_and_what_bound_direct_and_the_multiple_of_the_anchor():
