@@ -43,6 +43,31 @@ def test_what_is_sent_inside_arrives_in_frames_of_the_vxlan(arm: str, tmp_path: 
     assert " 0 received" in longer
 
 
+@pytest.mark.parametrize("arm", ["direct", "tinc"])
+@pytest.mark.parametrize("name", ["tcp", "udp", "ping", "latency"])
+def test_workloads_send_ipv6_inside_a_vpn_that_carries_ipv4(arm: str, name: str, tmp_path: Path) -> None:
+    driver, options = registry.arm(arm)
+    workload = registry.workload(name)
+    chosen = workload.options.model_validate({"duration": "1 s"} | ({"warmup": "300 ms"} if name == "tcp" else {}))
+
+    async def body(lab: Lab) -> set[str]:
+        tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(1400, ipv6=True))
+        await tunnel.start()
+        await tunnel.answer(30)
+        assert [str(address) for address in tunnel.address.values()] == ["fd61::1", "fd61::2"]
+        shown = await lab.nodes["a"].run(["ip", "-4", "address", "show", "dev", tunnel.interface["a"]])
+        assert shown.stdout == ""
+        ends = Endpoints("a", "b", tunnel.address["a"], tunnel.address["b"])
+        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, chosen), tmp_path)
+        await stage.serve()
+        await stage.drive()
+        await stage.finish()
+        return {sample.metric for sample in workload.read(stage.outputs(), chosen).samples}
+
+    found = in_lab(body, PAIR, UNSHAPED)
+    assert {metric.name for metric in workload.metrics_with(chosen) if metric.primary} <= found
+
+
 @pytest.mark.parametrize(("mtu", "payload"), [(1230, 1178), (1450, 1398)])
 def test_datagrams_that_fit_have_the_length_of_iperf3_s_own_choice(mtu: int, payload: int, tmp_path: Path) -> None:
     """The MTU less 40 bytes of IP and TCP and 12 of TCP's timestamps, as of published studies that state no length."""

@@ -148,12 +148,14 @@ class InnerNetwork:
     """A VXLAN on top of the overlay (of the underlay, without a VPN), in which workloads run: as pods of a cluster do.
 
     `mtu` in bytes of its interfaces; None: that of the overlay less the headers that it adds, so that nothing is fragmented.
+    `ipv6`: its addresses are of IPv6 alone, and so is what workloads send.
     """
 
     mtu: int | None = None
+    ipv6: bool = False
 
     def __str__(self) -> str:
-        return "VXLAN" + ("" if self.mtu is None else f", MTU {self.mtu}")
+        return "VXLAN" + ("" if self.mtu is None else f", MTU {self.mtu}") + (", IPv6" if self.ipv6 else "")
 
 
 @dataclass(frozen=True, slots=True)

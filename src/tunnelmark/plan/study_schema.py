@@ -19,6 +19,9 @@ _NAME = "a name of lower-case letters, digits, dots and dashes that begins with 
 
 
 _DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
+LEAST_IPV6 = 1280
+"""Bytes of IP packet that IPv6 asks of any link (RFC 8200, section 5)."""
+
 MOST_NODES = 200
 """As many nodes as the addresses of a link's /24 are for, with room for further ones."""
 
@@ -106,6 +109,14 @@ class InnerTable(TomlTable):
 
     vxlan: Literal[True] = Field(description="true")
     mtu: int | None = Field(default=None, ge=576, le=9216, description="a whole number of bytes from 576 to 9216")
+    ipv6: bool = Field(default=False, description="true or false: workloads send IPv6 alone, which needs 1280 bytes")
+
+    @model_validator(mode="after")
+    def _room(self) -> InnerTable:
+        """IPv6 asks 1280 bytes of any link (RFC 8200, section 5); with less Linux takes it off the interface."""
+        if self.ipv6 and self.mtu is not None and self.mtu < LEAST_IPV6:
+            raise ValueError(f"should have an MTU of {LEAST_IPV6} bytes or more, which IPv6 asks for")
+        return self
 
 
 class ArmTable(TomlTable):

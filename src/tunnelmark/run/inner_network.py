@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv4Network, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from tunnelmark.errors import SetupFailed
 from tunnelmark.model.steps import Command
 from tunnelmark.plan.model import InnerNetwork
+from tunnelmark.plan.study_schema import LEAST_IPV6
 
 INTERFACE = "vxlan0"
 NETWORK = IPv4Network("10.61.0.0/16")
+NETWORK6 = IPv6Network("fd61::/64")
 """Its addresses: those of no underlay and of no overlay."""
 
 PORT = 4789
@@ -20,17 +23,23 @@ HEADERS = {4: 50, 6: 70}
 _EVERYONE = "00:00:00:00:00:00"  # each whose Ethernet address is not known yet
 
 
-def addresses(nodes: Mapping[str, object]) -> dict[str, IPv4Address]:
+def addresses(nodes: Mapping[str, object], *, ipv6: bool = False) -> dict[str, IPv4Address | IPv6Address]:
     """The address of each node in it, in the order of the nodes."""
-    return {node: NETWORK[place] for place, node in enumerate(nodes, start=1)}
+    network = NETWORK6 if ipv6 else NETWORK
+    return {node: network[place] for place, node in enumerate(nodes, start=1)}
 
 
 def commands(
     node: str, overlay: Mapping[str, IPv4Address | IPv6Address], inner: InnerNetwork, mtu: int
 ) -> tuple[Command, ...]:
-    """What makes it on a node, whose overlay interface has that MTU, in the words of ip(8) and bridge(8)."""
+    """What makes it on a node, whose overlay interface has that MTU, in the words of ip(8) and bridge(8). SetupFailed if IPv6 has no room in it."""
     own = overlay[node]
     size = inner.mtu or mtu - HEADERS[own.version]
+    if inner.ipv6 and size < LEAST_IPV6:
+        raise SetupFailed(
+            f"the overlay's MTU of {mtu} leaves {size} bytes inside a VXLAN, and IPv6 asks for {LEAST_IPV6}",
+            hint=f"state a larger `mtu` of the inner network, such as {LEAST_IPV6}: what does not fit is fragmented below",
+        )
     device = ("type", "vxlan", "id", str(IDENTIFIER), "local", str(own), "dstport", str(PORT))
     lines: list[tuple[str, ...]] = [("ip", "link", "add", INTERFACE, "mtu", str(size), *device)]
     lines += [
@@ -38,7 +47,8 @@ def commands(
         for name, other in overlay.items()
         if name != node
     ]
-    inside = addresses(overlay)[node]
-    lines.append(("ip", "address", "add", f"{inside}/{NETWORK.prefixlen}", "dev", INTERFACE))
+    inside, length = addresses(overlay, ipv6=inner.ipv6)[node], (NETWORK6 if inner.ipv6 else NETWORK).prefixlen
+    at_once = ("nodad",) if inner.ipv6 else ()  # no second in which the address is only tried
+    lines.append(("ip", "address", "add", f"{inside}/{length}", "dev", INTERFACE, *at_once))
     lines.append(("ip", "link", "set", INTERFACE, "up"))
     return tuple(Command(node, line) for line in lines)

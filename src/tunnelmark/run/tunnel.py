@@ -245,7 +245,7 @@ class RunningDeployment:
         """Make the network on top of the overlay, and wait until a ping is answered inside it along each of the ways."""
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
-        self.address = {**inner_network.addresses(self.address)}
+        self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}
         self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
         pings = together(*(self._first_answer(*way, deadline) for way in ways))
         try:

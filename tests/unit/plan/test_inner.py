@@ -30,5 +30,15 @@ def test_what_is_none_is_refused(tmp_path: Path, value: str):
         loaded(tmp_path, "", f'[[arm]]\nname = "other"\nvpn = "tinc"\ninner = {value}\n')
 
 
-def test_in_words_it_says_its_mtu():
+def test_ipv6_has_room_or_is_refused(tmp_path: Path):
+    assert {arm.inner for arm in loaded(tmp_path, "inner = { vxlan = true, mtu = 1280, ipv6 = true }\n").arms} == {
+        InnerNetwork(1280, ipv6=True)
+    }
+    with pytest.raises(PlanError) as raised:
+        loaded(tmp_path, "inner = { vxlan = true, mtu = 1230, ipv6 = true }\n")
+    assert raised.value.hint == "should have an MTU of 1280 bytes or more, which IPv6 asks for"
+
+
+def test_in_words_it_says_its_mtu_and_that_it_is_of_ipv6():
     assert (str(InnerNetwork()), str(InnerNetwork(1230))) == ("VXLAN", "VXLAN, MTU 1230")
+    assert str(InnerNetwork(1400, ipv6=True)) == "VXLAN, MTU 1400, IPv6"

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from tunnelmark.errors import SetupFailed
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.run.inner_network import addresses, commands
 
@@ -31,3 +32,14 @@ def test_each_node_has_an_address_of_its_own_in_it():
     inside = addresses(FOUR)
     assert len(set(inside.values())) == 3
     assert f"ip address add {inside['b']}/16 dev vxlan0" in lines(FOUR, "b", None)
+
+
+def test_addresses_of_ipv6_are_there_at_once_and_the_others_are_not():
+    made = [" ".join(step.argv) for step in commands("b", FOUR, InnerNetwork(1400, ipv6=True), 1420)]
+    assert "ip address add fd61::2/64 dev vxlan0 nodad" in made
+    assert not any("10.61." in line for line in made)
+
+
+def test_an_overlay_that_has_no_room_for_ipv6_inside_is_refused():
+    with pytest.raises(SetupFailed, match="MTU of 1300 leaves 1250 bytes inside a VXLAN, and IPv6 asks for 1280"):
+        commands("b", FOUR, InnerNetwork(ipv6=True), 1300)
