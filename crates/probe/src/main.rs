@@ -12,6 +12,7 @@ mod mtu;
 mod pace;
 mod packet;
 mod print;
+mod prober;
 mod probes;
 mod search;
 mod serve;
