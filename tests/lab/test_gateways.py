@@ -101,9 +101,12 @@ def test_a_study_measures_it_next_to_the_bare_link_and_to_the_vpn_from_end_to_en
 def test_a_vpn_that_cannot_lead_to_hosts_behind_a_node_and_a_lab_without_gateways_are_refused(tmp_path: Path) -> None:
     async def run(arm: str, topology: str) -> None:
         driver, options = registry.arm(arm)
-        async with LabClient() as labs, labs.lab(load_topology(topology, FILES), UNSHAPED) as lab:
-            async with deploy(lab, driver, options, logs=tmp_path, ready_timeout=5, behind_gateways=True):
-                pass
+        async with (
+            LabClient() as labs,
+            labs.lab(load_topology(topology, FILES), UNSHAPED) as lab,
+            deploy(lab, driver, options, logs=tmp_path, ready_timeout=5, behind_gateways=True),
+        ):
+            pass
 
     with pytest.raises(SetupFailed, match="nebula has no driver for gateways"):
         asyncio.run(run("nebula", "two-gateways"))
