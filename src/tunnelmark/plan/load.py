@@ -17,7 +17,7 @@ from tunnelmark.plan.enough import Enough, enough_of
 from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.load_shares import have_rates, shares
-from tunnelmark.plan.model import Profile, Study, Topology, WorkloadUse
+from tunnelmark.plan.model import TO, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems, checked, parse, unique
 from tunnelmark.plan.profiles import JOIN, Source, parse_profile
 from tunnelmark.plan.routers import ALL_KINDS
@@ -228,17 +228,25 @@ def _sources(name: str, files: Files) -> list[Source]:
 
 
 def load_topology(name: str, files: Files) -> Topology:
-    """The topology of that name, or with other kinds of routers joined by `+`; UnknownName or PlanError if it cannot be used."""
-    own, *kinds = name.split(JOIN)
+    """The topology of that name, or with other kinds of routers or ends (`a-to-b`) joined by `+`; UnknownName or PlanError if it cannot be used."""
+    own, *parts = name.split(JOIN)
+    ends = [part for part in parts if TO in part and part not in ALL_KINDS]
+    kinds = [part for part in parts if part not in ends]
     path = files.find("topology", own)
     made = parse_topology(read_text(path), own, str(path), lambda profile: load_profile(profile, files))
     for kind in kinds:
         if kind not in ALL_KINDS:
             raise UnknownName("kind of router", kind, ALL_KINDS)
     try:
-        return made.of_kinds(kinds) if kinds else made
+        made = made.of_kinds(kinds) if kinds else made
     except ValueError as error:
         raise PlanError(name, "", str(error), hint="name one kind for all of them, or one for each") from error
+    try:
+        for part in ends:
+            made = made.between(*part.split(TO, 1))
+    except ValueError as error:
+        raise PlanError(name, "", str(error), hint=f"name two of {', '.join(made.nodes)}, such as a{TO}b") from error
+    return made
 
 
 def _uses(

@@ -21,6 +21,9 @@ from tunnelmark.units import Duration, Rate, Share, Size
 Cascade = Literal["series", "nested"]
 """Several tunnels on one way: one on each link, through nodes that forward from one to the next, or each inside the one before."""
 
+TO = "-to-"
+"""Between the names of two nodes, in the name of a topology that says between which of its nodes the traffic runs."""
+
 CARD: Literal["offloads", "none"] = "offloads"
 """The card of a profile file that states none, wherever the link can have it: that of real hosts (docs/decisions/011)."""
 
@@ -133,6 +136,24 @@ class Topology:
         routers = (router.of_kind(named[router.name]) if router.name in named else router for router in self.routers)
         title = f"{self.title}: {', '.join(kinds)}"
         return replace(self, name="+".join((self.name, *kinds)), title=title, routers=tuple(routers))
+
+    def between(self, source: str, target: str) -> Topology:
+        """The topology with these two nodes as the ends of the traffic: the first and the last, each the first of its links.
+
+        ValueError where that cannot be.
+        """
+        for name in (source, target):
+            if name not in self.nodes:
+                raise ValueError(f"{self.name} has no node called {name!r}")
+        if source == target or self.forwards:
+            why = "is a chain, whose ends are the traffic's" if self.forwards else "sends nothing from a node to itself"
+            raise ValueError(f"{self.name} {why}")
+        nodes = (source, *(node for node in self.nodes if node not in (source, target)), target)
+        links = tuple(
+            replace(link, nodes=tuple(sorted(link.nodes, key=lambda node: node != source))) for link in self.links
+        )
+        title = f"{self.title}, from {source} to {target}"
+        return replace(self, name=f"{self.name}+{source}{TO}{target}", title=title, nodes=nodes, links=links)
 
     @property
     def probed(self) -> Topology:

@@ -69,7 +69,7 @@ class StudyTable(TomlTable):
     )
     topologies: list[JoinedName] = Field(
         min_length=1,
-        description='a list of topology names such as ["pair"], or with kinds of routers: ["behind-nat+symmetric"]',
+        description='a list of topology names such as ["pair"], with kinds of routers: ["behind-nat+symmetric"], or ends: ["lan-3+b-to-c"]',
     )
     watch: list[Name] | None = Field(
         default=None,
