@@ -31,10 +31,10 @@ class _NameInStudy(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The study's names that begin like that."""
+        # click has not given the arguments their names yet where the option to complete has no value.
+        study = ctx.params.get("study") or next((word for word in ctx.args if not word.startswith("-")), None)
         try:
-            return [
-                CompletionItem(name) for name in self._names(ctx.params.get("study")) if name.startswith(incomplete)
-            ]
+            return [CompletionItem(name) for name in self._names(study) if name.startswith(incomplete)]
         except (TunnelmarkError, OSError):  # the command itself will say what is wrong with the study
             return []
 
@@ -63,4 +63,5 @@ OPTIONS = tuple(
 
 def taken(given: dict[str, Any]) -> Names:
     """The names that were asked for, by axis, taken out of a command's arguments."""
-    return {axis: given.pop(f"only_{axis}") for axis in AXES}
+    asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
+    return {axis: names for axis, names in asked.items() if names}

@@ -57,7 +57,7 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
     if resume is not None:
         flags = (options.kernels, length.smoke, length.full, options.watch, options.profile_stacks, options.enough)
         kept = (length.seed, out, options.backend, options.inventory)
-        if any(given is not None for given in kept) or any(flags) or any(length.part.values()):
+        if any(given is not None for given in kept) or any(flags) or length.part:
             raise UsageError(
                 "a resumed run keeps its seed, length, part, folder and backend",
                 hint="leave --arm, --profile, --topology, --workload, --seed, --smoke, --full, --watch, --profile-stacks, --out, --backend, --inventory, --kernel, --precision, --time-budget and "

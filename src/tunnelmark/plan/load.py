@@ -71,7 +71,7 @@ def load_study(
     )
     text = read_text(path)
     whole = parse_(text)
-    return parse_(text + part_of(whole, only)) if any(only.values()) else whole
+    return parse_(text + part_of(whole, only)) if only else whole
 
 
 def parse_study(

@@ -168,6 +168,21 @@ def test_the_last_of_joined_profiles_completes_and_a_file_is_one_too(arguments: 
     assert [item.type for item in completer.get_completions(arguments, "./pro")] == ["file"]
 
 
+@pytest.mark.parametrize(
+    ("option", "begun", "expected"),
+    [
+        ("--arm", "netbird-", ["netbird-turn"]),
+        ("--profile", "edge-delay-2", ["edge-delay-250+gigabit"]),
+        ("--topology", "lan", ["lan-relay"]),
+        ("--workload", "kube", ["kube-api"]),
+    ],
+)
+def test_parts_of_the_study_that_is_named_are_completed(option: str, begun: str, expected: list[str]) -> None:
+    assert complete(["run", "edge-cloud", option], begun) == expected
+    assert complete(["run", option], begun) == []
+    assert complete(["run", "edge-clod", option], begun) == []
+
+
 @pytest.mark.parametrize("arguments", [["report"], ["run", "--resume"]])
 def test_results_complete_the_newest_first_by_path_and_by_name(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
