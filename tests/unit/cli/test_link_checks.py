@@ -18,12 +18,13 @@ from tunnelmark.errors import LabError, UsageError
 from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
-from tunnelmark.plan.model import Plan, Study, Trial
+from tunnelmark.plan.model import Arm, Plan, Study, Trial, WorkloadUse
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.link_proof import LinkLine, LinkProof
 from tunnelmark.units import Duration
 
 FILES = Files.standard()
+DIRECT, PING = Arm("direct", "direct"), WorkloadUse("ping", "ping")
 PROFILE, PAIR = load_profile("wifi-good+gigabit", FILES), load_topology("pair", FILES)
 
 
@@ -65,7 +66,7 @@ class Looked:
         monkeypatch.setattr(link_checks, "PAUSE", 0.0)
         (folder / "raw").mkdir()
         self.path = folder / "journal.jsonl"
-        study = Study("s", "S", "", 1, 1, Duration(1), (), (PROFILE,), (PAIR,), (), "")
+        study = Study("s", "S", "", 1, 1, Duration(1), (DIRECT,), (PROFILE,), (PAIR,), (PING,), "")
         self.trial = cast(Trial, type("Trial", (), {"profile": PROFILE, "topology": PAIR}))
 
         async def all_of_it() -> None:
@@ -139,7 +140,6 @@ def test_a_search_for_the_most_that_a_link_carries_needs_a_rate():
 
 def test_only_what_searches_is_refused():
     from tunnelmark import registry
-    from tunnelmark.plan.model import WorkloadUse
     from tunnelmark.run.runner import RunContext
 
     context = RunContext(registry.vpns(), registry.workloads(), 212992)

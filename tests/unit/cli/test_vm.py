@@ -75,7 +75,7 @@ def test_a_resumed_run_takes_no_backend(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["run", "--resume", str(tmp_path), *arguments]) == 2
-    assert "keeps its seed, length, folder and backend" in capsys.readouterr().err
+    assert "keeps its seed, length, part, folder and backend" in capsys.readouterr().err
 
 
 def test_a_machine_without_qemu_is_refused_with_what_to_install(
