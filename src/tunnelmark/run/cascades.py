@@ -49,7 +49,7 @@ def _series(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
     together = zip_longest(*(_named(one.phases, leg) for leg, one in zip(legs, made, strict=True)), fillvalue=())
     phases = (tuple(chain.from_iterable(phase)) for phase in together)
     overlays = {node: each for one in reversed(made) for node, each in one.overlays.items()}
-    up = tuple(step for leg, one in zip(legs, made, strict=True) for step in up(leg, one))
+    up = tuple(step for leg, one in zip(legs, made, strict=True) for step in interfaces_up(leg, one))
     nodes = list(lab.nodes)
     return replace(
         _joined(legs, made),
@@ -84,7 +84,7 @@ def _nested(lab: Lab, driver: Driver[Any], options: Options, overhead: int) -> D
     for place, (tunnel, one) in enumerate(zip(tunnels, made, strict=True)):
         if place:
             phases.append(_inward(lab, tunnels[place - 1], made[place - 1], tunnel))
-        phases += [*_named(one.phases, tunnel), up(tunnel, one)]
+        phases += [*_named(one.phases, tunnel), interfaces_up(tunnel, one)]
     first, last = (list(lab.nodes)[place] for place in (0, -1))
     return replace(
         _joined(tunnels, made),
@@ -180,7 +180,7 @@ def _joined(tunnels: Sequence[Mesh], made: Sequence[Deployment]) -> Deployment:
     )
 
 
-def up(tunnel: Mesh, made: Deployment) -> tuple[CommandSucceeds, ...]:
+def interfaces_up(tunnel: Mesh, made: Deployment) -> tuple[CommandSucceeds, ...]:
     """What holds once a tunnel's interfaces are up and have their addresses."""
     return tuple(host.succeeds("sh", "-c", _ROUTED, made.overlays[host.name].interface) for host in tunnel.hosts)
 

@@ -14,7 +14,7 @@ from tunnelmark.errors import SetupFailed
 from tunnelmark.lab.labs import Lab
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command
-from tunnelmark.run.cascades import onward, up
+from tunnelmark.run.cascades import interfaces_up, onward
 from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode, Overlay
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
@@ -41,7 +41,7 @@ def deployment(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
     return replace(
         made,
         overlays={first: hosts[first], **made.overlays, last: hosts[last]},
-        phases=(*made.phases, up(mesh, made), (*onward([mesh], [made]), *_to_gateways(lab, mesh))),
+        phases=(*made.phases, interfaces_up(mesh, made), (*onward([mesh], [made]), *_to_gateways(lab, mesh))),
     )
 
 
