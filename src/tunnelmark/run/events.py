@@ -68,12 +68,12 @@ async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Pat
     for event in events:
         behind = late if event.kind in ENDINGS else 0.0
         await asyncio.sleep(max(0.0, start + event.at + behind - time.monotonic()))
-        begun = time.monotonic()
-        late = begun - start - event.at
-        done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": begun, "ended": None}
+        done: dict[str, Any] = {"kind": event.kind, "node": event.node, "begun": time.monotonic(), "ended": None}
         try:
             done |= await hand.do(event)
             done["ended"] = time.monotonic()
+            # What breaks may take long to break, as a link does whose kernel takes other interfaces down: an outage begins behind that.
+            late = done["ended"] - start - event.at
         finally:
             _write(file, done)
 
