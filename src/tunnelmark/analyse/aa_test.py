@@ -34,7 +34,7 @@ def judge_twins(
         for arm in plan.arms
         if arm.same_as is not None
         for setting in settings
-        if is_planned(plan, arm.name, setting) and is_planned(plan, arm.same_as, setting)
+        if is_planned(plan, setting, arm.name, arm.same_as)
         for key, metric in metrics.items()
         if metric.primary and key == f"{setting.workload}/{metric.name}"
     ]

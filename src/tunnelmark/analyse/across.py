@@ -187,7 +187,7 @@ def _kept(
     lost = (tried[0].keys() & tried[1].keys()) - set(kept.blocks) - set(empty)
     failed = sum("failed" in (tried[0][block], tried[1][block]) for block in lost)
     void = len(lost) - failed
-    planned = all(is_planned(analysis.results.plan, arm, setting) for setting in (question.setting, base))
+    planned = all(is_planned(analysis.results.plan, setting, arm) for setting in (question.setting, base))
     said: Verdict = "failed" if failed else "void" if void else "not run" if planned else "left out"
     if kept.blocks or empty:
         said = "reference" if arm == analysis.reference else verdict(metric, over_direct)

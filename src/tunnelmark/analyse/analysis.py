@@ -100,7 +100,7 @@ def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callab
 
 def _whole(plan: PlanInfo, settings: Sequence[Scenario], trials: Sequence[TrialRow]) -> Mapping[Scenario, int]:
     """The blocks of each setting in which every arm that is planned has an attempt that the laboratory has not spoilt."""
-    arms = {setting: sum(is_planned(plan, arm.name, setting) for arm in plan.arms) for setting in settings}
+    arms = {setting: sum(is_planned(plan, setting, arm.name) for arm in plan.arms) for setting in settings}
     found: dict[tuple[Scenario, int], int] = {}
     for row in trials:
         if row.outcome != "void":
@@ -133,7 +133,7 @@ def _pairs(
             for setting in settings
             if key == f"{setting.workload}/{metric.name}"
             for arm, against in asked(plan, reference, primary=metric.primary)
-            if is_planned(plan, arm, setting) and is_planned(plan, against, setting)
+            if is_planned(plan, setting, arm, against)
         )
     return tuple(pair for family in families.values() for pair in decide(family, metrics, level))
 
@@ -183,7 +183,7 @@ def _cells(
                         spread=spread([value.value for value in found]),
                         against_direct=comparison,
                         verdict=_verdict(arm.name == reference, outcomes, comparison, metric)
-                        if is_planned(plan, arm.name, setting)
+                        if is_planned(plan, setting, arm.name)
                         else "left out",
                         void=void,
                         bounds=bounds(comparison.effects, tried, plan.blocks) if comparison is not None else None,

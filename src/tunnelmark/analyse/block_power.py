@@ -66,7 +66,7 @@ def questions(plan: PlanInfo, reference: str | None) -> int:
     """How many pairs, primary metrics and settings of a study share one chance of error."""
     return max(
         sum(
-            is_planned(plan, arm, setting) and is_planned(plan, against, setting)
+            is_planned(plan, setting, arm, against)
             for setting, metric in _primary(plan)
             for arm, against in asked(plan, reference, primary=True)
         ),
@@ -92,7 +92,7 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
         for setting, metric in _primary(plan)
         if metric.compare == "ratio"
         for arm in arms
-        if is_planned(plan, arm.name, setting)
+        if is_planned(plan, setting, arm.name)
     )
 
 

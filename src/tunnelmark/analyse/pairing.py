@@ -43,9 +43,9 @@ def setting_of(trial: TrialRow) -> Scenario:
     return Scenario(trial.profile, trial.topology, trial.workload)
 
 
-def is_planned(plan: PlanInfo, arm: str, setting: Scenario) -> bool:
-    """Whether the study's design has an arm in a setting."""
-    return plan.design.has((arm, setting.profile, setting.topology, setting.workload))
+def is_planned(plan: PlanInfo, setting: Scenario, *arms: str) -> bool:
+    """Whether the study's design has all of these arms in a setting."""
+    return all(plan.design.has((arm, setting.profile, setting.topology, setting.workload)) for arm in arms)
 
 
 def compare(

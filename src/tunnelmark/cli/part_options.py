@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from tunnelmark.errors import TunnelmarkError
+from tunnelmark.cli.param_types import Name
 from tunnelmark.plan.design import AXES, Names
 
 _HELP = {
@@ -19,33 +20,28 @@ _HELP = {
 }
 
 
-class _NameInStudy(click.ParamType[str]):
+class _NameInStudy(Name):
     """A name of one axis of the study that the command line names; the shell completes those."""
 
     def __init__(self, axis: str) -> None:
-        self.name = AXES[axis]
+        super().__init__(AXES[axis], tuple)
         self._axis = axis
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The study's names that begin like that."""
         # click has not given the arguments their names yet where the option to complete has no value.
         study = ctx.params.get("study") or next((word for word in ctx.args if not word.startswith("-")), None)
-        try:
-            return [CompletionItem(name) for name in self._names(study) if name.startswith(incomplete)]
-        except (TunnelmarkError, OSError):  # the command itself will say what is wrong with the study
-            return []
+        return Name(self.name, partial(_names, study, self._axis)).shell_complete(ctx, param, incomplete)
 
-    def _names(self, study: str | None) -> Iterable[str]:
-        from tunnelmark import registry
-        from tunnelmark.plan.files import Files
-        from tunnelmark.plan.load import load_study
 
-        if study is None:
-            return ()
-        return [each.name for each in getattr(load_study(study, Files.standard(), registry.catalogue()), self._axis)]
+def _names(study: str | None, axis: str) -> Iterable[str]:
+    from tunnelmark import registry
+    from tunnelmark.plan.files import Files
+    from tunnelmark.plan.load import load_study
+
+    if study is None:
+        return ()
+    return [each.name for each in getattr(load_study(study, Files.standard(), registry.catalogue()), axis)]
 
 
 OPTIONS = tuple(

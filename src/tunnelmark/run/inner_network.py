@@ -25,8 +25,11 @@ _EVERYONE = "00:00:00:00:00:00"  # each whose Ethernet address is not known yet
 
 def addresses(nodes: Mapping[str, object], *, ipv6: bool = False) -> dict[str, IPv4Address | IPv6Address]:
     """The address of each node in it, in the order of the nodes."""
-    network = NETWORK6 if ipv6 else NETWORK
-    return {node: network[place] for place, node in enumerate(nodes, start=1)}
+    return {node: _network(ipv6=ipv6)[place] for place, node in enumerate(nodes, start=1)}
+
+
+def _network(*, ipv6: bool) -> IPv4Network | IPv6Network:
+    return NETWORK6 if ipv6 else NETWORK
 
 
 def commands(
@@ -47,7 +50,7 @@ def commands(
         for name, other in overlay.items()
         if name != node
     ]
-    inside, length = addresses(overlay, ipv6=inner.ipv6)[node], (NETWORK6 if inner.ipv6 else NETWORK).prefixlen
+    inside, length = addresses(overlay, ipv6=inner.ipv6)[node], _network(ipv6=inner.ipv6).prefixlen
     at_once = ("nodad",) if inner.ipv6 else ()  # no second in which the address is only tried
     lines.append(("ip", "address", "add", f"{inside}/{length}", "dev", INTERFACE, *at_once))
     lines.append(("ip", "link", "set", INTERFACE, "up"))
