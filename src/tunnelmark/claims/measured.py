@@ -108,18 +108,24 @@ class RunValues:
             return f"this run has no workload {quantity.workload}"
         if quantity.statistic in run_statistics.SHARES:
             rows, why = self._tried(cell)
-            return f"{cell}: {why}" if why else "" if rows else f"this run has no {cell}"
+            return (
+                f"{self._claims.describe(cell)}: {why}"
+                if why
+                else ""
+                if rows
+                else f"this run has no {self._claims.describe(cell)}"
+            )
         if quantity.of_arm:
-            return "" if self._values(cell) else f"this run has no {cell}"
+            return "" if self._values(cell) else f"this run has no {self._claims.describe(cell)}"
         found = self._cell(cell)
         if found is None:
-            return f"this run has no {cell}"
+            return f"this run has no {self._claims.describe(cell)}"
         if not found.values and quantity.statistic not in run_statistics.SECONDS:  # which may be of a series only
-            return f"{cell}: {_why_none(found)}"
+            return f"{self._claims.describe(cell)}: {_why_none(found)}"
         if found.success.total and found.success.count / found.success.total < RELIABLE:
-            return f"{cell}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
+            return f"{self._claims.describe(cell)}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
         if not self._values(cell):
-            return f"{cell}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
+            return f"{self._claims.describe(cell)}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
         return ""
 
     def _held_by_the_processor(self, cell: Cell) -> str:
@@ -132,11 +138,11 @@ class RunValues:
         if bound is None or not bound.processor:
             return ""
         if quantity.unless_full:
-            return f"{cell}: {bound.text} was full here, so that its use is no measure of what was needed"
+            return f"{self._claims.describe(cell)}: {bound.text} was full here, so that its use is no measure of what was needed"
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
             return ""
         if condition.impaired or self._filled_the_link(cell):
-            return f"{cell}: the link was the limit there, and {bound.text} is here"
+            return f"{self._claims.describe(cell)}: the link was the limit there, and {bound.text} is here"
         return ""
 
     def _filled_the_link(self, cell: Cell) -> bool:

@@ -171,6 +171,10 @@ class ClaimsFile:
         """The source's authors, year and title."""
         return self.source.short
 
+    def describe(self, cell: Cell) -> str:
+        """A cell in the words of the file's titles, such as "WireGuard, one TCP stream, 1 % of loss"."""
+        return f"{cell.arm}, {self.quantities[cell.quantity].title}, {self.conditions[cell.condition].title}"
+
 
 @dataclass(frozen=True, slots=True)
 class CellValues:

@@ -34,6 +34,7 @@ from tunnelmark.report.feature_tables import features
 from tunnelmark.report.findings import findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import rows as _rows
+from tunnelmark.report.markdown_syntax import prose as _prose
 from tunnelmark.report.markdown_syntax import safe as _safe
 from tunnelmark.units import clock
 
@@ -45,18 +46,18 @@ def render(analysis: Analysis) -> str:
     plan = analysis.results.plan
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
-        parts.append(_safe(plan.description))
+        parts.append(_prose(plan.description))
     if where := host_tables.where(analysis.results.environment):
         parts.append(f"Nodes: {_safe(where)}.")
-    parts.append(_safe(machine_facts.scope(analysis)))
-    parts += [f"> **{_safe(text)}**" for text in cautions(analysis)]
+    parts.append(_prose(machine_facts.scope(analysis)))
+    parts += [f"> **{_prose(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)
     parts.append("## Can these numbers be believed?")
-    parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_safe(g.explanation)}" for g in gates(analysis)))
+    parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_prose(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(
-            f"- **{_safe(f.metric.title + queries.where(analysis, f.setting))}**: {_safe(f.text)}"
+            f"- **{_safe(f.metric.title + queries.where(analysis, f.setting))}**: {_prose(f.text)}"
             for f in findings(analysis)
         )
     )
@@ -106,11 +107,11 @@ def _claims(analysis: Analysis) -> list[str]:
         " ".join(
             filter(None, (_safe(repeats.source) + ".", repeats.part, f"**{claim_tables.summary(found.judged)}.**"))
         ),
-        _rows(repetition.HEAD, [[_safe(text) for text in row] for row in repeats.rows]),
+        _rows(repetition.HEAD, [[_prose(text) for text in row] for row in repeats.rows]),
     ]
     if repeats.otherwise:
         parts.append("What else this run does otherwise than the source:")
-        parts.append("\n".join(f"- {topic}: {_safe(each)}" for topic, said in repeats.otherwise for each in said))
+        parts.append("\n".join(f"- {topic}: {_prose(each)}" for topic, said in repeats.otherwise for each in said))
     parts.append("## What held of what was published")
     for outcome, lines in claim_tables.by_outcome(found.claims, found.judged):
         tested = outcome != "not testable"
@@ -118,7 +119,7 @@ def _claims(analysis: Analysis) -> list[str]:
         rows = []
         for line in lines:
             figures = (line.compared, line.printed, line.allowed) if tested else ()
-            rows.append([_safe(text) for text in (f"{line.sign} {line.says}", line.place, *figures, line.found)])
+            rows.append([_prose(text) for text in (f"{line.sign} {line.says}", line.place, *figures, line.found)])
         table = _rows(["claim", "place", *head], rows)
         parts.append(f"<details><summary>{outcome}: {len(lines)}</summary>\n\n{table}\n\n</details>")
     return [*parts, claim_tables.LEGEND]

@@ -19,5 +19,13 @@ def safe(text: str) -> str:
     return text.translate(_MARKUP)
 
 
+def prose(text: str) -> str:
+    """A sentence of ours or of a study, in which backticks mark what is code; a backtick without its pair stays text."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return safe(text)
+    return "".join(f"`{part}`" if odd % 2 else safe(part) for odd, part in enumerate(parts))
+
+
 def _one_line(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")

@@ -14,7 +14,7 @@ from tunnelmark.report import meta_tables
 from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
 from tunnelmark.report.machine_repetition import LEGEND, MachineRepetition
-from tunnelmark.report.markdown_syntax import rows, safe
+from tunnelmark.report.markdown_syntax import prose, rows, safe
 from tunnelmark.report.meta_tables import MetaTable
 
 _SAME: dict[Standing, str] = {"agrees": "green", "differs": "red", "not judged": "yellow"}
@@ -48,13 +48,13 @@ def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
     """The report as GitHub Markdown."""
     parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
     parts.append(safe(meta_tables.same(merged)))
-    parts += [f"> **{safe(caution)}**" for caution in merged.cautions]
+    parts += [f"> **{prose(caution)}**" for caution in merged.cautions]
     if repeats is not None:
         parts += ["## What these runs repeat", f"{safe(repeats.source)} **{safe(repeats.summary)}.**"]
         parts.append(_marked(repeats.setups, 3))
         if repeats.otherwise:
             parts.append("What else these runs do otherwise than the source:")
-            parts.append("\n".join(f"- {safe(each)}" for each in repeats.otherwise))
+            parts.append("\n".join(f"- {prose(each)}" for each in repeats.otherwise))
         inside = _marked(repeats.claims, 3)
         parts.append(f"<details><summary>Each claim</summary>\n\n{inside}\n\n{safe(LEGEND)}\n\n</details>")
     parts.append("## What was found")

@@ -232,7 +232,7 @@ def test_a_run_says_what_held_and_why_the_rest_cannot_be_told(claims: ClaimsFile
     assert found["share.tinc"].outcome == "held"
     assert found["share.nebula"].outcome == "did not hold"  # 0.98 there
     assert found["share.zerotier"].reason == "its program is in no registry"
-    assert "this run has no Tinc, tcp, low" in found["retention"].reason
+    assert "this run has no Tinc, one stream, Low" in found["retention"].reason
     assert found["order"].outcome == "held"  # the bare link and Nebula were closer than the margin there: not compared
     assert found["share.tinc"].claim.says == "Tinc reaches 50 %."
 
@@ -243,7 +243,8 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
     analysis = replace(analysis, bound_by={("nebula", TCP_SETTING): core, ("tinc", TCP_SETTING): core})
     found = outcomes(claims, analysis)
     assert (
-        found["share.nebula"].reason == "Nebula, tcp, base: the link was the limit there, and the sender's core is here"
+        found["share.nebula"].reason
+        == "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
 
@@ -271,7 +272,10 @@ def test_what_depends_on_the_length_of_tests_is_told_by_the_long_length_alone(tm
 def test_an_arm_that_failed_too_often_says_so(claims: ClaimsFile) -> None:
     study = Study(arms=("direct", "tinc", "nebula"), same_as={}, tcp={"tinc": 0.5}, fails=(("tinc", "tcp", 1),))
     found = outcomes(claims, analyse(study.results()))
-    assert found["share.tinc"].reason == "Tinc, tcp, base: 4 of 5 attempts succeeded here, fewer than nine in ten"
+    assert (
+        found["share.tinc"].reason
+        == "Tinc, one stream, gigabit: 4 of 5 attempts succeeded here, fewer than nine in ten"
+    )
 
 
 def test_the_order_comes_with_kendall_s_tau(claims: ClaimsFile) -> None:
