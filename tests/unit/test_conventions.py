@@ -112,6 +112,16 @@ def test_links_of_the_documents_lead_somewhere(file: Path) -> None:
         assert (file.parent / target).exists(), f"{target} is not there"
 
 
+FINDINGS = sorted(page for page in (ROOT / "docs" / "findings").glob("*.md") if page.name != "README.md")
+PARTS = ["Question", "Design", "Data", "Effect", "Mechanism", "What would refute it", "Limits", "Repeat it"]
+
+
+@pytest.mark.parametrize("page", FINDINGS, ids=name)
+def test_a_finding_says_what_a_reviewer_asks_for_and_is_in_the_list(page: Path) -> None:
+    assert re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE) == PARTS
+    assert f"]({page.name})" in (page.parent / "README.md").read_text()
+
+
 @pytest.mark.parametrize("script", [*sorted((ROOT / "scripts").iterdir()), ROOT / ".ci" / "run"], ids=name)
 def test_scripts_can_be_run_and_parsed(script: Path) -> None:
     assert script.stat().st_mode & 0o111

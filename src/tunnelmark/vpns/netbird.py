@@ -1,7 +1,7 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
 Clients find all but STUN and TURN at 443 over TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
-nginx will not do (docs/findings.md).
+nginx will not do (docs/findings/netbird-behind-nginx.md).
 """
 
 from __future__ import annotations

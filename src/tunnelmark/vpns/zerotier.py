@@ -100,7 +100,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=ZeroTierOptions,
     startup_time=12.0,
-    startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings.md)
+    startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
     convergence_time=5.0,
     variants={"zerotier-relay": {"relay": True}},
 )
