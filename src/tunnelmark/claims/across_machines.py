@@ -7,7 +7,7 @@ each had. A share of trials, and the source's own test between runs, are not jud
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunnelmark import analyse
@@ -123,10 +123,10 @@ class _OverMachines:
             found |= {self._number[place, block]: value for block, value in mine.values.items()} if mine else {}
         return CellValues(found) if found else None
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Why these cells say nothing of machines like these: what hinders one of them hinders all."""
         for machine, values in self._values.items():
-            if reason := values.obstacle(cells, scale):
+            if reason := values.obstacle(cells, scale, conservative):
                 return f"machine {machine}: {reason}"
             if any((mine := values.of(cell)) and mine.counted for cell in cells):
                 return "a share of trials is judged on each machine"

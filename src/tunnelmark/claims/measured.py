@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell, Scenario
+from tunnelmark.analyse.model import RELIABLE, Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.record.results import TrialRow
@@ -41,15 +41,19 @@ class RunValues:
             return None
         return CellValues({block: value / quantity.factor for block, value in found.items()})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Why these cells say nothing about what was published."""
         for cell in cells:
             if reason := self._missing(cell):
                 return reason
-        if scale == "ratio":
-            for cell in cells:
-                if reason := self._held_by_the_processor(cell):
-                    return reason
+        if scale != "ratio":
+            return ""
+        # What is too low on the other side of the ratio would work for the claim, so that nothing there may be held down.
+        others_are_free = not any(self._processor(cell) for cell in cells if cell not in conservative)
+        for cell in cells:
+            excused = others_are_free and cell in conservative and self._lowered(cell)
+            if not excused and (reason := self._held_by_the_processor(cell)):
+                return reason
         return ""
 
     def _setting(self, cell: Cell) -> Scenario | None:
@@ -130,12 +134,10 @@ class RunValues:
 
     def _held_by_the_processor(self, cell: Cell) -> str:
         """What was held by the link there and is held by the processor here has another ratio on each machine."""
-        setting = self._setting(cell)
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
-        if setting is None or (quantity.kind != "rate" and not quantity.unless_full):
+        if quantity.kind != "rate" and not quantity.unless_full:
             return ""
-        bound = self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
-        if bound is None or not bound.processor:
+        if (bound := self._processor(cell)) is None:
             return ""
         if quantity.unless_full:
             return f"{self._claims.describe(cell)}: {bound.text} was full here, so that its use is no measure of what was needed"
@@ -144,6 +146,19 @@ class RunValues:
         if condition.impaired or self._filled_the_link(cell):
             return f"{self._claims.describe(cell)}: the link was the limit there, and {bound.text} is here"
         return ""
+
+    def _processor(self, cell: Cell) -> Bottleneck | None:
+        """What of the processor bounds the cell here; None where something else does."""
+        setting = self._setting(cell)
+        if setting is None:
+            return None
+        bound = self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
+        return bound if bound is not None and bound.processor else None
+
+    def _lowered(self, cell: Cell) -> bool:
+        """Whether a processor that is too slow makes the cell's value lower, and nothing else of it."""
+        quantity = self._claims.quantities[cell.quantity]
+        return quantity.kind == "rate" and quantity.better == "higher" and quantity.statistic is None
 
     def _filled_the_link(self, cell: Cell) -> bool:
         if self._direct is None or cell.arm == self._direct:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -201,8 +201,11 @@ class Values(Protocol):
     def of(self, cell: Cell) -> CellValues | None:
         """The values of a cell; None where there are none."""
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
-        """Why these cells cannot be compared with what was published; "" where they can."""
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+        """Why these cells cannot be compared with what was published; "" where they can.
+
+        `conservative`: cells whose values may be lower here than the published link allows, because a lower one only speaks against the claim.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +223,14 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with what came of it: the effects of its statements, or the reason why there are none."""
+    """A claim with what came of it: the effects of its statements, or the reason why there are none.
+
+    `despite`: what this machine's processor held down, where the claim holds all the same.
+    """
 
     claim: Claim
     outcome: Outcome
     effects: tuple[Effect, ...] = ()
     reason: str = ""
     tau: tuple[float, float, float] | None = None
+    despite: str = ""

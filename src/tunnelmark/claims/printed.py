@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 
@@ -26,6 +26,6 @@ class PrintedValues:
         """The value of a cell; None where the source prints none."""
         return CellValues({0: self._values[cell]}) if cell in self._values else None
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Nothing hinders a source's own figures."""
         return ""

@@ -91,6 +91,7 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
                 "says": each.claim.says,
                 "outcome": each.outcome,
                 "reason": each.reason,
+                "holds_despite": each.despite,
                 "kendall_tau": each.tau,
                 "source_contradicts_itself": each.claim.contradicted,
                 "effects": [_effect(effect, claims) for effect in each.effects],
@@ -131,7 +132,9 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
         parts.append(f"τ {tau:.2f}" + (f" [{low:.2f}–{high:.2f}]" if (low, high) != (tau, tau) else ""))
     if judged.outcome == "undecided" and judged.effects:
         parts.append(_needed([effect for effect in judged.effects if effect.outcome == "undecided"]))
-    return ", ".join(parts)
+    return ", ".join(parts) + (
+        f"; the processor can only have worked against it ({judged.despite})" if judged.despite else ""
+    )
 
 
 def _needed(effects: Sequence[Effect]) -> str:

@@ -33,8 +33,8 @@ from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.findings import findings, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
-from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import prose as _prose
+from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import safe as _safe
 from tunnelmark.units import clock
 

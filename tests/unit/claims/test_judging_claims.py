@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -20,6 +21,7 @@ from tunnelmark.errors import PlanError
 from unit.builders import PING, PROFILE, TCP, Study
 
 TCP_SETTING = Scenario("gigabit", "pair", "tcp")
+OneSided = Callable[..., Judged]
 ONE, OTHER = Cell("tcp", "base", "X"), Cell("tcp", "base", "Y")
 
 
@@ -38,7 +40,7 @@ class Drawn:
         given = self._values.get(cell)
         return None if given is None else CellValues(dict(enumerate(given, 1)))
 
-    def obstacle(self, cells: object, scale: str) -> str:
+    def obstacle(self, cells: object, scale: str, conservative: object = ()) -> str:
         """None."""
         return ""
 
@@ -247,6 +249,54 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
         == "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
+
+
+@pytest.fixture
+def one_sided(tmp_path: Path) -> OneSided:
+    """What is judged of a ratio of Nebula's and another arm's goodput within bounds, the processor holding Nebula and others down."""
+
+    def judged(over: str, bounds: str, *also: str) -> Judged:
+        head = 'id = "x"\nplace = "p"\nsays = "s"\ntest = "ratio"\nquantity = "tcp"\nconditions = ["base"]'
+        core = Bottleneck("sender's core")
+        bound_by = {(arm, TCP_SETTING): core for arm in ("nebula", *also)}
+        text = f"{FILE}\n[[claim]]\n{head}\n{over}\n{bounds}\n"
+        return outcomes(written(tmp_path, text), replace(run(nebula=0.6), bound_by=bound_by))["x"]
+
+    return judged
+
+
+HELD_DOWN = "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
+NEBULA_OVER_BARE = 'arms = ["Nebula"]\nover = [{ arm = "Bare" }]'
+BARE_OVER_NEBULA = 'arms = ["Bare"]\nover = [{ arm = "Nebula" }]'
+
+
+@pytest.mark.parametrize(("over", "bound"), [(NEBULA_OVER_BARE, "least = 0.3"), (BARE_OVER_NEBULA, "most = 3.0")])
+def test_what_holds_against_a_processor_that_is_too_slow_is_shown(one_sided: OneSided, over: str, bound: str) -> None:
+    found = one_sided(over, bound)
+    assert (found.outcome, found.despite) == ("held", HELD_DOWN)
+
+
+@pytest.mark.parametrize(
+    ("over", "bounds"),
+    [
+        (NEBULA_OVER_BARE, "least = 0.9"),  # would not hold, and a faster processor may mend that
+        (NEBULA_OVER_BARE, "least = 0.3\nmost = 1.2"),
+        (NEBULA_OVER_BARE, "most = 0.9"),  # holds, perhaps because the processor is slow
+        (BARE_OVER_NEBULA, "most = 1.2"),
+        (BARE_OVER_NEBULA, "least = 0.3"),
+    ],
+)
+def test_a_processor_that_is_too_slow_refutes_nothing_and_helps_nothing(
+    one_sided: OneSided, over: str, bounds: str
+) -> None:
+    found = one_sided(over, bounds)
+    assert (found.outcome, found.reason) == ("not testable", HELD_DOWN)
+
+
+def test_a_ratio_whose_two_sides_a_processor_holds_down_is_not_compared(one_sided: OneSided) -> None:
+    over_tinc = 'arms = ["Nebula"]\nover = [{ arm = "Tinc" }]'  # tinc was held by its processor there, too
+    assert one_sided(over_tinc, "least = 0.3").outcome == "held"
+    assert one_sided(over_tinc, "least = 0.3", "tinc").outcome == "not testable"
 
 
 def test_a_study_that_repeats_a_part_is_judged_on_that_part_alone(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Runs:
         base = 100.0 * self._seen.index(cell) if self._apart else 0.0
         return CellValues({run: base + 1 + run for run in range(12)})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: object = ()) -> str:
         """None."""
         return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -84,7 +84,7 @@ class RawValues:
             return CellValues(dict(enumerate(given)))
         return CellValues({0: found.figure})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str) -> str:
+    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
         """As for runs of this laboratory: a cell that lacks too many of its runs is not compared."""
         for cell in cells:
             found = self.cells.get(cell)
