@@ -1,14 +1,16 @@
-"""Workloads run in a VXLAN on top of a VPN, and of the bare link."""
+"""Workloads run in a VXLAN or a Geneve on top of a VPN, and of the bare link."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
+from tunnelmark.host import kernel_features
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import InnerNetwork
@@ -20,13 +22,16 @@ pytestmark = pytest.mark.root
 
 
 @pytest.mark.parametrize("arm", ["direct", "nebula", "yggdrasil"])
-def test_what_is_sent_inside_arrives_in_frames_of_the_vxlan(arm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["vxlan", "geneve"])
+def test_what_is_sent_inside_arrives_in_its_frames(arm: str, kind: Literal["vxlan", "geneve"], tmp_path: Path) -> None:
     """A ping of 1,400 bytes fits inside with an MTU of 1,450, whatever the VPN below does with it."""
+    if why := kernel_features.found()[kind]:
+        pytest.skip(f"this kernel has no {kind} ({why}); tests/vm/test_backend.py runs it in a guest")
     driver, options = registry.arm(arm)
 
     async def run() -> list[str]:
         async with LabClient() as labs, labs.lab(TRIO, UNSHAPED) as lab:
-            tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(1450))
+            tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(1450, kind=kind))
             await tunnel.start()
             await tunnel.answer(30)
             mtu = await lab.nodes["c"].read(f"/sys/class/net/{tunnel.interface['c']}/mtu")

@@ -149,6 +149,18 @@ def test_a_profile_of_the_kernels_netem_is_run_and_proved_in_a_guest(tmp_path: P
     assert 18 < trip < 22  # 10 ms each way
 
 
+def test_workloads_run_inside_a_geneve_that_the_guests_kernel_has(tmp_path: Path) -> None:
+    study = STUDY.replace(
+        'profiles = ["on-middle", "on-sender"]', 'profiles = ["vdsl"]\ninner = {{ geneve = true, {} }}'
+    )
+    arms = '[[arm]]\nname = "tinc"\n\n[[arm]]\nname = "yggdrasil"\n\n[[workload]]'  # one over IPv4, one over IPv6
+    for family, inner in (("ipv4", "mtu = 1280"), ("ipv6", "mtu = 1280, ipv6 = true")):
+        (tmp_path / f"{family}.toml").write_text(study.format(inner).replace("[[workload]]", arms))
+        done = tunnelmark(["run", f"./{family}.toml", "--backend", "vm", "--out", family], tmp_path)
+        assert done.returncode == 1, done.stdout + done.stderr  # one block is too few for the A/A pair
+        assert set(trials(tmp_path / family).values()) == {"ok"}, done.stdout
+
+
 def test_a_run_that_was_stopped_leaves_no_guest_and_goes_on_in_another(tmp_path: Path) -> None:
     before = guests()
     wanted = ("--workload", "ping", "--profile", "vdsl", "--blocks", "1", "--out", "out")

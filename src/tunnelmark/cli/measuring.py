@@ -26,7 +26,7 @@ from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.cli.report import analysis, show, show_beside, show_merged
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import MissingPart, TunnelmarkError, UsageError
-from tunnelmark.host import cores, privileges, yardsticks
+from tunnelmark.host import cores, kernel_features, privileges, yardsticks
 from tunnelmark.lab.settings_record import facts
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -272,6 +272,7 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
     link_checks.require(plan.study.profiles)
     link_checks.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if context.searches(use)])
+    kernel_features.require({arm.inner.kind for arm in plan.study.arms if arm.inner is not None})
     if STACKS in plan.study.watch:
         stacks.require()
     if not _TUN.exists() and any(arm.vpn != DIRECT for arm in plan.study.arms):

@@ -34,7 +34,7 @@ _TIMEOUT = 20  # seconds; the probes take about 0.3
 
 QDISCS = ("tbf", "htb", "netem")
 NAMES = (
-    *("namespaces", "user", "tun", "tun-tso", "tun-uso", "veth", "mirred", *QDISCS, "wireguard"),
+    *("namespaces", "user", "tun", "tun-tso", "tun-uso", "veth", "mirred", *QDISCS, "wireguard", "vxlan", "geneve"),
     *("perf", "perf-cycles", "real-time", "cubic-sysctl", "cubic-bpf", "cgroup"),
 )
 """Every probe, in the order in which they are reported."""
@@ -139,6 +139,8 @@ def _all(hierarchies: cgroups.Hierarchies, group: str) -> dict[str, str]:
     for kind in QDISCS:
         outcome[kind] = _try(functools.partial(_qdisc, kind))
     outcome["wireguard"] = _try(lambda: _link("wireguard"))
+    outcome["vxlan"] = _try(lambda: _link("vxlan", vxlan_id=1))
+    outcome["geneve"] = _try(lambda: _link("geneve", geneve_collect_metadata=True))
     outcome["cubic-sysctl"] = _try(_cubic_by_sysctl)
     outcome["cgroup"] = outcome["cubic-bpf"] = "no writable cgroup v2 mount"
     if hierarchies.unified:

@@ -166,7 +166,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class InnerNetwork:
-    """A VXLAN on top of the overlay (of the underlay, without a VPN), in which workloads run: as pods of a cluster do.
+    """A VXLAN or a Geneve on top of the overlay (of the underlay, without a VPN), in which workloads run: as pods of a cluster do.
 
     `mtu` in bytes of its interfaces; None: that of the overlay less the headers that it adds, so that nothing is fragmented.
     `ipv6`: its addresses are of IPv6 alone, and so is what workloads send.
@@ -174,9 +174,15 @@ class InnerNetwork:
 
     mtu: int | None = None
     ipv6: bool = False
+    kind: Literal["vxlan", "geneve"] = "vxlan"
+
+    @property
+    def title(self) -> str:
+        """The kind's name as its RFC writes it."""
+        return {"vxlan": "VXLAN", "geneve": "Geneve"}[self.kind]
 
     def __str__(self) -> str:
-        return "VXLAN" + ("" if self.mtu is None else f", MTU {self.mtu}") + (", IPv6" if self.ipv6 else "")
+        return self.title + ("" if self.mtu is None else f", MTU {self.mtu}") + (", IPv6" if self.ipv6 else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def arms_of(
         if table.sysctls is not None:
             sysctls = {**settings, **sysctls_of(table.sysctls, (*key, "sysctls"), problems)}
         on_top = table.inner or (None if twin is not None else inner)
-        network = InnerNetwork(on_top.mtu, on_top.ipv6) if on_top is not None else inherited.inner
+        network = on_top.network() if on_top is not None else inherited.inner
         cascade = table.cascade or inherited.cascade
         behind = table.behind_gateways or (twin is not None and twin.behind_gateways)
         programs = inherited.programs if table.programs is None else table.programs

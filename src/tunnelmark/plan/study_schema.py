@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from tunnelmark.plan.enough import FLOOR
 from tunnelmark.plan.fields import DurationText, JoinedName, Name, RateText, ShareText
+from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.plan.routers import KINDS, Dependence, Service
 from tunnelmark.units import Duration
 
@@ -105,11 +106,19 @@ class StudyTable(TomlTable):
 
 
 class InnerTable(TomlTable):
-    """`inner`: a VXLAN on top of the VPN, in which workloads run"""
+    """`inner`: a VXLAN or a Geneve on top of the VPN, in which workloads run"""
 
-    vxlan: Literal[True] = Field(description="true")
+    vxlan: Literal[True] | None = Field(default=None, description="true")
+    geneve: Literal[True] | None = Field(default=None, description="true, in place of `vxlan`")
     mtu: int | None = Field(default=None, ge=576, le=9216, description="a whole number of bytes from 576 to 9216")
     ipv6: bool = Field(default=False, description="true or false: workloads send IPv6 alone, which needs 1280 bytes")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> InnerTable:
+        """Exactly one of both."""
+        if bool(self.vxlan) == bool(self.geneve):
+            raise ValueError("should have either `vxlan = true` or `geneve = true`")
+        return self
 
     @model_validator(mode="after")
     def _room(self) -> InnerTable:
@@ -117,6 +126,10 @@ class InnerTable(TomlTable):
         if self.ipv6 and self.mtu is not None and self.mtu < LEAST_IPV6:
             raise ValueError(f"should have an MTU of {LEAST_IPV6} bytes or more, which IPv6 asks for")
         return self
+
+    def network(self) -> InnerNetwork:
+        """What it describes."""
+        return InnerNetwork(self.mtu, self.ipv6, "geneve" if self.geneve else "vxlan")
 
 
 class ArmTable(TomlTable):

@@ -1,8 +1,8 @@
-"""Makes a VXLAN on top of an overlay, as a cluster's pod network is one: workloads then run inside it (RFC 7348)."""
+"""Makes a VXLAN (RFC 7348) or a Geneve (RFC 8926) on top of an overlay, as a cluster's pod network is one: workloads then run inside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from tunnelmark.errors import SetupFailed
@@ -10,20 +10,24 @@ from tunnelmark.model.steps import Command
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.plan.study_schema import LEAST_IPV6
 
-INTERFACE = "vxlan0"
 NETWORK = IPv4Network("10.61.0.0/16")
 NETWORK6 = IPv6Network("fd61::/64")
 """Its addresses: those of no underlay and of no overlay."""
 
-PORT = 4789
+INTERFACES = {"vxlan": "vxlan0", "geneve": "geneve0"}
+"""The name of its interface on every node, by its kind."""
+
+PORTS = {"vxlan": 4789, "geneve": 6081}
 IDENTIFIER = 1  # VNI
 HEADERS = {4: 50, 6: 70}
-"""Bytes that VXLAN adds to an IP packet over IPv4 and IPv6: IP, UDP, VXLAN and an Ethernet header (RFC 7348, section 5)."""
+"""Bytes that VXLAN, or Geneve without options, adds to an IP packet over IPv4 and IPv6: IP, UDP, 8 of its own and an Ethernet header."""
 
 _EVERYONE = "00:00:00:00:00:00"  # each whose Ethernet address is not known yet
+_Words = tuple[str, ...]
+_Address = IPv4Address | IPv6Address
 
 
-def addresses(nodes: Mapping[str, object], *, ipv6: bool = False) -> dict[str, IPv4Address | IPv6Address]:
+def addresses(nodes: Mapping[str, object], *, ipv6: bool = False) -> dict[str, _Address]:
     """The address of each node in it, in the order of the nodes."""
     return {node: _network(ipv6=ipv6)[place] for place, node in enumerate(nodes, start=1)}
 
@@ -32,26 +36,66 @@ def _network(*, ipv6: bool) -> IPv4Network | IPv6Network:
     return NETWORK6 if ipv6 else NETWORK
 
 
-def commands(
-    node: str, overlay: Mapping[str, IPv4Address | IPv6Address], inner: InnerNetwork, mtu: int
-) -> tuple[Command, ...]:
+def commands(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, mtu: int) -> tuple[Command, ...]:
     """What makes it on a node, whose overlay interface has that MTU, in the words of ip(8) and bridge(8). SetupFailed if IPv6 has no room in it."""
-    own = overlay[node]
-    size = inner.mtu or mtu - HEADERS[own.version]
+    size = inner.mtu or mtu - HEADERS[overlay[node].version]
     if inner.ipv6 and size < LEAST_IPV6:
         raise SetupFailed(
-            f"the overlay's MTU of {mtu} leaves {size} bytes inside a VXLAN, and IPv6 asks for {LEAST_IPV6}",
+            f"the overlay's MTU of {mtu} leaves {size} bytes inside a {inner.title}, and IPv6 asks for {LEAST_IPV6}",
             hint=f"state a larger `mtu` of the inner network, such as {LEAST_IPV6}: what does not fit is fragmented below",
         )
-    device = ("type", "vxlan", "id", str(IDENTIFIER), "local", str(own), "dstport", str(PORT))
-    lines: list[tuple[str, ...]] = [("ip", "link", "add", INTERFACE, "mtu", str(size), *device)]
-    lines += [
-        ("bridge", "fdb", "append", _EVERYONE, "dev", INTERFACE, "dst", str(other))
-        for name, other in overlay.items()
-        if name != node
-    ]
+    made = {"vxlan": _vxlan, "geneve": _geneve}[inner.kind]
+    return tuple(Command(node, line) for line in made(node, overlay, inner, size))
+
+
+def _vxlan(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
+    """One interface that learns who is where, and sends to all what it has not learnt."""
+    device = ("id", str(IDENTIFIER), "local", str(overlay[node]), "dstport", str(PORTS["vxlan"]))
+    yield ("ip", "link", "add", INTERFACES[inner.kind], "mtu", str(size), "type", "vxlan", *device)
+    for name, other in overlay.items():
+        if name != node:
+            yield ("bridge", "fdb", "append", _EVERYONE, "dev", INTERFACES[inner.kind], "dst", str(other))
+    yield from _up(node, overlay, inner)
+
+
+def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
+    """One interface whose routes say to whom a packet goes: Linux's geneve has one remote, or none, and learns nothing."""
+    name, inside = INTERFACES[inner.kind], addresses(overlay, ipv6=inner.ipv6)
+    places = {each: place for place, each in enumerate(overlay, start=1)}
+    device = ("address", _ethernet(places[node]), "type", "geneve", "external", "dstport", str(PORTS["geneve"]))
+    yield ("ip", "link", "add", name, "mtu", str(size), *device)
+    yield from _up(node, overlay, inner)
+    for other, address in overlay.items():
+        if other == node:
+            continue
+        target = (str(inside[other]), "dev", name)
+        # Over IPv6 a datagram without a checksum is dropped (RFC 8200, 8.1).
+        family, checksum = ("ip", ()) if address.version == 4 else ("ip6", ("csum",))
+        yield ("ip", "neighbour", "add", *target, "lladdr", _ethernet(places[other]), "nud", "permanent")
+        yield (
+            "ip",
+            "route",
+            "add",
+            str(inside[other]),
+            "encap",
+            family,
+            "id",
+            str(IDENTIFIER),
+            "dst",
+            str(address),
+            *checksum,
+            "dev",
+            name,
+        )
+
+
+def _ethernet(place: int) -> str:
+    """An Ethernet address of a node's own, locally administered (IEEE 802, 8.4)."""
+    return f"02:61:00:00:{place >> 8:02x}:{place & 0xFF:02x}"
+
+
+def _up(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork) -> Iterator[_Words]:
     inside, length = addresses(overlay, ipv6=inner.ipv6)[node], _network(ipv6=inner.ipv6).prefixlen
     at_once = ("nodad",) if inner.ipv6 else ()  # no second in which the address is only tried
-    lines.append(("ip", "address", "add", f"{inside}/{length}", "dev", INTERFACE, *at_once))
-    lines.append(("ip", "link", "set", INTERFACE, "up"))
-    return tuple(Command(node, line) for line in lines)
+    yield ("ip", "address", "add", f"{inside}/{length}", "dev", INTERFACES[inner.kind], *at_once)
+    yield ("ip", "link", "set", INTERFACES[inner.kind], "up")

@@ -246,7 +246,7 @@ class RunningDeployment:
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}
-        self.interface = dict.fromkeys(self.interface, inner_network.INTERFACE)
+        self.interface = dict.fromkeys(self.interface, inner_network.INTERFACES[inner.kind])
         pings = together(*(self._first_answer(*way, deadline) for way in ways))
         try:
             await asyncio.wait_for(self.unless_dead(pings), timeout)
@@ -255,7 +255,9 @@ class RunningDeployment:
 
     async def _make_inside(self, inner: InnerNetwork, node: str) -> None:
         """Make a node's part of the network on top of the overlay, if it is not there."""
-        if (await self._lab.nodes[node].run(["ip", "link", "show", "dev", inner_network.INTERFACE])).code == 0:
+        if (
+            await self._lab.nodes[node].run(["ip", "link", "show", "dev", inner_network.INTERFACES[inner.kind]])
+        ).code == 0:
             return
         mtu = int(await self._lab.nodes[node].read(f"/sys/class/net/{self._overlay[node]}/mtu"))
         for step in inner_network.commands(node, self._overlay_address, inner, mtu):

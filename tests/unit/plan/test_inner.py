@@ -24,7 +24,15 @@ def test_that_of_a_study_is_that_of_all_its_arms(tmp_path: Path):
     assert {arm.inner for arm in loaded(tmp_path, OF_ALL).arms} == {InnerNetwork(1230)}
 
 
-@pytest.mark.parametrize("value", ["{ vxlan = false }", "{ mtu = 1230 }", "{ vxlan = true, mtu = 100 }", "true"])
+def test_it_is_a_vxlan_or_a_geneve(tmp_path: Path):
+    study = loaded(tmp_path, "inner = { geneve = true, mtu = 1230 }\n")
+    assert {arm.inner for arm in study.arms} == {InnerNetwork(1230, kind="geneve")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{ vxlan = false }", "{ vxlan = true, geneve = true }", "{ mtu = 1230 }", "{ vxlan = true, mtu = 100 }", "true"],
+)
 def test_what_is_none_is_refused(tmp_path: Path, value: str):
     with pytest.raises(PlanError, match="inner"):
         loaded(tmp_path, "", f'[[arm]]\nname = "other"\nvpn = "tinc"\ninner = {value}\n')
@@ -42,3 +50,4 @@ def test_ipv6_has_room_or_is_refused(tmp_path: Path):
 def test_in_words_it_says_its_mtu_and_that_it_is_of_ipv6():
     assert (str(InnerNetwork()), str(InnerNetwork(1230))) == ("VXLAN", "VXLAN, MTU 1230")
     assert str(InnerNetwork(1400, ipv6=True)) == "VXLAN, MTU 1400, IPv6"
+    assert str(InnerNetwork(kind="geneve")) == "Geneve"

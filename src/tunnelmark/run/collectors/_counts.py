@@ -63,11 +63,12 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
 def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, int]:
     """Bytes of Ethernet header in what an interface of a node counts of each packet that it receives, and that it sends.
 
-    TAP devices count them, TUN devices have none, and a VXLAN does not count them (vxlan_rcv(), vxlan_xmit_one()).
+    TAP devices count them, TUN devices have none, and VXLAN and Geneve do not count them (vxlan_rcv(), geneve_rx(),
+    iptunnel_xmit()).
     """
     if (found := context.nodes[node].headers.get(interface)) is not None:
         return found
-    if interface == inner_network.INTERFACE:
+    if interface in inner_network.INTERFACES.values():
         return 0, 0
     kind = Path(f"/proc/{context.nodes[node].agent}", "root", "sys/class/net", interface, "type")
     return (ETHERNET, ETHERNET) if kind.read_text().strip() == _ARPHRD_ETHER else (0, 0)
