@@ -53,7 +53,7 @@ def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricIn
         if usable(row, metric):
             seconds = whole_seconds((each.time, each.value) for each in row.samples if each.metric == metric.name)
             if len(seconds) > 1 and (any(seconds) or statistic != "seconds-cv"):
-                found.setdefault(row.block, []).append(_statistic(seconds, statistic))
+                found.setdefault(row.block, []).append(made_of(seconds, statistic))
     return {block: fmean(values) for block, values in sorted(found.items())}
 
 
@@ -72,7 +72,8 @@ def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
     return [fmean(values) for second, values in sorted(by_second.items()) if second < last or complete]
 
 
-def _statistic(values: Sequence[float], statistic: str) -> float:
+def made_of(values: Sequence[float], statistic: str) -> float:
+    """A `seconds-...` statistic of the values of whole seconds, of which there are two or more."""
     match statistic:
         case "seconds-mean":
             return fmean(values)

@@ -107,10 +107,13 @@ def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_:
 @_ONLY
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...], json_: bool) -> None:
-    """Judge the claims of SOURCE by raw data that its authors published: FOLDER, in FORMAT (vpn-bench or knb).
+    """Judge the claims of SOURCE by raw data that its authors published: FOLDER, in FORMAT (vpn-bench, knb or iperf3).
 
     Says first which printed values the data give, which runs are missing, and what the design of the source does not allow.
     Runs of other dates next to FOLDER are named where they give what it does not.
+
+    In the format iperf3 the runs may be your own: each file is what `iperf3 --json` printed at the client,
+    CONDITION/ARM/NAME.json; an empty FOLDER is answered with the names that SOURCE has.
     """
     claims = reading.find(source)
     values = raw.read(format_, folder, claims)

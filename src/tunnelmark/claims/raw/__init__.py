@@ -1,4 +1,4 @@
-"""Raw data that a source's authors published, as values that its claims are judged by, like those of a run.
+"""Raw data that a source's authors published, or that somebody measured by hand, as values that its claims are judged by, like those of a run.
 
 A module for each format; `FORMATS` names them. `raw_values` is what they make, `recomputed` holds it against what was printed.
 """
@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tunnelmark.claims.model import ClaimsFile
-from tunnelmark.claims.raw import knb, vpn_bench
+from tunnelmark.claims.raw import iperf3_files, knb, vpn_bench
 from tunnelmark.claims.raw.raw_values import RawValues
 from tunnelmark.errors import UnknownName, UsageError
 
-FORMATS: dict[str, Callable[[Path, ClaimsFile], RawValues]] = {"knb": knb.read_tree, "vpn-bench": vpn_bench.read_run}
-"""By name: what reads a folder of that format. `knb`: the tree of JSON files, or tables, of runs of the Kubernetes network benchmark;
+FORMATS: dict[str, Callable[[Path, ClaimsFile], RawValues]] = {
+    "iperf3": iperf3_files.read_runs,
+    "knb": knb.read_tree,
+    "vpn-bench": vpn_bench.read_run,
+}
+"""By name: what reads a folder of that format. `iperf3`: CONDITION/ARM/NAME.json, as `iperf3 --json` prints them. `knb`: the tree of JSON files, or tables, of runs of the Kubernetes network benchmark;
 `vpn-bench`: one dated run of the mesh-VPN benchmark suite of that name."""
 
 
