@@ -1,4 +1,4 @@
-"""Raw data that a source's authors published, or that somebody measured by hand, as values that its claims are judged by, like those of a run.
+"""Raw data that a source's authors published, or that were measured by hand, as values that its claims are judged by, like those of a run.
 
 A module for each format; `FORMATS` names them. `raw_values` is what they make, `recomputed` holds it against what was printed.
 """

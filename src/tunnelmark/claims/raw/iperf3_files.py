@@ -1,6 +1,6 @@
 """Reads what `iperf3 --json` printed at a client, one file a run: CONDITION/ARM/NAME.json, by the names of the file of claims.
 
-So whoever repeats a source by hand has its claims judged. A file of TCP is a run of the study's workload `tcp` and one of UDP of `udp`; files of any other
+So those who repeat a source by hand have its claims judged. A file of TCP is a run of the study's workload `tcp` and one of UDP of `udp`; files of any other
 workload of the study are in a folder of that name: CONDITION/ARM/WORKLOAD/NAME.json. iperf3 leaves out of its sums what `--omit` names.
 """
 
