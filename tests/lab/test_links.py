@@ -45,11 +45,11 @@ def test_a_link_carries_no_more_than_its_rate(overhead: int):
         profile = on_ethernet(profile)
 
     async def body(lab: Lab) -> tuple[float, dict]:
-        before, begun = (await lab.counters())["b"], time.monotonic()
+        before, begun = (await lab.link_counters())[0]["b"], time.monotonic()
         await iperf3(lab, "-t1")
         return time.monotonic() - begun, {
             key: value - before[key]
-            for key, value in (await lab.counters())["b"].items()
+            for key, value in (await lab.link_counters())[0]["b"].items()
             if key in ("bytes", "packets")
         }
 
@@ -109,7 +109,7 @@ def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
                 await asyncio.sleep(0.02)
             report = await iperf3(lab, "-n10M")
             await tcpdump.wait()  # it has 3,000 of some 7,000 packets, however late it reads them
-        return await lab.counters(), int(report["end"]["sum_received"]["bytes"])
+        return (await lab.link_counters())[0], int(report["end"]["sum_received"]["bytes"])
 
     counters, received = in_lab(body)
     lengths = [

@@ -51,7 +51,7 @@ async def talk(lab: Lab) -> None:
     began = time.monotonic()
     ended = await sleeping.stop()
     assert ended.code == -15 and abs(ended.time - began) < 5, "a host's times are said on the clock of this machine"
-    assert (await lab.counters())["b"]["packets"] >= 3
+    assert (await lab.link_counters())[0]["b"]["packets"] >= 3
     with pytest.raises(LabError, match="runs on host h1"):
         assert a.pid
 

@@ -257,10 +257,11 @@ class Lab(Underlay):
         top = self._client.unified
         return None if top is None else top / f"{self.name}.{node}"
 
-    async def counters(self) -> dict[str, dict[str, int]]:
-        """Bytes, packets and drops that the middle node sent towards each node, by node name (first link)."""
+    async def link_counters(self) -> list[dict[str, dict[str, int]]]:
+        """For each link, bytes, packets and drops that the middle node sent towards each node on it."""
         ports = await self._client.counted(self.name)
-        return {node: ports[f"{node[:12]}.0"] for node in self.nodes if f"{node[:12]}.0" in ports}
+        names = (spec.ports(number) for number, spec in enumerate(self._links))
+        return [{node: ports[port] for node, port in each.items() if port in ports} for each in names]
 
     async def zero(self) -> None:
         """Restart the clocks of emulated links: their blackouts and schedules count from a moment before this returns."""

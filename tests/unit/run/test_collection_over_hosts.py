@@ -68,9 +68,9 @@ class Hosts:
             for host, found in self._findings.items()
         }
 
-    async def counters(self) -> dict[str, dict[str, int]]:
+    async def link_counters(self) -> list[dict[str, dict[str, int]]]:
         self.dropped += 3
-        return {"b": {"dropped": self.dropped}}
+        return [{"a": {"dropped": 0}, "b": {"dropped": self.dropped}}]
 
     async def link_reports(self) -> list[dict[str, Any]]:
         return []

@@ -225,9 +225,7 @@ def counters(middle: int) -> dict[str, dict[str, int]]:
 
 
 def _queue_drops(qdisc: Any) -> int:
-    stats = qdisc.get("stats2")
-    queue = stats.get("queue") if stats is not None else None
-    return int(queue["drops"]) if queue is not None else 0
+    return int(qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
 
 
 def _receive_on(interface: str, host: LinkEnd) -> None:

@@ -31,17 +31,29 @@ class LinkDrops:
 
     async def _look(self) -> dict[str, float]:
         found: dict[str, float] = {}
-        for node, counts in (await self._links.counters()).items():
-            if node in self._ends:
-                found[f"drop_link_{_OTHER[self._ends[node]]}"] = counts["dropped"]
+        for ports in await self._links.link_counters():
+            for node, counts in ports.items():
+                for end in self._senders(ports, node):
+                    full = f"drop_link_{end}"
+                    found[full] = found.get(full, 0.0) + counts["dropped"]
         for report in await self._links.link_reports():
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")
                 dropped = way["dropped"]
-                own = self._ends.get(sender)
-                for end in (own,) if own is not None else self._further_ways.get((sender, receiver), ()):
+                for end in self._from(sender, receiver):
                     full = f"drop_link_{end}"
                     found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
                     lossy = f"drop_lossy_{end}"
                     found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
         return found
+
+    def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
+        """The ends whose packets the middle node sends to a node on a link with these nodes; to an end they are the other one's."""
+        if (own := self._ends.get(receiver)) is not None:
+            return (_OTHER[own],)
+        others = [node for node in ports if node != receiver]
+        return self._from(others[0], receiver) if len(others) == 1 else ()
+
+    def _from(self, sender: str, receiver: str) -> Sequence[str]:
+        own = self._ends.get(sender)
+        return (own,) if own is not None else self._further_ways.get((sender, receiver), ())

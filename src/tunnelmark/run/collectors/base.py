@@ -54,8 +54,8 @@ class ObservedNode:
 class LinkCounters(Protocol):
     """Counters of the links of a lab, as `lab.labs.Lab` has them."""
 
-    async def counters(self) -> dict[str, dict[str, int]]:
-        """What the middle node sent towards each node."""
+    async def link_counters(self) -> list[dict[str, dict[str, int]]]:
+        """For each link, what the middle node sent towards each node on it."""
 
     async def link_reports(self) -> list[dict[str, Any]]:
         """What the emulator of each link says of itself."""

@@ -227,15 +227,21 @@ class _Limits:
         return found
 
     async def _in_wire_packets(self) -> dict[str, float]:
-        """What left the link towards each end's other one, where cards split: their own interfaces count what they were given."""
+        """What left each end's link towards the other end, where cards split: their own interfaces count what they were given."""
         if self._context.card == "none" or self._context.links is None:
             return {}
-        ports = await self._context.links.counters()
         found: dict[str, float] = {}
-        for end, other in (("source", self._context.target), ("target", self._context.source)):
-            if (port := ports.get(other)) is not None:
+        links = await self._context.links.link_counters()
+        for end, node in self._context.ends.items():
+            first = self._first_hop(end)
+            if (port := next((ports[first] for ports in links if {node, first} <= ports.keys()), None)) is not None:
                 found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
         return found
+
+    def _first_hop(self, end: str) -> str:
+        """To which node an end's packets go first: the other end, or the node that forwards to it."""
+        further = (sender for (sender, _), ends in self._context.further_ways.items() if end in ends)
+        return next(further, self._context.target if end == "source" else self._context.source)
 
     def _udp(self, node: str) -> dict[str, int]:
         found: dict[str, int] = {}
