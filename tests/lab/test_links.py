@@ -130,15 +130,23 @@ def test_every_tcp_socket_uses_cubic_whatever_the_host_does():
     async def body(lab: Lab) -> list[str]:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 5)
-        client = await lab.nodes["a"].spawn(["iperf3", "-t2", "-c", str(lab.address("b"))])
-        await asyncio.sleep(0.5)
-        shown = [(await lab.nodes[name].run(["ss", "-tinH"])).stdout for name in ("a", "b")]
-        await client.wait()
-        await server.wait()
+        client = await lab.nodes["a"].spawn(["iperf3", "-t60", "-c", str(lab.address("b"))])
+        async with asyncio.timeout(30):
+            shown = [await established(lab, name) for name in ("a", "b")]
+        await client.stop()
+        await server.stop()
         return shown
 
+    async def established(lab: Lab, node: str) -> str:
+        """What `ss` says of a node's control and data connection, once both are there."""
+        while True:
+            sockets = (await lab.nodes[node].run(["ss", "-tinH", "state", "established"])).stdout
+            if sockets.count(":5201") >= 2:
+                return sockets
+            await asyncio.sleep(0.05)
+
     for sockets in in_lab(body, profile=shaped("100 Mbit/s")):
-        assert sockets.count("cubic") >= 2  # control and data connection
+        assert sockets.count("cubic") >= 2
         assert "bbr" not in sockets
         assert "reno" not in sockets
 
