@@ -22,7 +22,7 @@ from tunnelmark.linux import cgroups
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.impairments import Chance, Direction
 from tunnelmark.plan.load import load_topology
-from tunnelmark.plan.model import Profile, Topology
+from tunnelmark.plan.model import InnerNetwork, Profile, Topology
 from tunnelmark.record.results import MetricInfo, SampleRow, TrialRow, WorkloadInfo
 from tunnelmark.run import interference
 from tunnelmark.run.collection import Collection
@@ -62,6 +62,7 @@ def watched(
     topology: Topology = PAIR,
     options: Mapping[str, object] | None = None,
     prepare: Prepare = nothing,
+    inner: InnerNetwork | None = None,
     use: WorkloadInfo = TCP,
 ) -> TrialRow:
     """A stream of iperf3 over an arm, with what its nodes counted meanwhile."""
@@ -73,7 +74,7 @@ def watched(
         async with (
             LabClient() as labs,
             labs.lab(topology, profile) as lab,
-            deploy(lab, driver, chosen, logs=raw, ready_timeout=20) as tunnel,
+            deploy(lab, driver, chosen, logs=raw, ready_timeout=20, inner=inner) as tunnel,
         ):
             server = await lab.nodes[b].spawn(["iperf3", "-s", "-1"])
             await lab.nodes[b].until({"kind": "tcp-port", "port": 5201}, 10)
@@ -108,10 +109,11 @@ def bound(
     profile: Profile = UNSHAPED,
     options: Mapping[str, object] | None = None,
     prepare: Prepare = nothing,
+    inner: InnerNetwork | None = None,
     use: WorkloadInfo = TCP,
 ) -> Bottleneck:
     """What bound a stream of iperf3 over an arm."""
-    row = watched(raw, arm, *client, profile=profile, options=options, prepare=prepare, use=use)
+    row = watched(raw, arm, *client, profile=profile, options=options, prepare=prepare, inner=inner, use=use)
     found = of_trial(row, use, profile.rate)
     print(found, row.host, {name: value for name, value in row.limits.items() if value})
     assert found is not None
@@ -173,12 +175,15 @@ def test_a_receive_buffer_of_the_vpn_that_is_too_small(tmp_path: Path) -> None:
     assert (found.what, found.place) == ("loss", "the VPN's receive buffer")
 
 
-def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inner", [None, InnerNetwork()], ids=["workload-in-the-vpn", "workload-in-a-vxlan-on-it"])
+def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path, inner: InnerNetwork | None) -> None:
     async def shorten(lab: Lab, tunnel: RunningDeployment) -> None:
-        done = await lab.nodes["a"].run(["ip", "link", "set", tunnel.interface["a"], "txqueuelen", "2"])
+        shown = await lab.nodes["a"].run(["ip", "-o", "link", "show", "type", "tun"])
+        (name,) = (line.split(": ")[1] for line in shown.stdout.splitlines())
+        done = await lab.nodes["a"].run(["ip", "link", "set", name, "txqueuelen", "2"])
         assert done.code == 0, done.stderr
 
-    found = bound(tmp_path, "anchor", prepare=shorten)
+    found = bound(tmp_path, "anchor", prepare=shorten, inner=inner)
     assert (found.what, found.place) == ("loss", "the sender's tunnel interface")
 
 

@@ -80,13 +80,19 @@ async def deploy(
     ready_timeout: float,
     normalised: bool = False,
     ipv6: bool = False,
+    inner: InnerNetwork | None = None,
     cascade: Cascade | None = None,
     behind_gateways: bool = False,
 ) -> AsyncIterator[RunningDeployment]:
     """A VPN on a lab, answering in every direction; it ends with its lab."""
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(
-        lab, driver, options, logs, normalised=normalised, ipv6=ipv6, cascade=cascade, behind_gateways=behind_gateways
+        *(lab, driver, options, logs),
+        normalised=normalised,
+        ipv6=ipv6,
+        inner=inner,
+        cascade=cascade,
+        behind_gateways=behind_gateways,
     )
     await tunnel.start()
     await tunnel.answer(ready_timeout)

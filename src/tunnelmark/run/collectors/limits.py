@@ -10,7 +10,7 @@ is recorded as `limits` in the attempt. Names end in `source` or `target`, the n
     wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
     sent_, got_   packets that entered the overlay here, and that left it here
     out_          packets that left on the underlay
-    drop_tun_     packets that the overlay interface dropped since its queue was full
+    drop_tun_     packets that tunnel interfaces dropped since their queue was full: the overlay's, and those below it
     drop_card_    packets that its underlay interfaces dropped
     drop_softnet_ packets that the receive queues of its cores dropped
     drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
@@ -208,7 +208,8 @@ class _Limits:
                 if name in interfaces
             )
             if (inner := context.nodes[node].interface) in interfaces and not inner.startswith(_UNDERLAY):
-                found[f"drop_tun_{end}"] = interfaces[inner].sent_dropped
+                tunnels = (one for name, one in interfaces.items() if name != "lo" and not name.startswith(_UNDERLAY))
+                found[f"drop_tun_{end}"] = sum(one.sent_dropped for one in tunnels)
                 found[f"sent_{end}"] = interfaces[inner].sent_packets
                 found[f"got_{end}"] = interfaces[inner].received_packets
             found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
