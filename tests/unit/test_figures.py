@@ -129,3 +129,12 @@ def test_a_workloads_page_has_its_options_with_their_defaults(name: str) -> None
     said = dict(options(name))
     assert set(said) == set(fields)
     assert {key: cell for key, cell in said.items() if not says(cell, fields[key].default)} == {}
+
+
+def test_the_finding_about_hops_has_what_its_command_prints() -> None:
+    (run,) = (ROOT / "published").glob("*-cascade")
+    command = [sys.executable, str(ROOT / "bench" / "hop_costs.py"), str(run)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs" / "findings" / "hops-of-a-cascade.md").read_text()
+    assert printed.strip() in page
+    assert f"published/{run.name})" in page
