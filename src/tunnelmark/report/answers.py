@@ -1,4 +1,4 @@
-"""The answer of a study in words: for each condition and primary metric which arm is best or which ones tie, by how much, and what bound it."""
+"""The answer of a study in words: for each condition and primary metric which arm is best, or which ones tie or are not told apart, by how much, and what bound it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, travels
 
 NAMED = 3
-"""Of more arms that tie, the effects are not given one by one, but where all of their intervals lie."""
+"""Of more arms in front, the effects are not given one by one, but where all of their intervals lie."""
 
 _ESTIMATES = 4
 """Of more arms that may not be ranked, the first ones are named and the others counted."""
@@ -123,13 +123,17 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
     pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
     among = [one for one in pairs if one.arm in front and one.against in front]
     cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
-    equal = ""
-    if any(cell.verdict != "equal" for cell in cells) and all(one.equal for one in among):
-        equal = f" within {formatting.margin(cells[0].metric)}"
+    tie = ""  # that no difference is shown does not say that there is none
+    if all(cell.verdict == "equal" for cell in cells):
+        tie = "tie"
+    elif all(one.equal for one in among):
+        tie = f"tie within {formatting.margin(cells[0].metric)}"
     if not after:
-        return f"{'both' if len(front) == 2 else f'all {len(front)}'} tie{equal}: "
+        if tie:
+            return f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
+        return f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
-    return f" tie{equal}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
+    return f" {tie or 'are not shown to differ'}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
 
 
 def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:

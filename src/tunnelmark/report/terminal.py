@@ -105,7 +105,7 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
 
 
 def _answers(analysis: Analysis, first: Collection[str], below: Collection[str]) -> list[RenderableType]:
-    """For each condition and metric which arm is best, or that arms tie; and that cautions are below, where there are any."""
+    """For each condition and metric which arm is best, or that none is shown to be; and that cautions are below, where there are any."""
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in first]
     for condition in answers.answers(analysis):

@@ -31,7 +31,7 @@ def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
     assert second.startswith(("tinc 30", "openvpn 30", "tinc 29", "openvpn 29"))
 
 
-def test_arms_that_no_test_tells_apart_tie_and_those_that_are_beaten_are_named():
+def test_arms_that_are_equal_tie_and_those_that_are_beaten_are_named():
     found = judge(replace(TIED, tcp={"nebula": 0.6}).results())
     text = said(found, "TCP goodput")
     assert "tie" in text and "nebula is beaten" in text
@@ -42,6 +42,13 @@ def test_what_equals_direct_is_said_to_within_the_margin():
     text = said(judge(TIED.results()), "round-trip time, median")
     assert text.startswith("all 5 tie: equal to direct within 5 % (")
     assert text.endswith("× direct's).")
+
+
+def test_arms_that_no_test_tells_apart_are_not_called_alike():
+    few = judge(replace(TIED, blocks=4, noise=0.2).results())
+    assert said(few, "TCP goodput").startswith("none of the 5 is shown to be ahead: ")
+    wide = judge(replace(TIED, tcp=TIED.tcp | {"wireguard-go": 3.0, "nebula": 2.9}, noise=0.05).results())
+    assert " are not shown to differ, and " in said(wide, "TCP goodput")
 
 
 def test_a_single_vpn_is_not_best_of_anything():
