@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tunnelmark import registry
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.linux import cgroups, packet_sizes
+from tunnelmark.plan.model import Profile
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.deploy import RunningDeployment, deploy
@@ -38,14 +40,14 @@ async def watched(
     return {sample.metric: sample.value for sample in samples if sample.time is None}, watching.notes
 
 
-def on(arm: str, raw: Path, body: Any) -> Any:
+def on(arm: str, raw: Path, body: Any, profile: Profile = UNSHAPED) -> Any:
     """The result of `body(lab, tunnel)` over a VPN between two nodes."""
     driver, options = registry.arm(arm)
 
     async def run() -> Any:
         async with (
             LabClient() as labs,
-            labs.lab(PAIR, UNSHAPED) as lab,
+            labs.lab(PAIR, profile) as lab,
             deploy(lab, driver, options, logs=raw, ready_timeout=20) as tunnel,
         ):
             return await body(lab, tunnel)
@@ -81,6 +83,23 @@ def test_a_vpns_own_headers_are_outside(tmp_path: Path):
     assert 0.5 < values["memory_rest_source"] <= values["memory_load_source"] <= values["memory_rss_source"] < 200
     assert values["switches_per_packet_source"] > 0.1
     assert 0 < values["cpu_source"] < 1000
+
+
+def test_what_is_done_for_each_packet_is_for_each_on_the_wire_where_cards_split(tmp_path: Path):
+    """This build hands over 64 datagrams at once: counted so, it would seem to do a multiple of what it does for each packet."""
+
+    async def body(lab: Lab, tunnel: RunningDeployment) -> tuple[dict[str, float], dict[str, str]]:
+        server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"])
+        await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 10)
+        work = ["iperf3", "-t2", "-c", str(tunnel.address["b"])]
+        seen = await watched(lab, tunnel, tmp_path, ("wire", "switches"), work)
+        await server.stop()
+        return seen
+
+    values, _ = on("wireguard-go-2026", tmp_path, body, replace(UNSHAPED, card="offloads"))
+    packets = values["wire_packets_source"] + values["wire_packets_target"]
+    for end in ("source", "target"):
+        assert values[f"switches_per_packet_{end}"] == pytest.approx(values[f"switches_{end}"] / packets, rel=0.1)
 
 
 def test_fragments_are_seen(tmp_path: Path):

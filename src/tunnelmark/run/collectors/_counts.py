@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tunnelmark.lab.link_spec import ETHERNET
+from tunnelmark.model.metrics import Sample
 from tunnelmark.run import inner_network
-from tunnelmark.run.collectors.base import CollectorContext
+from tunnelmark.run.collectors.base import Collected, CollectorContext
 
 _ARPHRD_ETHER = "1"
 _PROC = Path("/proc")
@@ -36,6 +37,36 @@ class TrafficCounts:
     def since(self, before: TrafficCounts) -> TrafficCounts:
         """What was counted between two looks."""
         return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+
+
+NOTHING_PASSED = "no packet passed the underlay"
+
+PACKETS = "packets_"
+"""Of `Collected.sums`: the wire packets of an end, sent and received."""
+
+
+def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, float]:
+    """The wire packets of each end, as sums to which another host adds those that its end saw.
+
+    Where cards split, what an end sent is counted as it arrives at the other: its own interface counts a super-packet as one.
+    """
+    if card == "none":
+        return {f"{PACKETS}{end}": counts.wire_packets for end, counts in passed.items()}
+    arrived = sum(counts.wire_packets - counts.sent_packets for counts in passed.values())
+    return {f"{PACKETS}{end}": arrived for end in ("source", "target")}
+
+
+def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
+    """What an end has `done`, by that name of the sums, for each of its wire packets, as this metric of that end."""
+    samples, notes = list[Sample](), dict[str, str]()
+    for end in ("source", "target"):
+        if f"{done}{end}" not in seen.sums:
+            continue
+        if packets := seen.sums.get(f"{PACKETS}{end}", 0.0):
+            samples.append(Sample(f"{metric}_{end}", seen.sums[f"{done}{end}"] / packets))
+        else:
+            notes[f"{metric}_{end}"] = NOTHING_PASSED
+    return Collected(tuple(samples), notes)
 
 
 def traffic(context: CollectorContext, node: str) -> TrafficCounts:

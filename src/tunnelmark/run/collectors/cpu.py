@@ -81,8 +81,8 @@ BESIDE = (
     "emulator is counted apart"
 )
 
-SECONDS, PACKETS = "seconds_", "packets_"
-"""Of `Collected.sums`: CPU of an end, and its packets on the wire; the others are `bytes` through the sender's overlay interface, CPU of the
+SECONDS = "seconds_"
+"""Of `Collected.sums`: CPU of an end; the others are its packets on the wire (`_counts.PACKETS`), `bytes` through the sender's overlay interface, CPU of the
 `links`, of `others` and `shared`, and how many cores the links have `apart`."""
 
 _EVERYBODY = ""
@@ -176,13 +176,8 @@ class _Cpu:
             else:
                 notes[f"cpu_per_gb_{end}"] = TOO_LITTLE
             sums[f"{SECONDS}{end}"] = seconds
-            if self._context.card == "none":
-                sums[f"{PACKETS}{end}"] = passed[end].wire_packets
-            else:  # what an end sent is counted as it arrives at the other
-                arrived = passed[end].wire_packets - passed[end].sent_packets
-                for each in ("source", "target"):
-                    sums[f"{PACKETS}{each}"] = sums.get(f"{PACKETS}{each}", 0) + arrived
             samples += [Sample(f"{name}_{end}", value) for name, value in values.items()]
+        sums |= _counts.wire_packets(self._context.card, passed)
         if "source" in passed:
             sums["bytes"] = passed["source"].inner_bytes
         if self._context.middle is not None:
@@ -229,7 +224,7 @@ def conclude(seen: Collected) -> Collected:
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
-        if (packets := sums.get(f"{PACKETS}{end}", 0.0)) < FEW:
+        if (packets := sums.get(f"{_counts.PACKETS}{end}", 0.0)) < FEW:
             notes[f"cpu_per_packet_{end}"] = TOO_FEW
         elif (seconds := sums.get(f"{SECONDS}{end}")) is not None:
             samples.append(Sample(f"cpu_per_packet_{end}", seconds / packets * 1e6))

@@ -12,7 +12,7 @@ METRICS = (
     *both("switches_forced", "%", "context switches of the daemons that were forced", compare="difference"),
 )
 NO_DAEMONS = "no daemon runs on the node"
-NOTHING_PASSED = "no packet passed the underlay"
+DONE = "done_"  # of `Collected.sums`: the switches of an end
 
 
 class _Switches:
@@ -30,30 +30,34 @@ class _Switches:
     async def end(self) -> Collected:
         took = self._since()
         samples, notes = list[Sample](), dict[str, str]()
+        looks = {end: self._look(node) for end, node in self._context.ends.items()}
+        passed = {end: now.since(self._first[end][1]) for end, (_, now) in looks.items()}
+        sums = _counts.wire_packets(self._context.card, passed)
         for end, node in self._context.ends.items():
             names = ("switches", "switches_per_packet", "switches_forced")
             if not self._daemons[node]:
                 notes |= {f"{name}_{end}": NO_DAEMONS for name in names}
                 continue
-            (before, sent), (after, now) = self._first[end], self._look(node)
+            before, after = self._first[end][0], looks[end][0]
             voluntary = max(after.voluntary - before.voluntary, 0)
             forced = max(after.involuntary - before.involuntary, 0)
-            packets = now.since(sent).wire_packets
             samples.append(Sample(f"switches_{end}", (voluntary + forced) / took))
-            if packets:
-                samples.append(Sample(f"switches_per_packet_{end}", (voluntary + forced) / packets))
-            else:
-                notes[f"switches_per_packet_{end}"] = NOTHING_PASSED
+            sums[f"{DONE}{end}"] = voluntary + forced
             if voluntary + forced:
                 samples.append(Sample(f"switches_forced_{end}", 100 * forced / (voluntary + forced)))
-        return Collected(tuple(samples), notes)
+        return Collected(tuple(samples), notes, sums=sums)
 
     def _look(self, node: str) -> tuple[_counts.Switches, _counts.TrafficCounts]:
         return _counts.switches(self._daemons[node]), _counts.traffic(self._context, node)
+
+
+def conclude(seen: Collected) -> Collected:
+    """Switches for each wire packet, which both ends count together."""
+    return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 
 def _watch(context: CollectorContext) -> Sampler:
     return _Switches(context)
 
 
-COLLECTOR = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True)
+COLLECTOR = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True, conclude=conclude)

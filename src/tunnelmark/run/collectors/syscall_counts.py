@@ -26,7 +26,7 @@ METRICS = (
 )
 EVENT = "raw_syscalls:sys_enter"
 NO_DAEMONS = "no daemon runs on the node"
-NOTHING_PASSED = "no packet passed the underlay"
+DONE = "done_"  # of `Collected.sums`: the system calls of an end
 _HINT = "it needs tracefs (CONFIG_FTRACE_SYSCALLS) and the right to trace"
 _TRACEFS = 'mount -t tracefs nodev /sys/kernel/tracing && exec "$@"'
 _PATIENCE = 10.0  # seconds for perf to open its counters
@@ -105,12 +105,14 @@ class _Syscalls:
     async def end(self) -> Collected:
         took = self._since()
         passed = {
-            node: _counts.traffic(self._context, node).since(first).wire_packets for node, first in self._first.items()
+            end: _counts.traffic(self._context, node).since(self._first[node])
+            for end, node in self._context.ends.items()
         }
+        sums = _counts.wire_packets(self._context.card, passed)
         for counter in self._counters.values():
             await asyncio.to_thread(counter.tell, "disable")
         samples, notes, cpu = list[Sample](), dict[str, str](), 0.0
-        for end, node in self._context.ends.items():
+        for end in self._context.ends:
             if end not in self._counters:
                 notes |= dict.fromkeys((f"syscalls_{end}", f"syscalls_per_packet_{end}"), NO_DAEMONS)
                 continue
@@ -122,11 +124,8 @@ class _Syscalls:
                 notes |= dict.fromkeys((f"syscalls_{end}", f"syscalls_per_packet_{end}"), why)
                 continue
             samples.append(Sample(f"syscalls_{end}", count / took))
-            if passed[node]:
-                samples.append(Sample(f"syscalls_per_packet_{end}", count / passed[node]))
-            else:
-                notes[f"syscalls_per_packet_{end}"] = NOTHING_PASSED
-        return Collected(tuple(samples), notes, cpu)
+            sums[f"{DONE}{end}"] = count
+        return Collected(tuple(samples), notes, cpu, sums=sums)
 
 
 def counted(printed: str) -> int | None:
@@ -139,8 +138,13 @@ def counted(printed: str) -> int | None:
     return None
 
 
+def conclude(seen: Collected) -> Collected:
+    """System calls for each wire packet, which both ends count together."""
+    return _counts.for_each_packet(seen, DONE, "syscalls_per_packet")
+
+
 def _watch(context: CollectorContext) -> Sampler:
     return _Syscalls(context)
 
 
-COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch)
+COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch, conclude=conclude)
