@@ -49,6 +49,9 @@ LOST, FEW = 1e-4, 5
 LOST_INSIDE = 1e-3
 """The same for packets that no counter has as lost: some are still on their way when they are counted."""
 
+MERGED = 1.05
+"""From so many times the size with which they were sent on, packets that arrive were merged: wireguard-go since 2024 does so with datagrams."""
+
 WHOLE = 1.5
 """Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
 
@@ -159,6 +162,8 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
     if count >= max(LOST * out, FEW):
         return Bottleneck("loss", place, f"{count:.0f} packets, {100 * count / out:.2g} % of those sent")
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
+    if limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0) > 0:
+        return None  # the VPN hands over several as one, and their number says nothing
     if got is not None and 0 < out <= WHOLE * sent and sent - got >= max(LOST_INSIDE * sent, FEW):
         return Bottleneck("loss", "inside the VPN", f"{sent - got:.0f} packets that no counter has")
     return None

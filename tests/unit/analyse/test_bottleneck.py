@@ -126,6 +126,12 @@ def test_lost_inside_is_not_told_of_super_packets_or_fragments() -> None:
     assert said(got_target=90_000.0, out_source=200_000.0) == "unknown"
 
 
+def test_lost_inside_is_not_told_of_packets_that_the_vpn_has_merged() -> None:
+    alike = {"got_target": 90_000.0, "sent_size_source": 1280.0}
+    assert said(**alike, got_size_target=1283.0) == "loss: inside the VPN"
+    assert said(**alike, got_size_target=1420.0) == "unknown"
+
+
 def test_a_link_without_a_rate_is_never_full() -> None:
     bound = of_trial(row(wire_source=9e9), TCP, None)
     assert bound is not None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 class Device:
     """An interface's counters up to now, from /proc/net/dev."""
 
+    received_bytes: int
     received_packets: int
     received_dropped: int
     sent_bytes: int
@@ -24,7 +25,7 @@ def devices(text: str) -> dict[str, Device]:
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
         words = [int(word) for word in rest.split()]
-        found[name.strip()] = Device(words[1], words[3], words[8], words[9], words[11])
+        found[name.strip()] = Device(words[0], words[1], words[3], words[8], words[9], words[11])
     return found
 
 

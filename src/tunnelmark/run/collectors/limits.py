@@ -8,7 +8,8 @@ is recorded as `limits` in the attempt. Names end in `source` or `target`, the n
     used_         share of its cores' time that its own work took, and that of nodes on the same cores, or a quota held back
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
     wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
-    sent_, got_   packets that entered the overlay here, and that left it here
+    sent_, got_   packets that entered the overlay here, and that left it here; a super-packet counts as one
+    sent_size_, got_size_   their mean size in bytes, which tells where packets were merged on the way
     out_          packets that left on the underlay
     drop_tun_     packets that tunnel interfaces dropped since their queue was full: the overlay's, and those below it
     drop_card_    packets that its underlay interfaces dropped
@@ -108,6 +109,9 @@ class _Limits:
             sent = f"bytes_{end}"
             found[f"wire_{end}"] = median(8 * (b.counts[sent] - a.counts[sent]) / _took(a, b) for a, b in spans)
             del found[sent]
+            for way in ("sent", "got"):
+                if f"{way}_size_{end}" in found:
+                    found[f"{way}_size_{end}"] /= max(found[f"{way}_{end}"], 1.0)
             found |= self._tcp(end, spans[0][0].time)
         return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())})
 
@@ -212,6 +216,8 @@ class _Limits:
                 found[f"drop_tun_{end}"] = sum(one.sent_dropped for one in tunnels)
                 found[f"sent_{end}"] = interfaces[inner].sent_packets
                 found[f"got_{end}"] = interfaces[inner].received_packets
+                found[f"sent_size_{end}"] = interfaces[inner].sent_bytes
+                found[f"got_size_{end}"] = interfaces[inner].received_bytes
             found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
             found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
             found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)

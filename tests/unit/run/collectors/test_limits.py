@@ -62,7 +62,7 @@ def test_the_columns_of_interfaces_are_the_right_ones() -> None:
         " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
         "  eth0: 31808209    8794    0    5    0     0          0         0 41808209    9794    0    3    0     0       0          0\n"
     )
-    assert _proc.devices(text) == {"eth0": _proc.Device(8794, 5, 41808209, 9794, 3)}
+    assert _proc.devices(text) == {"eth0": _proc.Device(31808209, 8794, 5, 41808209, 9794, 3)}
 
 
 def test_softnet_counts_belong_to_the_core_that_the_line_names() -> None:
