@@ -40,16 +40,14 @@ from statistics import median
 
 from tunnelmark.host import keep_awake, softirq
 from tunnelmark.host.programs import find
-from tunnelmark.lab.link_spec import ETHERNET
 from tunnelmark.linux import cgroups, netns
 from tunnelmark.run.collectors import _proc, _streams
+from tunnelmark.run.collectors._end_counts import EndCounts
 from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 EVERY = 0.5
 SHORTEST = 0.2  # seconds between two looks from which on what came between them tells a share
-
-_UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class _Limits:
         links = context.links
         self._links = None if links is None else LinkDrops(links, context.ends, context.further_ways)
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
-        self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
+        self._counts = EndCounts(context)
         self._looks: list[_Look] = []
         self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in context.ends}
 
@@ -195,67 +193,9 @@ class _Limits:
             quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
             threads={end: _threads(self._daemons[node]) for end, node in context.ends.items()},
             middle=cgroups.used(middle).total if middle is not None else 0.0,
-            counts=self._counts() | await self._in_wire_packets(),
+            counts=await self._counts.look(),
             streams={end: await self._connections(context.ends[end]) for end in streams_of},
         )
-
-    def _counts(self) -> dict[str, float]:
-        context = self._context
-        softnet = _proc.softnet_drops(Path("/proc/net/softnet_stat").read_text())
-        found: dict[str, float] = {}
-        for end, node in context.ends.items():
-            interfaces = _proc.devices(context.proc(node, "net/dev"))
-            wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
-            left_out = sum(
-                (ETHERNET - sent) * interfaces[name].sent_packets
-                for name, (_, sent) in context.nodes[node].headers.items()
-                if name in interfaces
-            )
-            if (inner := context.nodes[node].interface) in interfaces and not inner.startswith(_UNDERLAY):
-                tunnels = (one for name, one in interfaces.items() if name != "lo" and not name.startswith(_UNDERLAY))
-                found[f"drop_tun_{end}"] = sum(one.sent_dropped for one in tunnels)
-                found[f"sent_{end}"] = interfaces[inner].sent_packets
-                found[f"got_{end}"] = interfaces[inner].received_packets
-                found[f"sent_size_{end}"] = interfaces[inner].sent_bytes
-                found[f"got_size_{end}"] = interfaces[inner].received_bytes
-            found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
-            found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
-            found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
-            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.nodes[node].cores)
-            received = sent = 0
-            for file in ("net/snmp", "net/snmp6"):
-                with contextlib.suppress(OSError):  # there is no IPv6
-                    into, out = _proc.udp_errors(context.proc(node, file))
-                    received, sent = received + into, sent + out
-            own = sum(drops for inode, drops in self._udp(node).items() if inode in self._sockets[end])
-            found[f"drop_rcvbuf_{end}"] = own
-            found[f"drop_rcvbuf_app_{end}"] = max(received - own, 0)
-            found[f"drop_sndbuf_{end}"] = sent
-        return found
-
-    async def _in_wire_packets(self) -> dict[str, float]:
-        """What left each end's link towards the other end, where cards split: their own interfaces count what they were given."""
-        if self._context.card == "none" or self._context.links is None:
-            return {}
-        found: dict[str, float] = {}
-        links = await self._context.links.link_counters()
-        for end, node in self._context.ends.items():
-            first = self._first_hop(end)
-            if (port := next((ports[first] for ports in links if {node, first} <= ports.keys()), None)) is not None:
-                found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
-        return found
-
-    def _first_hop(self, end: str) -> str:
-        """To which node an end's packets go first: the other end, or the node that forwards to it."""
-        further = (sender for (sender, _), ends in self._context.further_ways.items() if end in ends)
-        return next(further, self._context.target if end == "source" else self._context.source)
-
-    def _udp(self, node: str) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for file in ("net/udp", "net/udp6"):
-            with contextlib.suppress(OSError):
-                found |= _proc.udp_drops(self._context.proc(node, file))
-        return found
 
     async def _connections(self, node: str) -> dict[tuple[str, str], _proc.Stream]:
         def show() -> str:

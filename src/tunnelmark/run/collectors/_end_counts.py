@@ -1,0 +1,84 @@
+"""Counts what passed and what was dropped at the two ends of a trial: interfaces, receive queues of cores, buffers of sockets."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from tunnelmark.lab.link_spec import ETHERNET
+from tunnelmark.run.collectors import _proc
+from tunnelmark.run.collectors.base import CollectorContext
+
+_UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
+
+
+class EndCounts:
+    """Counters up to now, by the names of `limits`; of a mean size and of `wire_` it has the bytes."""
+
+    def __init__(self, context: CollectorContext) -> None:
+        """While nothing but the VPN's daemons runs on the nodes: sockets that are there now are theirs."""
+        self._context = context
+        self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
+
+    async def look(self) -> dict[str, float]:
+        """All counters now."""
+        return self._of_nodes() | await self._in_wire_packets()
+
+    def _of_nodes(self) -> dict[str, float]:
+        """What the nodes' own interfaces and sockets counted."""
+        context = self._context
+        softnet = _proc.softnet_drops(Path("/proc/net/softnet_stat").read_text())
+        found: dict[str, float] = {}
+        for end, node in context.ends.items():
+            interfaces = _proc.devices(context.proc(node, "net/dev"))
+            wires = [device for name, device in interfaces.items() if name.startswith(_UNDERLAY)]
+            left_out = sum(
+                (ETHERNET - sent) * interfaces[name].sent_packets
+                for name, (_, sent) in context.nodes[node].headers.items()
+                if name in interfaces
+            )
+            if (inner := context.nodes[node].interface) in interfaces and not inner.startswith(_UNDERLAY):
+                tunnels = (one for name, one in interfaces.items() if name != "lo" and not name.startswith(_UNDERLAY))
+                found[f"drop_tun_{end}"] = sum(one.sent_dropped for one in tunnels)
+                found[f"sent_{end}"] = interfaces[inner].sent_packets
+                found[f"got_{end}"] = interfaces[inner].received_packets
+                found[f"sent_size_{end}"] = interfaces[inner].sent_bytes
+                found[f"got_size_{end}"] = interfaces[inner].received_bytes
+            found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
+            found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
+            found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)
+            found[f"drop_softnet_{end}"] = sum(softnet.get(core, 0) for core in context.nodes[node].cores)
+            received = sent = 0
+            for file in ("net/snmp", "net/snmp6"):
+                with contextlib.suppress(OSError):  # there is no IPv6
+                    into, out = _proc.udp_errors(context.proc(node, file))
+                    received, sent = received + into, sent + out
+            own = sum(drops for inode, drops in self._udp(node).items() if inode in self._sockets[end])
+            found[f"drop_rcvbuf_{end}"] = own
+            found[f"drop_rcvbuf_app_{end}"] = max(received - own, 0)
+            found[f"drop_sndbuf_{end}"] = sent
+        return found
+
+    async def _in_wire_packets(self) -> dict[str, float]:
+        """What left each end's link towards the other end, where cards split: their own interfaces count what they were given."""
+        if self._context.card == "none" or self._context.links is None:
+            return {}
+        found: dict[str, float] = {}
+        links = await self._context.links.link_counters()
+        for end, node in self._context.ends.items():
+            first = self._first_hop(end)
+            if (port := next((ports[first] for ports in links if {node, first} <= ports.keys()), None)) is not None:
+                found |= {f"bytes_{end}": port["bytes"], f"out_{end}": port["packets"]}
+        return found
+
+    def _first_hop(self, end: str) -> str:
+        """To which node an end's packets go first: the other end, or the node that forwards to it."""
+        further = (sender for (sender, _), ends in self._context.further_ways.items() if end in ends)
+        return next(further, self._context.target if end == "source" else self._context.source)
+
+    def _udp(self, node: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for file in ("net/udp", "net/udp6"):
+            with contextlib.suppress(OSError):
+                found |= _proc.udp_drops(self._context.proc(node, file))
+        return found
