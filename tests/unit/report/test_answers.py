@@ -47,7 +47,7 @@ def test_what_equals_direct_is_said_to_within_the_margin():
 def test_arms_that_no_test_tells_apart_are_not_called_alike():
     few = judge(replace(TIED, blocks=4, noise=0.2).results())
     assert said(few, "TCP goodput").startswith("none of the 5 is shown to be ahead: ")
-    wide = judge(replace(TIED, tcp=TIED.tcp | {"wireguard-go": 3.0, "nebula": 2.9}, noise=0.05).results())
+    wide = judge(replace(TIED, tcp={**TIED.tcp, "wireguard-go": 3.0, "nebula": 2.9}, noise=0.05).results())
     assert " are not shown to differ, and " in said(wide, "TCP goodput")
 
 
