@@ -1,4 +1,4 @@
-"""The answer of a study in words: for each condition and primary metric which arm is best, or which ones tie or are not told apart, by how much, and what bound it."""
+"""The answer of a study in words: for each condition and primary metric which arm is best, or which ones tie or are not shown to differ, by how much, and what bound it."""
 
 from __future__ import annotations
 
