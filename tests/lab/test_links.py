@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -124,6 +125,18 @@ def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
         sent["bytes"] > received > 1e6
     )  # a server on a busy machine closes before it has read all that the client sent
     assert sent["bytes"] / sent["packets"] < 1515
+
+
+@pytest.mark.parametrize("card", ["none", "offloads"])
+def test_a_link_counts_frames_with_their_ethernet_headers(card: Literal["none", "offloads"]):
+    """A node's card that merges is polled, and such an interface counts packets without the header."""
+
+    async def body(lab: Lab) -> dict[str, int]:
+        await iperf3(lab, "-t1")
+        return (await lab.link_counters())[0]["b"]
+
+    sent = in_lab(body, profile=replace(shaped("100 Mbit/s"), card=card))
+    assert 1500 < sent["bytes"] / sent["packets"] <= 1514
 
 
 def test_every_tcp_socket_uses_cubic_whatever_the_host_does():

@@ -23,7 +23,7 @@ from tunnelmark.host.placement import Placement
 from tunnelmark.lab import router_rules
 from tunnelmark.lab.addressing import profiles_of, specs_of
 from tunnelmark.lab.emulator import Emulator, carry
-from tunnelmark.lab.link_spec import LinkSpec
+from tunnelmark.lab.link_spec import ETHERNET, LinkSpec
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.underlay import Underlay
@@ -258,10 +258,14 @@ class Lab(Underlay):
         return None if top is None else top / f"{self.name}.{node}"
 
     async def link_counters(self) -> list[dict[str, dict[str, int]]]:
-        """For each link, bytes, packets and drops that the middle node sent towards each node on it."""
+        """For each link, bytes of Ethernet frames, packets and drops that the middle node sent towards each node on it."""
         ports = await self._client.counted(self.name)
-        names = (spec.ports(number) for number, spec in enumerate(self._links))
-        return [{node: ports[port] for node, port in each.items() if port in ports} for each in names]
+        found = []
+        for number, spec in enumerate(self._links):
+            left_out = ETHERNET - spec.counted_headers[0]  # a port counts what the node's interface has received
+            counts = {node: ports[port] for node, port in spec.ports(number).items() if port in ports}
+            found.append({n: c | {"bytes": c["bytes"] + left_out * c["packets"]} for n, c in counts.items()})
+        return found
 
     async def zero(self) -> None:
         """Restart the clocks of emulated links: their blackouts and schedules count from a moment before this returns."""
