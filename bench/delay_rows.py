@@ -53,10 +53,10 @@ def read(place: Path) -> Iterator[Value]:
                 rate, length = float(row["delivered_bit_s"]), float(row["length_b"])
                 yield int(row["block"]), row["profile"], row["arm"], rate, length
         return
-    for row in chosen(voided(load(place)).trials):
-        found = {sample.metric: sample.value for sample in row.samples if sample.time is None}
-        if PROFILE.match(row.profile) and row.outcome == "ok" and "delivered" in found:
-            yield row.block, row.profile, row.arm, found["delivered"], found["length"]
+    for trial in chosen(voided(load(place)).trials):
+        found = {sample.metric: sample.value for sample in trial.samples if sample.time is None}
+        if PROFILE.match(trial.profile) and trial.outcome == "ok" and "delivered" in found:
+            yield trial.block, trial.profile, trial.arm, found["delivered"], found["length"]
 
 
 def table(values: Iterable[Value]) -> str:
