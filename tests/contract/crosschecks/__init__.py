@@ -69,6 +69,8 @@ class Crosscheck:
     `alone`: it must have a mesh of its own, as in a study. What one workload leaves behind disturbs it: on a lossy link every
     lost fragment of a VPN that lets its packets be split keeps memory of the receiver for 30 s, and when 4 MB are
     full (ipfrag_high_thresh, ipfrag_time) no packet that is split arrives.
+
+    `in_time`: it needs a run whose sender kept up. Without, what is compared are counts, which are the same however late they came to be.
     """
 
     workload: str
@@ -76,6 +78,7 @@ class Crosscheck:
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""  # beside other looks at the same workload
     alone: bool = False
+    in_time: bool = True
 
     @property
     def id(self) -> str:

@@ -24,7 +24,7 @@ def agrees(seen: Seen) -> None:
     assert abs(_probes(client) + client[-1]["answers"] - counted) <= AGREE * counted
     for way in ("forward", "back"):
         assert 0 < seen.value(f"{way}_p50_idle_1000") <= seen.value(f"{way}_max_idle_1000")
-        if seen.clean:
+        if seen.clean and not seen.reading.starved:
             assert seen.value(f"{way}_loss_idle_400") == 0
 
 
@@ -41,5 +41,11 @@ def _probes(said: list[dict[str, object]]) -> int:
 
 
 CROSSCHECKS = [
-    Crosscheck("latency", agrees, {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"}, alone=True)
+    Crosscheck(
+        "latency",
+        agrees,
+        {"sizes": list(_SIZES), "load": ["0 %", "50 %"], "duration": "1 s"},
+        alone=True,
+        in_time=False,
+    )
 ]
