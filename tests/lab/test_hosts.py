@@ -59,6 +59,18 @@ def test_what_a_daemon_writes_to_etc_or_var_lib_does_not_reach_the_host():
     assert not Path("/var/lib/tunnelmark-test").exists()
 
 
+def test_a_node_knows_no_name_server_whatever_the_host_s_is():
+    """A daemon that asks for a name would wait for the silence of a server out of reach, for as long as the host's settings say."""
+    before = Path("/etc/resolv.conf").read_text()
+
+    async def body(lab: Lab) -> None:
+        assert await shell(lab, "a", "grep -c ^nameserver /etc/resolv.conf") == "1"
+        assert await shell(lab, "a", "grep ^nameserver /etc/resolv.conf") == "nameserver 127.0.0.1"
+
+    in_lab(body)
+    assert Path("/etc/resolv.conf").read_text() == before
+
+
 def test_settings_of_a_node_do_not_reach_the_host():
     setting = Path("/proc/sys/net/ipv4/ip_forward")
     before = setting.read_text()

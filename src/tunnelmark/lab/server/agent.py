@@ -28,7 +28,10 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.server import isolate
 from tunnelmark.lab.server.conditions import holds
 
-_POLL = 0.002  # seconds between two looks at a condition: far below any handshake
+_POLL, _SELDOM = 0.002, 0.05  # seconds between two looks at a condition, at least and at most: far below any handshake
+_REST = (
+    3  # times as long as a look took is rested after it: waiting for a daemon must not take the core that it starts on
+)
 
 
 def serve(sock: socket.socket) -> None:
@@ -38,8 +41,10 @@ def serve(sock: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: list[dict[str, Any]] = []
     channel.send(sock, {"hello": os.uname().nodename})
+    took = 0.0
     while True:
-        readable, _, _ = select.select((sock.fileno(), wake), (), (), _POLL if waiting else None)
+        rest = min(max(_POLL, _REST * took), _SELDOM) if waiting else None
+        readable, _, _ = select.select((sock.fileno(), wake), (), (), rest)
         if wake in readable:
             os.read(wake, 512)
             _reap(sock)
@@ -49,7 +54,9 @@ def serve(sock: socket.socket) -> None:
                 return
             request, fds, _ = received
             _answer(sock, request, fds, waiting)
+        begun = time.monotonic()
         _look(sock, waiting)
+        took = time.monotonic() - begun
 
 
 def _answer(sock: socket.socket, request: dict[str, Any], fds: list[int], waiting: list[dict[str, Any]]) -> None:

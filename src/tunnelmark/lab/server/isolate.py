@@ -2,7 +2,7 @@
 
 A node has its own network, mounts, host name, IPC and process numbers. `/run` and `/tmp` are empty, except
 for the folders with the lab's programs (see `shared_files`), which are there read-only under their names on
-the host. `/etc` and `/var/lib` look like the host's but keep their changes to themselves. `/proc` and `/sys`
+the host. `/etc` and `/var/lib` look like the host's but keep their changes to themselves; there is no name server. `/proc` and `/sys`
 show the node only.
 """
 
@@ -20,6 +20,7 @@ from tunnelmark.linux import syscalls as sys
 _PRIVATE = ("/run", "/tmp")
 _VAR_RUN = "/var/run"  # mostly a link to /run
 _COPY_ON_WRITE = ("/etc", "/var/lib")
+_RESOLVER = "/etc/resolv.conf"
 _STORE = "/run/.lab"  # upper layers of the copy-on-write folders; hidden from the node's programs
 
 
@@ -48,6 +49,7 @@ def become_host(name: str, sysctls: Mapping[str, str], seen: Sequence[str] = ())
         os.close(file)
     for folder in _COPY_ON_WRITE:
         _shield(folder)
+    _without_name_server()
     sys.mount("proc", "/proc", "proc", sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC)
     sys.mount("sysfs", "/sys", "sysfs", sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC)
     os.makedirs("/run/lock", exist_ok=True)
@@ -119,6 +121,16 @@ def _shield(folder: str) -> None:
     except OSError:  # no overlayfs: the node then sees the host's folder but cannot change it
         sys.mount(folder, folder, "", sys.MS_BIND | sys.MS_REC)
         sys.mount("", folder, "", sys.MS_BIND | sys.MS_REMOUNT | sys.MS_RDONLY)
+
+
+def _without_name_server() -> None:
+    """Have a name asked for be unknown at once. The host's name server is out of reach here, and how long its silence is waited for is the host's and the
+    topology's doing: NetBird's management asks for a file of its makers before it starts, and was 20 s later behind a router.
+    """
+    with contextlib.suppress(OSError):  # without overlayfs the host's file is seen, and cannot be changed
+        os.unlink(_RESOLVER)
+        with open(_RESOLVER, "w") as file:
+            file.write("# a node of a lab knows no name server\nnameserver 127.0.0.1\noptions attempts:1\n")
 
 
 def _sysctl(key: str, value: str) -> str:
