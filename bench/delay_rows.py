@@ -32,17 +32,15 @@ Value = tuple[int, str, str, float, float]
 
 
 def main() -> None:
-    """Print the table in Markdown, or with `--csv` the values that it is made of."""
+    """Print a table in Markdown for each run, or with `--csv` the values that they are made of."""
     places = [Path(word) for word in sys.argv[1:] if word != "--csv"]
-    values = list(chain.from_iterable(map(read, places)))
     if "--csv" in sys.argv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(
-            (block, profile, arm, f"{rate:.0f}", f"{length:.0f}") for block, profile, arm, rate, length in values
-        )
+        for block, profile, arm, rate, length in chain.from_iterable(map(read, places)):
+            writer.writerow((block, profile, arm, f"{rate:.0f}", f"{length:.0f}"))
         return
-    print(table(values))
+    print("\n\n".join(table(read(place)) for place in places))
 
 
 def read(place: Path) -> Iterator[Value]:
@@ -64,7 +62,7 @@ def table(values: Iterable[Value]) -> str:
     cells: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
     for block, profile, arm, rate, length in values:
         cells.setdefault(profile, {}).setdefault(arm, {})[block] = rate, rate / expected(profile, length)
-    arms = list(dict.fromkeys(arm for by_arm in cells.values() for arm in by_arm))
+    arms = sorted({arm for by_arm in cells.values() for arm in by_arm})
     rows = [
         [_named(profile), f"{expected(profile, LENGTH) / 1e6:.1f}", *(_cell(by_arm.get(arm, {})) for arm in arms)]
         for profile, by_arm in sorted(cells.items(), key=lambda one: _facts(one[0]))
