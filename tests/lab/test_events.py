@@ -166,7 +166,7 @@ def test_a_node_with_another_address_is_reached_there_at_once(tmp_path: Path) ->
         assert "10.50.0.102/24" in shown.stdout
         assert "10.50.0.2/24" not in shown.stdout
         for node in ("a", "c"):
-            done = await lab.nodes[node].run(["ping", "-n", "-q", "-c1", "-W1", "10.50.0.102"])
+            done = await lab.nodes[node].run(["ping", "-n", "-q", "-c1", "-w20", "10.50.0.102"])
             assert done.code == 0, done.stdout
 
     with_vpn("direct", tmp_path, body, TRIO)

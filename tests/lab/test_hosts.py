@@ -158,8 +158,8 @@ def test_two_labs_stand_side_by_side_with_the_same_addresses():
             assert one.address("a") == other.address("a")
             await shell(one, "a", "ip link add only-here type bridge")
             assert "only-here" not in await shell(other, "a", "ls /sys/class/net")
-            await shell(one, "a", f"ping -n -q -c1 -W1 {one.address('b')}")
-            await shell(other, "a", f"ping -n -q -c1 -W1 {other.address('b')}")
+            await shell(one, "a", f"ping -n -q -c1 -w20 {one.address('b')}")
+            await shell(other, "a", f"ping -n -q -c1 -w20 {other.address('b')}")
 
     asyncio.run(run())
 

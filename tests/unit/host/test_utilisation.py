@@ -42,5 +42,8 @@ def test_load_counts_neither_idle_nor_stolen_time_as_work(monkeypatch: pytest.Mo
     monkeypatch.setattr(utilisation, "_read", lambda path: next(looks))
     monkeypatch.setattr("tunnelmark.host.utilisation.time.monotonic", lambda: next(clock))
     monkeypatch.setattr(utilisation, "_TICKS", 100)
+    monkeypatch.setattr(
+        "tunnelmark.host.keep_awake.own_seconds", lambda: 0.0
+    )  # of a lab of another test in this process
     seen = utilisation.load(0)
     assert (seen.busy, seen.steal) == (1.0, 0.3)
