@@ -90,11 +90,12 @@ def _make_ports(
     """The middle node's ports of one link, up and joined by copying unless a program carries the packets."""
     spec = links[number]
     ports, macs = spec.ports(number), spec.macs(number)
-    for name in spec.addresses:
+    for place, name in enumerate(spec.addresses):
         if name in pids:
             interface = interface_of(name, links, number)
             peer = {"ifname": interface, "net_ns_pid": pids[name], "address": macs[name], "mtu": spec.mtu}
-            route.link("add", ifname=ports[name], kind="veth", mtu=spec.mtu, peer=peer)
+            index = _INDEX + 1000 * number + place
+            route.link("add", ifname=ports[name], kind="veth", mtu=spec.mtu, index=index, peer=peer)
         _receive_on(ports[name], middle)
         if spec.card:
             _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
@@ -169,6 +170,11 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
         lines.append(f"qdisc add dev {port} {place} {shaper.words}")
     return lines
 
+
+_INDEX = 10_000
+"""From here on ports have their numbers, far from those of the nodes' interfaces. A veth whose number is that of its peer, in another network, is taken for
+no veth: that its peer is up is then noticed up to a second late where another interface came up within the last one, and what it sends
+until then is lost (net/core/link_watch.c, linkwatch_urgent_event())."""
 
 _ACTIONS = 14  # of one filter: tc takes a hundred words a line
 
