@@ -153,7 +153,8 @@ def test_workloads_run_inside_a_geneve_that_the_guests_kernel_has(tmp_path: Path
     study = STUDY.replace(
         'profiles = ["on-middle", "on-sender"]', 'profiles = ["vdsl"]\ninner = {{ geneve = true, {} }}'
     )
-    arms = '[[arm]]\nname = "tinc"\n\n[[arm]]\nname = "yggdrasil"\n\n[[workload]]'  # one over IPv4, one over IPv6
+    over_ipv6 = '[[arm]]\nname = "direct-6"\nvpn = "direct"\nunderlay = "ipv6"\n\n'
+    arms = f'[[arm]]\nname = "tinc"\n\n{over_ipv6}[[workload]]'
     for family, inner in (("ipv4", "mtu = 1280"), ("ipv6", "mtu = 1280, ipv6 = true")):
         (tmp_path / f"{family}.toml").write_text(study.format(inner).replace("[[workload]]", arms))
         done = tunnelmark(["run", f"./{family}.toml", "--backend", "vm", "--out", family], tmp_path)
