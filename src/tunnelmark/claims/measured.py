@@ -100,6 +100,7 @@ class RunValues:
     def _missing(self, cell: Cell) -> str:
         """Why the run has nothing that repeats this cell; "" where it has."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
+        named = self._claims.describe(cell)
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
             if reason:
                 return reason
@@ -112,39 +113,36 @@ class RunValues:
             return f"this run has no workload {quantity.workload}"
         if quantity.statistic in run_statistics.SHARES:
             rows, why = self._tried(cell)
-            return (
-                f"{self._claims.describe(cell)}: {why}"
-                if why
-                else ""
-                if rows
-                else f"this run has no {self._claims.describe(cell)}"
-            )
+            if why:
+                return f"{named}: {why}"
+            return "" if rows else f"this run has no {named}"
         if quantity.of_arm:
-            return "" if self._values(cell) else f"this run has no {self._claims.describe(cell)}"
+            return "" if self._values(cell) else f"this run has no {named}"
         found = self._cell(cell)
         if found is None:
-            return f"this run has no {self._claims.describe(cell)}"
+            return f"this run has no {named}"
         if not found.values and quantity.statistic not in run_statistics.SECONDS:  # which may be of a series only
-            return f"{self._claims.describe(cell)}: {_why_none(found)}"
+            return f"{named}: {_why_none(found)}"
         if found.success.total and found.success.count / found.success.total < RELIABLE:
-            return f"{self._claims.describe(cell)}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
+            return f"{named}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
         if not self._values(cell):
-            return f"{self._claims.describe(cell)}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
+            return f"{named}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
         return ""
 
     def _held_by_the_processor(self, cell: Cell) -> str:
         """What was held by the link there and is held by the processor here has another ratio on each machine."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
+        named = self._claims.describe(cell)
         if quantity.kind != "rate" and not quantity.unless_full:
             return ""
         if (bound := self._processor(cell)) is None:
             return ""
         if quantity.unless_full:
-            return f"{self._claims.describe(cell)}: {bound.text} was full here, so that its use is no measure of what was needed"
+            return f"{named}: {bound.text} was full here, so that its use is no measure of what was needed"
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
             return ""
         if condition.impaired or self._filled_the_link(cell):
-            return f"{self._claims.describe(cell)}: the link was the limit there, and {bound.text} is here"
+            return f"{named}: the link was the limit there, and {bound.text} is here"
         return ""
 
     def _processor(self, cell: Cell) -> Bottleneck | None:

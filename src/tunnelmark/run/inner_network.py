@@ -72,21 +72,8 @@ def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, siz
         # Over IPv6 a datagram without a checksum is dropped (RFC 8200, 8.1).
         family, checksum = ("ip", ()) if address.version == 4 else ("ip6", ("csum",))
         yield ("ip", "neighbour", "add", *target, "lladdr", _ethernet(places[other]), "nud", "permanent")
-        yield (
-            "ip",
-            "route",
-            "add",
-            str(inside[other]),
-            "encap",
-            family,
-            "id",
-            str(IDENTIFIER),
-            "dst",
-            str(address),
-            *checksum,
-            "dev",
-            name,
-        )
+        way = ("encap", family, "id", str(IDENTIFIER), "dst", str(address), *checksum)
+        yield ("ip", "route", "add", str(inside[other]), *way, "dev", name)
 
 
 def _ethernet(place: int) -> str:

@@ -8,47 +8,42 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import Cell, ClaimsFile, Quantity
-from tunnelmark.claims.raw.raw_values import RawCell, RawRun, RawValues, at, number, read_json
+from tunnelmark.claims.raw.raw_values import Number, RawCell, RawRun, RawValues, at, by_path, number, read_json
 from tunnelmark.errors import UsageError
 
-_Get = Callable[[object, Path], float]
 
-
-def _path(path: str, factor: float = 1.0) -> _Get:
-    return lambda data, file: factor * number(data, path, file)
-
-
-def _retransmitted(data: object, file: Path) -> float:
+def retransmitted(data: object, file: Path) -> float:
+    """Share of segments sent again in %, of the bytes sent over the segment's payload; StoreError where the file does not say."""
     segments = number(data, "end.sum_sent.bytes", file) / number(data, "start.tcp_mss_default", file)
     return 100 * number(data, "end.sum_sent.retransmits", file) / segments if segments else 0.0
 
 
 _CPU = {
-    "sender_cpu": _path("end.cpu_utilization_percent.host_total"),
-    "receiver_cpu": _path("end.cpu_utilization_percent.remote_total"),
+    "sender_cpu": by_path("end.cpu_utilization_percent.host_total"),
+    "receiver_cpu": by_path("end.cpu_utilization_percent.remote_total"),
 }
-_FIGURES: Mapping[str, Mapping[str, _Get]] = {
+_FIGURES: Mapping[str, Mapping[str, Number]] = {
     "TCP": {
-        "goodput": _path("end.sum_received.bits_per_second"),
-        "sent": _path("end.sum_sent.bits_per_second"),
-        "retransmits": _path("end.sum_sent.retransmits"),
-        "retransmit_share": _retransmitted,
-        "cwnd_max": _path("end.streams.0.sender.max_snd_cwnd", 1 / 1024),
-        "rtt": _path("end.streams.0.sender.mean_rtt", 1e-3),
-        "rtt_min": _path("end.streams.0.sender.min_rtt", 1e-3),
-        "mss": _path("start.tcp_mss_default"),
+        "goodput": by_path("end.sum_received.bits_per_second"),
+        "sent": by_path("end.sum_sent.bits_per_second"),
+        "retransmits": by_path("end.sum_sent.retransmits"),
+        "retransmit_share": retransmitted,
+        "cwnd_max": by_path("end.streams.0.sender.max_snd_cwnd", 1 / 1024),
+        "rtt": by_path("end.streams.0.sender.mean_rtt", 1e-3),
+        "rtt_min": by_path("end.streams.0.sender.min_rtt", 1e-3),
+        "mss": by_path("start.tcp_mss_default"),
         **_CPU,
     },
     "UDP": {
-        "delivered": _path("end.sum_received.bits_per_second"),
-        "offered": _path("end.sum_sent.bits_per_second"),
-        "lost": _path("end.sum_received.lost_percent"),
-        "jitter": _path("end.sum_received.jitter_ms"),
+        "delivered": by_path("end.sum_received.bits_per_second"),
+        "offered": by_path("end.sum_sent.bits_per_second"),
+        "lost": by_path("end.sum_received.lost_percent"),
+        "jitter": by_path("end.sum_received.jitter_ms"),
         **_CPU,
     },
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -12,6 +12,9 @@ from typing import Literal
 from tunnelmark.analyse.model import RELIABLE
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.errors import StoreError, UsageError
+
+Number = Callable[[object, Path], float]
+"""What reads a number from the content of a JSON file; StoreError where there is none."""
 
 Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
 """How a source makes one figure of the runs of a cell; `deviation` is the standard deviation of a sample."""
@@ -171,6 +174,11 @@ def number(data: object, path: str, file: Path) -> float:
             f"{file}: {path} is {found!r} and no number", hint="is it of another version of the benchmark?"
         )
     return float(found)
+
+
+def by_path(path: str, factor: float = 1.0) -> Number:
+    """What reads the number at a dotted path, times a factor."""
+    return lambda data, file: number(data, path, file) * factor
 
 
 def check_unit(claims: ClaimsFile, quantity: str, unit: str) -> None:

@@ -8,17 +8,20 @@ repetition, which ran a part of the suite, so that the suite's duration is not r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunnelmark.claims.model import Cell, ClaimsFile
+from tunnelmark.claims.raw.iperf3_files import retransmitted
 from tunnelmark.claims.raw.raw_values import (
+    Number,
     RawCell,
     RawRun,
     RawValues,
     Statistic,
     at,
+    by_path,
     check_unit,
     combined,
     number,
@@ -37,8 +40,6 @@ _NO_FILE = "no file"
 
 _SUITE = ("tcp_iperf3", "udp_iperf3", "ping", "qperf", "rist_stream", "nix_cache", "parallel_tcp_iperf3")
 
-Number = Callable[[object, Path], float]
-
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
@@ -51,24 +52,14 @@ class _Figure:
     others: Mapping[str, tuple[Number, Statistic]] = field(default_factory=dict)
 
 
-def _path(path: str, factor: float = 1.0) -> Number:
-    return lambda data, file: number(data, path, file) * factor
-
-
-def _retransmitted(data: object, file: Path) -> float:
-    """Share of segments sent again in %, as the suite's own reports count them: of the bytes sent over the segment's payload."""
-    segments = number(data, "end.sum_sent.bytes", file) / number(data, "start.tcp_mss_default", file)
-    return 100 * number(data, "end.sum_sent.retransmits", file) / segments if segments else 0.0
-
-
 def _both_ways(data: object, file: Path) -> float:
     ways = ("sum_sent", "sum_sent_bidir_reverse")
     return sum(number(data, f"end.{way}.bits_per_second", file) for way in ways) / 2e6
 
 
-_SENT = _path("end.sum_sent.bits_per_second", 1e-6)
-_RECEIVED_BACK = _path("end.sum_received_bidir_reverse.bits_per_second", 1e-6)
-_MEAN_LONGEST = _path("rtt_max_ms.average")
+_SENT = by_path("end.sum_sent.bits_per_second", 1e-6)
+_RECEIVED_BACK = by_path("end.sum_received_bidir_reverse.bits_per_second", 1e-6)
+_MEAN_LONGEST = by_path("rtt_max_ms.average")
 _PARALLEL = "parallel_tcp_iperf3"
 
 _FIGURES: dict[str, _Figure] = {
@@ -76,49 +67,49 @@ _FIGURES: dict[str, _Figure] = {
     "tcp-sent": _Figure("tcp_iperf3", _SENT, "Mbit/s"),
     "tcp-received": _Figure(
         "tcp_iperf3",
-        _path("end.sum_received.bits_per_second", 1e-6),
+        by_path("end.sum_received.bits_per_second", 1e-6),
         "Mbit/s",
         others={"what the other direction's stream, at the same time, brought": (_RECEIVED_BACK, "mean")},
     ),
     "tcp-least-run": _Figure("tcp_iperf3", _SENT, "Mbit/s", "least"),
     "tcp-most-run": _Figure("tcp_iperf3", _SENT, "Mbit/s", "largest"),
-    "retransmits": _Figure("tcp_iperf3", _path("end.sum_sent.retransmits"), "segments"),
-    "retransmit-share": _Figure("tcp_iperf3", _retransmitted, "%"),
-    "cwnd": _Figure("tcp_iperf3", _path("end.streams.0.sender.max_snd_cwnd", 1e-3), "kB"),
-    "mss": _Figure("tcp_iperf3", _path("start.tcp_mss_default"), "B"),
+    "retransmits": _Figure("tcp_iperf3", by_path("end.sum_sent.retransmits"), "segments"),
+    "retransmit-share": _Figure("tcp_iperf3", retransmitted, "%"),
+    "cwnd": _Figure("tcp_iperf3", by_path("end.streams.0.sender.max_snd_cwnd", 1e-3), "kB"),
+    "mss": _Figure("tcp_iperf3", by_path("start.tcp_mss_default"), "B"),
     "loaded-rtt": _Figure(
         "tcp_iperf3",
-        _path("end.streams.0.sender.mean_rtt", 1e-3),
+        by_path("end.streams.0.sender.mean_rtt", 1e-3),
         "ms",
-        others={"iperf3's number as it stands, which is in µs": (_path("end.streams.0.sender.mean_rtt"), "mean")},
+        others={"iperf3's number as it stands, which is in µs": (by_path("end.streams.0.sender.mean_rtt"), "mean")},
     ),
     "parallel": _Figure(_PARALLEL, _SENT, "Mbit/s", "sum", {"half of the sum of both directions": (_both_ways, "sum")}),
-    "parallel-retransmits": _Figure(_PARALLEL, _path("end.sum_sent.retransmits"), "segments", "sum"),
-    "ping": _Figure("ping", _path("rtt_avg_ms.average"), "ms"),
+    "parallel-retransmits": _Figure(_PARALLEL, by_path("end.sum_sent.retransmits"), "segments", "sum"),
+    "ping": _Figure("ping", by_path("rtt_avg_ms.average"), "ms"),
     "ping-max": _Figure(
         "ping",
-        _path("rtt_max_ms.max"),
+        by_path("rtt_max_ms.max"),
         "ms",
         "largest",
         {"the mean over links and runs of each run's longest": (_MEAN_LONGEST, "mean")},
     ),
-    "ping-deviation": _Figure("ping", _path("rtt_mdev_ms.average"), "ms"),
-    "ping-loss": _Figure("ping", _path("packet_loss_percent.average"), "%"),
-    "udp": _Figure("udp_iperf3", _path("end.sum_received.bits_per_second", 1e-6), "Mbit/s"),
-    "udp-sent": _Figure("udp_iperf3", _path("end.sum_sent.bits_per_second", 1e-6), "Mbit/s"),
-    "udp-loss": _Figure("udp_iperf3", _path("end.sum_received.lost_percent"), "%"),
-    "quic": _Figure("qperf", _path("total_bandwidth_mbps.average"), "Mbit/s"),
-    "quic-connect": _Figure("qperf", _path("conn_time_ms.average"), "ms"),
-    "quic-first-byte": _Figure("qperf", _path("ttfb_ms.average"), "ms"),
-    "quic-cpu": _Figure("qperf", _path("cpu_usage_percent.average"), "%"),
-    "rist": _Figure("rist_stream", _path("network.quality.average"), "%"),
-    "rist-median": _Figure("rist_stream", _path("network.quality.percentiles.p50"), "%"),
-    "rist-dropped": _Figure("rist_stream", _path("network.packets_dropped.average"), "packets"),
-    "rist-dropped-p25": _Figure("rist_stream", _path("network.packets_dropped.percentiles.p25"), "packets"),
-    "rist-dropped-p75": _Figure("rist_stream", _path("network.packets_dropped.percentiles.p75"), "packets"),
-    "rist-dropped-max": _Figure("rist_stream", _path("network.packets_dropped.max"), "packets", "largest"),
-    "rist-frames": _Figure("rist_stream", _path("encoding.dropped_frames.average"), "frames"),
-    "nix": _Figure("nix_cache", _path("results.0.mean"), "s"),
+    "ping-deviation": _Figure("ping", by_path("rtt_mdev_ms.average"), "ms"),
+    "ping-loss": _Figure("ping", by_path("packet_loss_percent.average"), "%"),
+    "udp": _Figure("udp_iperf3", by_path("end.sum_received.bits_per_second", 1e-6), "Mbit/s"),
+    "udp-sent": _Figure("udp_iperf3", by_path("end.sum_sent.bits_per_second", 1e-6), "Mbit/s"),
+    "udp-loss": _Figure("udp_iperf3", by_path("end.sum_received.lost_percent"), "%"),
+    "quic": _Figure("qperf", by_path("total_bandwidth_mbps.average"), "Mbit/s"),
+    "quic-connect": _Figure("qperf", by_path("conn_time_ms.average"), "ms"),
+    "quic-first-byte": _Figure("qperf", by_path("ttfb_ms.average"), "ms"),
+    "quic-cpu": _Figure("qperf", by_path("cpu_usage_percent.average"), "%"),
+    "rist": _Figure("rist_stream", by_path("network.quality.average"), "%"),
+    "rist-median": _Figure("rist_stream", by_path("network.quality.percentiles.p50"), "%"),
+    "rist-dropped": _Figure("rist_stream", by_path("network.packets_dropped.average"), "packets"),
+    "rist-dropped-p25": _Figure("rist_stream", by_path("network.packets_dropped.percentiles.p25"), "packets"),
+    "rist-dropped-p75": _Figure("rist_stream", by_path("network.packets_dropped.percentiles.p75"), "packets"),
+    "rist-dropped-max": _Figure("rist_stream", by_path("network.packets_dropped.max"), "packets", "largest"),
+    "rist-frames": _Figure("rist_stream", by_path("encoding.dropped_frames.average"), "frames"),
+    "nix": _Figure("nix_cache", by_path("results.0.mean"), "s"),
 }
 
 _SUCCESS = {
@@ -295,7 +286,7 @@ def _of_one_link(name: str, place: Path, hosts: list[str], claims: ClaimsFile) -
         content = _Content.of(place / host / f"{figure.file}.json")
         if content.ends in ((ends[0], ends[1]), (ends[1], ends[0])):
             back = content.ends != (ends[0], ends[1]) and base == "tcp"
-            get = _path("end.sum_sent_bidir_reverse.bits_per_second", 1e-6) if back else figure.get
+            get = by_path("end.sum_sent_bidir_reverse.bits_per_second", 1e-6) if back else figure.get
             value = None if content.failed else get(content.data, content.file)
             return RawCell((RawRun(host, value, content.failed, content.attempts),), 1)
     return None
