@@ -174,7 +174,7 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
 _INDEX = 10_000
 """From here on ports have their numbers, far from those of the nodes' interfaces. A veth whose number is that of its peer, in another network, is taken for
 no veth: that its peer is up is then noticed up to a second late where another interface came up within the last one, and what it sends
-until then is lost (net/core/link_watch.c, linkwatch_urgent_event())."""
+until then is lost: read in net/core/link_watch.c (linkwatch_urgent_event()), and 1 first ping of 275 was lost so in place of 7."""
 
 _ACTIONS = 14  # of one filter: tc takes a hundred words a line
 
