@@ -149,6 +149,24 @@ def test_a_profile_of_the_kernels_netem_is_run_and_proved_in_a_guest(tmp_path: P
     assert 18 < trip < 22  # 10 ms each way
 
 
+@pytest.mark.parametrize(("taken", "counted"), [('loss = "10 %"', "lossy"), ("limit = 5", "link")])
+def test_what_the_kernels_netem_drops_is_its_loss_or_its_queue(tmp_path: Path, taken: str, counted: str) -> None:
+    """530 packets a second of which each waits 20 ms: a queue of five holds half of them."""
+    (tmp_path / "profiles").mkdir()
+    for place, unit in (("middle", "wire"), ("sender", "gso")):
+        profile = NETEM.format(place=place, unit=unit).replace('jitter = "2 ms"\nloss = "1 %"', taken)
+        (tmp_path / f"profiles/on-{place}.toml").write_text(profile.replace("10 ms", "20 ms"))
+    udp = 'workload = "udp"\noptions = { rate = "5 Mbit/s", duration = "2 s" }'
+    (tmp_path / "netem.toml").write_text(STUDY.replace('workload = "ping"', udp))
+    tunnelmark(["run", "./netem.toml", "--backend", "vm", "--out", "out"], tmp_path)
+    rows = store.load(tmp_path / "out").trials
+    assert [row.outcome for row in rows] == ["ok"] * 4
+    other = {"link": "lossy", "lossy": "link"}[counted]
+    for row in rows:
+        assert row.limits[f"drop_{counted}_source"] >= 50, row.trial
+        assert row.limits[f"drop_{other}_source"] == 0, row.trial
+
+
 def test_workloads_run_inside_a_geneve_that_the_guests_kernel_has(tmp_path: Path) -> None:
     study = STUDY.replace(
         'profiles = ["on-middle", "on-sender"]', 'profiles = ["vdsl"]\ninner = {{ geneve = true, {} }}'

@@ -20,10 +20,10 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import pauses
 from tunnelmark.host.lab_seconds import lab_seconds
 from tunnelmark.host.placement import Placement
-from tunnelmark.lab import router_rules
+from tunnelmark.lab import link_counts, router_rules
 from tunnelmark.lab.addressing import profiles_of, specs_of
 from tunnelmark.lab.emulator import Emulator, carry
-from tunnelmark.lab.link_spec import ETHERNET, LinkSpec
+from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.underlay import Underlay
@@ -112,7 +112,7 @@ class Labs(ABC):
 
     @abstractmethod
     async def counted(self, lab: str) -> dict[str, dict[str, int]]:
-        """Counters of the middle node by port (see `veth.counters`)."""
+        """Counters of the middle node by port (see `port_counters.counters`)."""
 
     @abstractmethod
     async def ended(self, lab: str) -> float:
@@ -258,14 +258,9 @@ class Lab(Underlay):
         return None if top is None else top / f"{self.name}.{node}"
 
     async def link_counters(self) -> list[dict[str, dict[str, int]]]:
-        """For each link, bytes of Ethernet frames, packets and drops that the middle node sent towards each node on it."""
+        """For each link, what the kernel counted there by node (see `link_counts.of_link`)."""
         ports = await self._client.counted(self.name)
-        found = []
-        for number, spec in enumerate(self._links):
-            left_out = ETHERNET - spec.counted_headers[0]  # a port counts what the node's interface has received
-            counts = {node: ports[port] for node, port in spec.ports(number).items() if port in ports}
-            found.append({n: c | {"bytes": c["bytes"] + left_out * c["packets"]} for n, c in counts.items()})
-        return found
+        return [link_counts.of_link(spec, number, ports) for number, spec in enumerate(self._links)]
 
     async def zero(self) -> None:
         """Restart the clocks of emulated links: their blackouts and schedules count from a moment before this returns."""

@@ -23,13 +23,13 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tunnelmark.host import keep_awake
 from tunnelmark.lab import channel
 from tunnelmark.lab.link_spec import LinkSpec
-from tunnelmark.lab.server import agent, isolate, shared_files, veth
+from tunnelmark.lab.server import agent, isolate, port_counters, shared_files, veth
 from tunnelmark.linux import cgroups, congestion, syscalls
 
 HIGHEST_AUTOGROUP = -15  # nice value of the session where no CPU controller is at hand; see sched(7)
@@ -41,6 +41,7 @@ class _Lab:
     middle: str
     nodes: list[dict[str, Any]]  # as they were asked for
     alive: set[int]
+    links: list[LinkSpec] = field(default_factory=list)
     ending: int | None = None  # id of the request that waits for the end
     asked: float = 0.0
 
@@ -85,7 +86,7 @@ class LabServer:
                     answer = {}
                 case "count":
                     lab = self._labs[request["lab"]]
-                    answer = {"ports": veth.counters(lab.agents[lab.middle])}
+                    answer = {"ports": port_counters.counters(lab.agents[lab.middle], lab.agents, lab.links)}
                 case unknown:
                     raise ValueError(f"unknown request {unknown!r}")
         except Exception as error:  # whatever pyroute2 or the kernel says is the command's to tell
@@ -123,7 +124,8 @@ class LabServer:
             for n in lab.nodes
         }
         middle = ends.pop(lab.middle, None)
-        veth.build(middle, list(ends.values()), [LinkSpec.read(spec) for spec in request["links"]])
+        lab.links = [LinkSpec.read(spec) for spec in request["links"]]
+        veth.build(middle, list(ends.values()), lab.links)
         return {"timings": {"links": time.monotonic() - begun}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import Any
 
 from pyroute2 import Ethtool, IPRoute
 from pyroute2.netlink.rtnl.ifaddrmsg import IFA_F_NODAD
@@ -71,13 +70,13 @@ def build(middle: LinkEnd | None, hosts: Sequence[LinkEnd], links: Sequence[Link
     """
     pids = {host.name: host.pid for host in hosts}
     if middle is not None:
-        with _inside(middle.pid) as route:
+        with inside(middle.pid) as route:
             for number, spec in enumerate(links):
                 _make_ports(route, middle, pids, links, number)
                 if spec.emulated and spec.shapers:
                     _shape_behind(route, spec, number)
     for host in hosts:
-        with _inside(host.pid) as route:
+        with inside(host.pid) as route:
             route.link("set", index=_index(route, "lo"), state="up")
             for number, spec in enumerate(links):
                 if host.name in spec.addresses:
@@ -214,26 +213,6 @@ def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> 
     return [f"qdisc add dev {ports[source]} ingress", *rules]
 
 
-def counters(middle: int) -> dict[str, dict[str, int]]:
-    """What each port of the middle node sent towards its node: bytes, packets, and drops by its queue."""
-    found: dict[str, dict[str, int]] = {}
-    with _inside(middle) as route:
-        drops = {q["index"]: _queue_drops(q) for q in route.get_qdiscs() if q.get_attr("TCA_KIND") == "tbf"}
-        for link in route.get_links():
-            port, stats = link.get("ifname"), link.get("stats64")
-            if stats is not None and "." in port:
-                found[port] = {
-                    "bytes": stats["tx_bytes"],
-                    "packets": stats["tx_packets"],
-                    "dropped": drops.get(link["index"], 0),
-                }
-    return found
-
-
-def _queue_drops(qdisc: Any) -> int:
-    return int(qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
-
-
 def _receive_on(interface: str, host: LinkEnd) -> None:
     """Have the node's own cores do the work of receiving (RPS); else the sender's core would."""
     if host.cores:
@@ -273,7 +252,7 @@ def _index(route: IPRoute, name: str) -> int:
 
 
 @contextmanager
-def _inside(pid: int) -> Iterator[IPRoute]:
+def inside(pid: int) -> Iterator[IPRoute]:
     """A netlink socket inside the network namespace of another process; we are back outside afterwards."""
     with open("/proc/self/ns/net") as back:
         syscalls.enter(pid, "net")

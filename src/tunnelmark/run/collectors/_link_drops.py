@@ -34,17 +34,16 @@ class LinkDrops:
         for ports in await self._links.link_counters():
             for node, counts in ports.items():
                 for end in self._senders(ports, node):
-                    full = f"drop_link_{end}"
-                    found[full] = found.get(full, 0.0) + counts["dropped"]
+                    _add(found, end, counts["dropped"], counts["lost"])
+                for end in self._sent_by(ports, node):
+                    _add(found, end, counts["sent_dropped"], counts["sent_lost"])
         for report in await self._links.link_reports():
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")
                 dropped = way["dropped"]
                 for end in self._from(sender, receiver):
-                    full = f"drop_link_{end}"
-                    found[full] = found.get(full, 0.0) + dropped.get("queue", 0) + dropped.get("codel", 0)
-                    lossy = f"drop_lossy_{end}"
-                    found[lossy] = found.get(lossy, 0.0) + dropped.get("loss", 0) + dropped.get("blackout", 0)
+                    queued = dropped.get("queue", 0) + dropped.get("codel", 0)
+                    _add(found, end, queued, dropped.get("loss", 0) + dropped.get("blackout", 0))
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
@@ -54,6 +53,16 @@ class LinkDrops:
         others = [node for node in ports if node != receiver]
         return self._from(others[0], receiver) if len(others) == 1 else ()
 
+    def _sent_by(self, ports: Mapping[str, object], sender: str) -> Sequence[str]:
+        """The ends whose packets a node sends onto a link with these nodes."""
+        others = [node for node in ports if node != sender]
+        return self._from(sender, others[0]) if len(others) == 1 or sender in self._ends else ()
+
     def _from(self, sender: str, receiver: str) -> Sequence[str]:
         own = self._ends.get(sender)
         return (own,) if own is not None else self._further_ways.get((sender, receiver), ())
+
+
+def _add(found: dict[str, float], end: str, queued: float, lost: float) -> None:
+    for name, packets in ((f"drop_link_{end}", queued), (f"drop_lossy_{end}", lost)):
+        found[name] = found.get(name, 0.0) + packets

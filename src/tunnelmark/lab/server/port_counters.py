@@ -1,0 +1,57 @@
+"""What the links of a lab carried and dropped, as the middle node's ports and the kernel's queues count it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyroute2 import IPRoute
+
+from tunnelmark.lab.link_spec import LinkSpec, interface_of
+from tunnelmark.lab.server import veth
+
+
+def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) -> dict[str, dict[str, int]]:
+    """What each port of the middle node sent towards its node: `bytes`, `packets`, `dropped` by its shaper and by its `netem`.
+
+    `netem_sent` is what netem on the node's own interface dropped of what the node sent. `agents` are process
+    numbers by node, of those that are on this machine; `middle` is the middle node's.
+    """
+    found: dict[str, dict[str, int]] = {}
+    with veth.inside(middle) as route:
+        drops = _drops(route)
+        for link in route.get_links():
+            port, stats = link.get("ifname"), link.get("stats64")
+            if stats is not None and "." in port:
+                by_kind = drops.get(link["index"], {})
+                found[port] = {
+                    "bytes": stats["tx_bytes"],
+                    "packets": stats["tx_packets"],
+                    "dropped": by_kind.get("tbf", 0),
+                    "netem": _own(by_kind),
+                }
+    for number, spec in enumerate(links):
+        for node in spec.netem if spec.netem_on_sender else ():
+            if node in agents:
+                with veth.inside(agents[node]) as route:
+                    (index,) = route.link_lookup(ifname=interface_of(node, links, number))
+                    found[spec.ports(number)[node]]["netem_sent"] = _own(_drops(route).get(index, {}))
+    return found
+
+
+def _drops(route: IPRoute) -> dict[int, dict[str, int]]:
+    """Packets that each queue dropped, by the number of its interface and its kind."""
+    found: dict[int, dict[str, int]] = {}
+    for queue in route.get_qdiscs():
+        found.setdefault(queue["index"], {})[queue.get_attr("TCA_KIND")] = dropped(queue)
+    return found
+
+
+def _own(by_kind: Mapping[str, int]) -> int:
+    """What netem itself dropped: it also counts what the shaper behind it does (net/sched/sch_netem.c: netem_dequeue())."""
+    return max(by_kind.get("netem", 0) - by_kind.get("tbf", 0), 0)
+
+
+def dropped(queue: Any) -> int:
+    """Packets that a queue discipline dropped, from the kernel's message about it."""
+    return int(queue.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
