@@ -43,6 +43,17 @@ def test_an_interface_that_is_not_there_is_found_by_its_name_and_the_logs_are_ke
     shutil.rmtree(own("wrong-lab").kept)
 
 
+def test_a_program_that_is_not_installed_is_named_with_what_brings_it(tmp_path: Path) -> None:
+    (tmp_path / "vpns").mkdir()
+    driver = "from dataclasses import replace\nfrom tunnelmark.vpns import nebula\n"
+    driver += 'DRIVER = replace(nebula.DRIVER, name="lacking", programs=("no-such-program",), variants={}, builds={})\n'
+    (tmp_path / "vpns" / "lacking.py").write_text(driver)
+    up = run("lab", "up", "--name", "no-lab", "--vpn", "lacking", path=tmp_path)
+    assert up.returncode != 0
+    assert "the program no-such-program is not installed" in up.stderr
+    assert "hint: tunnelmark packages install" in up.stderr or "apt-get install" in up.stderr
+
+
 def test_logs_are_followed_until_the_lab_ends() -> None:
     up = run("lab", "up", "--name", "logged-lab", "--vpn", "tinc")
     assert up.returncode == 0, up.stderr

@@ -18,6 +18,7 @@ from typing import IO, Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from tunnelmark import registry
 from tunnelmark.cli import (
     binary_overrides,
     core_options,
@@ -32,6 +33,7 @@ from tunnelmark.cli.measurement_lock import no_wait, quiet
 from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
 from tunnelmark.linux.late_interrupt import held_back
+from tunnelmark.packages import status
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
 _HOSTS_PATIENCE = 240.0  # the same on other hosts, of which each may take 60 s to begin
@@ -91,6 +93,7 @@ def up(
     on = inventory_options.chosen(backend, inventory)
     if on is None:
         privileges.require("the lab makes network namespaces")
+        _require_programs(vpn or "")
     else:
         _require_for_hosts(click.get_current_context())
     if lab_states.state_of(name) is not None:
@@ -229,6 +232,15 @@ def _end(state: dict[str, Any]) -> None:
             f"the lab {state['name']!r} did not end within {_PATIENCE:g} s",
             hint=f"kill -9 {state['pid']} ends it for sure",
         )
+
+
+def _require_programs(vpn: str) -> None:
+    """MissingPart if a program of the VPN is not on this machine."""
+    if not vpn:
+        return
+    driver, options = registry.arm(vpn)
+    if (found := status.missing(driver.part(options))) is not None:
+        raise found
 
 
 def _require_for_hosts(context: click.Context) -> None:

@@ -9,7 +9,7 @@ a time. What else is known of a VPN is in `data/matrix/NAME.toml`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address
 from pathlib import PurePosixPath
 from typing import Generic
@@ -268,6 +268,9 @@ class Driver(Generic[OptionsT]):
     overhead: Callable[[OptionsT], int] | None = None
     """Bytes that it adds to an IP packet over IPv4, outer headers included, and 0 where it sends a stream; needed with `cascades`."""
 
+    also_needs: Callable[[OptionsT], tuple[str, ...]] | None = None
+    """Programs that these options need in addition to those of the build."""
+
     kernel: tuple[str, ...] = ()
     """Kernel features that it needs, by the names in `host.kernel_features`."""
 
@@ -278,7 +281,9 @@ class Driver(Generic[OptionsT]):
     def build(self, options: Options) -> Build:
         """The build that these options ask for."""
         usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.recipe)
-        return self.builds.get(_chosen(options), usual)
+        build = self.builds.get(_chosen(options), usual)
+        further = self.also_needs(options) if self.also_needs else ()  # type: ignore[arg-type] # of its own model
+        return replace(build, programs=(*build.programs, *further)) if further else build
 
     def part(self, options: Options) -> Requirement:
         """What must be installed for it; a further build's own version is the only one that will do."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Daemon, File, Step, UdpPort
+from tunnelmark.model.steps import Daemon, File, Step, TcpPort, UdpPort
+from tunnelmark.vpns import _zerotier_proxy
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "zt0"
@@ -32,18 +34,27 @@ for member in member.*; do cp "$member" "$all/$net/member/$(sed 's/^{"id":"\\([0
 _DIRECT = """[ "$(zerotier-one -q -D"$1" peers | awk '$3 != "PLANET" && $5 == "DIRECT"' | wc -l)" -ge "$2" ]"""
 
 
-class ZeroTierOptions(Options):
-    """`relay`: nodes may not reach each other, so that all goes through the moon."""
+PROXIED = ("tcp-proxy", "tcp-fallback")
+"""The values of the option `path` for which there is a proxy."""
 
-    relay: bool = False
+
+class ZeroTierOptions(Options):
+    """`path`: directly between nodes as shipped (`direct`), or only through the moon by UDP (`root`).
+
+    With `tcp-proxy` all goes by TCP through the makers' proxy, and with `tcp-fallback` what a node gets no answer to by UDP.
+    """
+
+    path: Literal["direct", "root", "tcp-proxy", "tcp-fallback"] = "direct"
 
 
 def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
-    """local.conf: as shipped, or with the addresses of all but the moon forbidden."""
-    shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.relay else []
+    """local.conf: which addresses a node may not use, and what it is told of the proxy."""
+    shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.path == "root" else []
     width = host.underlay.max_prefixlen
+    proxied = options.path in PROXIED and host != mesh.relay
+    told = _zerotier_proxy.settings(mesh.relay, forced=options.path == "tcp-proxy") if proxied else {}
     return json.dumps(
-        {"physical": {f"{other.underlay}/{width}": {"blacklist": True} for other in shut}, "settings": {}}
+        {"physical": {f"{other.underlay}/{width}": {"blacklist": True} for other in shut}, "settings": told}
     )
 
 
@@ -61,17 +72,26 @@ def _before(mesh: Mesh, host: MeshNode) -> Step:
     return host.command("sh", "-c", script, "sh", str(host.dir))
 
 
-def _daemon(host: MeshNode) -> Daemon:
-    return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=UdpPort(PORT))
+def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
+    """The daemon; kept to the proxy it binds no UDP port, and its first TCP port is that of its commands."""
+    ready = TcpPort(PORT) if options.path == "tcp-proxy" and host != mesh.relay else UdpPort(PORT)
+    return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=ready)
 
 
 def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
     """Identities are made in the staging folder, as the network is named after one of them. Moon and controller begin."""
     members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
     makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
-    first = {mesh.hub.name: mesh.hub, mesh.relay.name: mesh.relay}
+    relay, found_at = mesh.relay, str(mesh.relay.underlay)
+    first = {mesh.hub.name: mesh.hub, relay.name: relay}
     rest = [host for host in mesh.hosts if host.name not in first]
-    moon = (mesh.hub.name, mesh.relay.name, f"{mesh.relay.underlay}/{PORT}")
+    before: tuple[tuple[Step, ...], ...] = ()
+    if options.path in PROXIED:
+        found_at, before = _zerotier_proxy.PUBLIC, _zerotier_proxy.phases(relay)
+    if options.path == "tcp-fallback":
+        before += (tuple(_zerotier_proxy.translation(host, relay) for host in mesh.others(relay)),)
+    moon = (mesh.hub.name, relay.name, f"{found_at}/{PORT}")
+    forced = options.path in ("root", "tcp-proxy")
     direct = tuple(
         host.succeeds("sh", "-c", _DIRECT, "sh", str(host.dir), str(len(mesh.hosts) - 1)) for host in mesh.hosts
     )
@@ -80,12 +100,13 @@ def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
         staging=(*makes, ("sh", "-c", _STAGE_MOON, "sh", *moon, *members)),
         files=tuple(file for host in mesh.hosts for file in _files(mesh, host, options)),
         phases=(
+            *before,
             tuple(_before(mesh, host) for host in mesh.hosts),
-            tuple(_daemon(host) for host in first.values()),
-            tuple(_daemon(host) for host in rest),
+            tuple(_daemon(mesh, host, options) for host in first.values()),
+            tuple(_daemon(mesh, host, options) for host in rest),
         ),
-        converged=() if options.relay else direct,
-        relayed=options.relay,
+        converged=() if forced else direct,
+        relayed=forced,
     )
 
 
@@ -102,5 +123,10 @@ DRIVER = Driver(
     startup_time=12.0,
     startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
     convergence_time=5.0,
-    variants={"zerotier-relay": {"relay": True}},
+    also_needs=lambda options: (_zerotier_proxy.PROGRAM, "ip", "nft") if options.path in PROXIED else (),
+    variants={
+        "zerotier-relay": {"path": "root"},
+        "zerotier-tcp-proxy": {"path": "tcp-proxy"},
+        "zerotier-tcp-fallback": {"path": "tcp-fallback"},
+    },
 )

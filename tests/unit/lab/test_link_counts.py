@@ -17,8 +17,12 @@ def port(**counted: int) -> dict[str, int]:
 def test_without_netem_only_the_shapers_queue_drops() -> None:
     found = of_link(LinkSpec("link0", NODES), 0, {"a.0": port(), "b.0": port()})
     assert found["b"] == {
-        **{"bytes": 1000, "packets": 10, "dropped": 3},
-        **{"lost": 0, "sent_dropped": 0, "sent_lost": 0},
+        "bytes": 1000,
+        "packets": 10,
+        "dropped": 3,
+        "lost": 0,
+        "sent_dropped": 0,
+        "sent_lost": 0,
     }
 
 
