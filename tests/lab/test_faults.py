@@ -20,7 +20,7 @@ from tunnelmark.plan.routers import KINDS
 from tunnelmark.run import rebinding
 from tunnelmark.run.deploy import FOLDER, RunningDeployment, prepare
 from tunnelmark.run.events import happen
-from tunnelmark.workloads.base import EVERY_NODE, Event
+from tunnelmark.workloads.base import EVERY_NODE, Event, EventKind
 
 pytestmark = pytest.mark.root
 
@@ -86,7 +86,7 @@ def test_a_partition_keeps_a_node_from_all_others_and_ends_with_the_trial_that_i
     with_vpn("direct", tmp_path, body, TRIO)
 
 
-@pytest.mark.parametrize("kind", ["partition", "udp-cut", "link-down", "power-off"])
+@pytest.mark.parametrize("kind", ["partition", "udp-cut", "udp-blocked", "link-down", "power-off"])
 def test_what_is_stopped_while_it_begins_leaves_links_whole(kind: str, tmp_path: Path) -> None:
     async def body(lab: Lab, tunnel: RunningDeployment) -> None:
         for number, seconds in enumerate((0.001, 0.005, 0.01, 0.02, 0.05)):
@@ -117,14 +117,18 @@ def test_an_error_in_the_middle_heals_what_was_cut(tmp_path: Path) -> None:
     with_vpn("direct", tmp_path, body)
 
 
-def test_without_udp_a_node_reaches_others_by_tcp_and_the_relay_by_both(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "reaches_relay"), [("udp-cut", True), ("udp-blocked", False)])
+def test_without_udp_a_node_reaches_others_by_tcp_and_the_relay_by_both_unless_all_is_blocked(
+    kind: EventKind, reaches_relay: bool, tmp_path: Path
+) -> None:
     async def body(lab: Lab, tunnel: RunningDeployment) -> None:
-        doing = await while_it_lasts(lab, tunnel, Event(0.0, "udp-cut", "c"), tmp_path)
+        doing = await while_it_lasts(lab, tunnel, Event(0.0, kind, "c"), tmp_path)
         assert not await passes(lab, "a", "c")
         assert not await passes(lab, "c", "a")
         assert await passes(lab, "a", "c", tcp=True)
-        assert await passes(lab, "b", "c")
-        assert await passes(lab, "c", "b")
+        assert await passes(lab, "b", "c", tcp=True)
+        assert await passes(lab, "b", "c") is reaches_relay
+        assert await passes(lab, "c", "b") is reaches_relay
         doing.cancel()
         await asyncio.gather(doing, return_exceptions=True)
         assert await passes(lab, "a", "c")

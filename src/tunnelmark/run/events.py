@@ -27,7 +27,7 @@ _PATIENCE = 3600.0  # seconds that a step of a restart may take: the trial's own
 _TAKE_LINKS = ("link-down", "power-off")
 """Prepared last: what comes back with a link is also what was made for the other events."""
 
-_HEALS = {"partition-heal": "partition", "udp-heal": "udp-cut"}
+_HEALS = {"partition-heal": "partition", "udp-heal": "udp-cut", "udp-open": "udp-blocked"}
 
 
 async def happen(
@@ -117,6 +117,8 @@ class _Hand:
                 await self.cuts.prepare(_named(event.kind, event), event.node)
             case "udp-cut":
                 await self.cuts.prepare(_named(event.kind, event), event.node, only="udp", but=self._relay(event.node))
+            case "udp-blocked":
+                await self.cuts.prepare(_named(event.kind, event), event.node, only="udp")
             case "nat-rebinding" if not self.tunnel.bare:  # the bare link is measured with open routers
                 self.translating[event.node] = rebinding.routers_of(self.lab, event.node)
             case "change-address":
@@ -153,9 +155,9 @@ class _Hand:
                 await self.links.down(node, [UNDERLAY])
             case "link-up":
                 await self.links.up(node, [UNDERLAY])
-            case "partition" | "udp-cut":
+            case "partition" | "udp-cut" | "udp-blocked":
                 await self.cuts.cut(_named(event.kind, event))
-            case "partition-heal" | "udp-heal":
+            case "partition-heal" | "udp-heal" | "udp-open":
                 await self.cuts.heal(_named(_HEALS[event.kind], event))
             case "nat-rebinding":
                 self.draws += 1

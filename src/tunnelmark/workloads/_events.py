@@ -16,6 +16,7 @@ FaultKind = Literal[
     "link-flap",
     "partition",
     "udp-cut",
+    "udp-blocked",
     "nat-rebinding",
     "change-address",
 ]
@@ -30,6 +31,7 @@ PAIRS: dict[FaultKind, tuple[EventKind, EventKind]] = {
     "link-flap": ("link-down", "link-up"),
     "partition": ("partition", "partition-heal"),
     "udp-cut": ("udp-cut", "udp-heal"),
+    "udp-blocked": ("udp-blocked", "udp-open"),
 }
 """What begins and what ends each fault that lasts."""
 

@@ -121,6 +121,8 @@ EventKind = Literal[
     "partition-heal",
     "udp-cut",
     "udp-heal",
+    "udp-blocked",
+    "udp-open",
     "nat-rebinding",
     "change-address",
     "restore-address",
@@ -135,6 +137,7 @@ ENDINGS: frozenset[EventKind] = frozenset(
         "link-up",
         "partition-heal",
         "udp-heal",
+        "udp-open",
         "restore-address",
     }
 )
@@ -151,7 +154,7 @@ class Event:
     `restart-control`: those daemons of the VPN that are its control service; `stop...` and `start...`: the two halves of
     each. `power-off`, `power-on`: a reboot of the node. `link-down`, `link-up`: the node's first underlay interface.
     `partition`: packets between the node and all others vanish; `udp-cut`: UDP between the node and all but the relay does;
-    `...-heal`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
+    `udp-blocked`: UDP to and from the node does; `...-heal`, `udp-open`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
     `change-address`: that interface has another address of the link's network; `restore-address`: its own again.
     `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted; its node is the empty name.
     """

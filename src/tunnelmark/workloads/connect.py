@@ -36,7 +36,7 @@ class ConnectOptions(Options):
     `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
     `restart-control`: the VPN's control service only, wherever it runs; `reboot`: the node is away and begins as at boot;
     `link-flap`: its underlay interface is down; `partition`: packets between it and all others vanish; `udp-cut`: UDP
-    between it and all but the relay does; `nat-rebinding`: routers that translate its address forget how; `change-address`: it has another address of its network; `none`: nothing, and
+    between it and all but the relay does; `udp-blocked`: all UDP to and from it does; `nat-rebinding`: routers that translate its address forget how; `change-address`: it has another address of its network; `none`: nothing, and
     after `idle` without a packet the first one is timed. `outage` is for how long (restarts: 0, others: 1 s, unless it is
     given). `rate` is in probes a second, each way.
     """
@@ -71,7 +71,7 @@ class ConnectOptions(Options):
     @property
     def may_change_path(self) -> bool:
         """Whether a VPN may go through another node than before for what happens."""
-        return self.event in ("partition", "udp-cut", "nat-rebinding") or (
+        return self.event in ("partition", "udp-cut", "udp-blocked", "nat-rebinding") or (
             self.event != "none" and self.node == "relay"
         )
 

@@ -108,6 +108,7 @@ class TestWhatItStarts:
             ("reboot", "power-off", "power-on"),
             ("partition", "partition", "partition-heal"),
             ("udp-cut", "udp-cut", "udp-heal"),
+            ("udp-blocked", "udp-blocked", "udp-open"),
         ],
     )
     def test_does_what_lasts_and_undoes_it(self, kind, begin, end):

@@ -74,6 +74,7 @@ LASTING = [
     ("reboot", "power-off", "power-on"),
     ("partition", "partition", "partition-heal"),
     ("udp-cut", "udp-cut", "udp-heal"),
+    ("udp-blocked", "udp-blocked", "udp-open"),
     ("restart", "stop", "start"),
     ("restart-control", "stop-control", "start-control"),
 ]
