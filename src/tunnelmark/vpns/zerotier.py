@@ -48,13 +48,13 @@ class ZeroTierOptions(Options):
 
 
 def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
-    """local.conf: which addresses a node may not use, and what it is told of the proxy."""
+    """local.conf: which addresses a node may not use, and what it knows of the proxy."""
     shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.path == "root" else []
     width = host.underlay.max_prefixlen
     proxied = options.path in PROXIED and host != mesh.relay
-    told = _zerotier_proxy.settings(mesh.relay, forced=options.path == "tcp-proxy") if proxied else {}
+    known = _zerotier_proxy.settings(mesh.relay, forced=options.path == "tcp-proxy") if proxied else {}
     return json.dumps(
-        {"physical": {f"{other.underlay}/{width}": {"blacklist": True} for other in shut}, "settings": told}
+        {"physical": {f"{other.underlay}/{width}": {"blacklist": True} for other in shut}, "settings": known}
     )
 
 
