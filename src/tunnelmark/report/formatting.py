@@ -113,11 +113,12 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
     half = (found.high - found.low) * factor / 2 if found else 0.0
     # A hundredth of a per cent is beyond any study of this kind, and two exact values must not look different.
     places = min(_places(half, comparison.estimate * factor), 1 if unit == "%" else 2)
-    middle = _fixed(comparison.estimate * factor, places)
+    values = (comparison.estimate, *((found.low, found.high) if found else ()))
+    tiny = _tiny(metric, comparison.estimate)
+    middle, *ends = (_two(value * factor) if tiny else _fixed(value * factor, places) for value in values)
     if signed and comparison.estimate > 0 and middle != "0":
         middle = f"+{middle}"
     text = f"{middle}{unit}" if unit == "×" else with_unit(middle, unit)
-    ends = [_fixed(end * factor, places) for end in ((found.low, found.high) if found else ())]
     if set(ends) <= {middle.lstrip("+")}:
         return text
     return f"{text} [{(' to ' if signed else '–').join(ends)}]"
@@ -130,8 +131,9 @@ def ends(metric: MetricInfo, comparison: Comparison) -> str:
         return ""
     factor, unit, signed = _form(metric, found.high)
     places = min(_places((found.high - found.low) * factor / 2, found.high * factor), 1 if unit == "%" else 2)
+    tiny = _tiny(metric, found.high)
     text = (" to " if signed else "–").join(
-        dict.fromkeys(_fixed(end * factor, places) for end in (found.low, found.high))
+        dict.fromkeys(_two(end * factor) if tiny else _fixed(end * factor, places) for end in (found.low, found.high))
     )
     return f"{text}{unit}" if unit == "×" else with_unit(text, unit)
 
@@ -277,6 +279,11 @@ def state(cell: MetricCell) -> str:
 def _two(value: float) -> str:
     """At most two significant digits, without zeros that say nothing."""
     return f"{float(f'{value:.1e}'):g}"
+
+
+def _tiny(metric: MetricInfo, ratio: float) -> bool:
+    """Whether it is a share below 1 %, of which decimals that suit its interval would leave a zero."""
+    return metric.compare == "ratio" and metric.better == "higher" and 0 < ratio < 0.01
 
 
 def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:

@@ -96,7 +96,8 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
         first = "the bare link" if one.arm == analysis.reference else ""
     bound = one.bound.text if one.bound else ""
     if one.bound is not None and one.bound.count < one.bound.total:
-        bound += f" ({one.bound.count} of {one.bound.total})"
+        differs = one.bound.what == "unknown" and one.bound.why
+        bound = one.bound.why if differs else f"{bound} ({one.bound.count} of {one.bound.total})"
     return (one.arm, first, machine, share, bound, _cpu(one))
 
 

@@ -38,6 +38,8 @@ def comparison(estimate, low=None, high=None):
         (DELAY, (0.597, 0.57, 0.62), "+597 µs [570 to 620]"),
         (DELAY, (12.3, 11.8, 12.9), "+12.3 ms [11.8 to 12.9]"),
         (GOODPUT, (0.0, 0.0, 0.9), "0 % [0–90]"),
+        (GOODPUT, (0.00432, 0.0007, 0.0253), "0.43 % [0.07–2.5]"),
+        (GOODPUT, (0.000681,), "0.068 %"),
     ],
 )
 def test_an_effect_has_as_many_digits_as_it_deserves(metric, effect, text):

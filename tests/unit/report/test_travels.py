@@ -91,3 +91,14 @@ def test_a_cell_whose_trials_were_bound_by_different_things_says_how_many() -> N
         for one in analysis.results.trials
     )
     assert row(judge(replace(results, trials=rows)), "tinc", "goodput")[4] == "the sender's core (4 of 5)"
+
+
+def test_a_cell_of_which_no_bound_holds_for_most_trials_says_which_there_were() -> None:
+    results = study(noise=0.0).results()
+    other = {1: {"core_source": 0.5}, 2: {"core_source": 0.5}, 3: {"core_source": 0.5, "drop_link_source": 900.0}}
+    rows = tuple(
+        replace(one, limits={**one.limits, **other.get(one.block, {})}) if one.arm == "tinc" else one
+        for one in bound().results.trials
+    )
+    said = row(judge(replace(results, trials=rows)), "tinc", "goodput")[4]
+    assert said == "it differs from trial to trial: loss 1, sender's core 2, unknown 2"
