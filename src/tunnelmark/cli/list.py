@@ -12,6 +12,7 @@ from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
 from tunnelmark.host.programs import Requirement, find, part_version
 from tunnelmark.lab.backends import backend_of, describe
+from tunnelmark.packages import status
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_study, load_topology
 
@@ -207,7 +208,7 @@ def _version(part: Requirement) -> dict[str, str | None]:
     try:
         return {"version": part_version(part), "install": None}
     except MissingPart as missing:
-        return {"version": None, "install": missing.hint}
+        return {"version": None, "install": status.from_makers(part) or missing.hint}
 
 
 def _missing(programs: tuple[str, ...], packages: tuple[str, ...]) -> str | None:

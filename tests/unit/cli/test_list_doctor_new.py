@@ -52,6 +52,14 @@ def test_a_missing_vpn_says_how_to_install_it(
     assert "missing: apt-get install tinc" in capsys.readouterr().out
 
 
+def test_what_no_registry_carries_is_not_said_to_be_installable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tunnelmark.host.programs.search_path", lambda: "/nowhere")
+    zerotier = next(row for row in run_json(["list", "vpns"], capsys) if row["name"] == "zerotier")
+    assert zerotier["install"].startswith("its makers publish it: https://")
+
+
 def test_profiles_are_in_bits_and_bytes_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     gigabit = next(row for row in run_json(["list", "profiles"], capsys) if row["name"] == "gigabit")
     assert gigabit["rate"] == 10**9
