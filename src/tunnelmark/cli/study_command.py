@@ -19,7 +19,7 @@ from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
-from tunnelmark.report import claim_tables, machine_claims, raw_tables
+from tunnelmark.report import claim_tables, formatting, machine_claims, raw_tables
 
 _STYLES: dict[Outcome, str] = {"held": "green", "did not hold": "red", "undecided": "yellow", "not testable": "dim"}
 _SOURCE = param_types.Name("source", reading.names)
@@ -216,7 +216,10 @@ def _head(claims: ClaimsFile) -> None:
     if claims.differences:
         console.print(f"\nWhat the study {claims.study} does otherwise than the source:", soft_wrap=True)
         for each in claims.differences:
-            console.print(Text(f"  - {each.says}"), soft_wrap=True)
+            other = (
+                f"{formatting.listed(each.studies)}: " if claims.study not in (each.studies or [claims.study]) else ""
+            )
+            console.print(Text(f"  - {other}{each.says}"), soft_wrap=True)
     console.print()
 
 
