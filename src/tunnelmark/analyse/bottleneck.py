@@ -4,7 +4,7 @@ A ratio whose two sides are bound by different things measures the machine: dire
 rate of its processor is another number on every machine (`apart`). So a report says next to the ratio what bound each side.
 
 The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
-that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full, and what it carried was not
+that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full, or its queue overflowed, and what it carried was not
 lost behind it; the emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
 program had nothing to send. Cores come before windows and losses: a program that gets no processor leaves its window
 closed and its buffers full, which are then only consequences. Without such evidence the answer is `unknown`; nothing is guessed.
@@ -31,6 +31,10 @@ and softirq work that interrupts the other work is billed to it."""
 FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
 
+OVERFLOWED = 0.5
+"""From so many packets dropped by the link's queue for each that left, the link was the limit, however busy the cores were: at least a third of what came
+to the queue found no room, so that a sender that is slower by a third would have got as much through. A flood keeps its core busy whatever becomes of it."""
+
 WINDOW = 0.5
 """TCP waited for a window or a buffer in at least this share of the time in which it had something to send."""
 
@@ -52,6 +56,8 @@ LOST_INSIDE = 1e-3
 MERGED = 1.05
 """From so many times the size with which they were sent on, packets that arrive were merged: wireguard-go since 2024 does so with datagrams."""
 
+_QUEUE = "the link's queue"
+
 WHOLE = 1.5
 """Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
 
@@ -68,6 +74,8 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
     sender, receiver = _ways(limits)
     if rate is not None and limits.get(f"wire_{sender}", 0.0) >= FULL * rate and _kept(limits, sender, receiver):
         return Bottleneck("link", why=f"{100 * limits[f'wire_{sender}'] / rate:.0f} % of its rate left the sender")
+    if (overflowed := _overflowed(limits, sender)) is not None and _kept(limits, sender, receiver):
+        return overflowed
     if limits.get("emulator", 0.0) >= CORE:
         return Bottleneck("emulator", why=f"the links' programs used {limits['emulator']:.2f} cores")
     ends = (receiver,) if _all_left(use, row, sender, values) else (sender, receiver)
@@ -102,6 +110,14 @@ def _ways(limits: Mapping[str, float]) -> tuple[str, str]:
     """The end that sent the data, and the one that got it: a download goes the other way."""
     back = limits.get("wire_target", 0.0) > 2 * limits.get("wire_source", 0.0)
     return ("target", "source") if back else ("source", "target")
+
+
+def _overflowed(limits: Mapping[str, float], sender: str) -> Bottleneck | None:
+    """The link's queue, if it had no room for a large part of what came to it."""
+    dropped, out = limits.get(f"drop_link_{sender}", 0.0), limits.get(f"out_{sender}", 0.0)
+    if dropped < max(OVERFLOWED * out, FEW):
+        return None
+    return Bottleneck("loss", _QUEUE, f"{dropped:.0f} packets found no room, and {out:.0f} left the sender")
 
 
 def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
@@ -151,7 +167,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
         "the sender's tunnel interface": limits.get(f"drop_tun_{sender}", 0.0),
         "a send buffer of the sender": limits.get(f"drop_sndbuf_{sender}", 0.0),
         "the sender's network interface": limits.get(f"drop_card_{sender}", 0.0),
-        "the link's queue": limits.get(f"drop_link_{sender}", 0.0),
+        _QUEUE: limits.get(f"drop_link_{sender}", 0.0),
         "the link, as its profile says": limits.get(f"drop_lossy_{sender}", 0.0),
         "the receiver's network interface": limits.get(f"drop_card_{receiver}", 0.0),
         "the receive queue of the receiver's core": limits.get(f"drop_softnet_{receiver}", 0.0),
@@ -160,7 +176,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
     }
     place, count = max(named.items(), key=lambda found: found[1])
     if count >= max(LOST * out, FEW):
-        return Bottleneck("loss", place, f"{count:.0f} packets, {100 * count / out:.2g} % of those sent")
+        return Bottleneck("loss", place, f"{count:.0f} packets, and {out:.0f} left the sender")
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
     if limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0) > 0:
         return None  # the VPN hands over several as one, and their number says nothing

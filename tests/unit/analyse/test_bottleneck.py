@@ -93,6 +93,15 @@ def test_each_bottleneck_is_named(limits: dict[str, float], expected: str) -> No
             "loss: the VPN's receive buffer",
         ),
         ({"wire_source": 0.99e9, "core_source": 0.99, "drop_link_source": 900.0}, "the link"),
+        (  # a flood over a short queue: its core is busy with datagrams that find no room
+            {"core_source": 1.0, "core_target": 0.96, "drop_link_source": 370_000.0, "out_source": 12_000.0},
+            "loss: the link's queue",
+        ),
+        ({"core_source": 1.0, "drop_link_source": 6_800.0, "out_source": 52_000.0}, "the sender's core"),
+        (  # what left the queue was lost behind it
+            {"core_target": 1.0, "drop_link_source": 90_000.0, "drop_rcvbuf_target": 9_000.0},
+            "the receiver's core",
+        ),
         (
             {"drop_tun_source": 50.0, "drop_rcvbuf_target": 500.0},
             "loss: the VPN's receive buffer",
