@@ -4,7 +4,7 @@ import pytest
 
 from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.link_spec import LinkSpec, Shaper
-from tunnelmark.lab.server.veth import CHECKSUMS, offloads
+from tunnelmark.lab.server.veth import CHECKSUMS, ENCAPSULATED, offloads
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Topology
@@ -35,6 +35,16 @@ def test_super_packets_of_udp_are_split_where_the_emulator_could_not_receive_the
     found = offloads(spec(super_packets=True, emulated=emulated), release)
     assert (found[UDP], found[TCP]) == (udp, True)
     assert all(found[name] for name in CHECKSUMS)
+
+
+@pytest.mark.parametrize(("emulated", "split"), [(True, True), (False, False)])
+def test_super_packets_inside_a_tunnel_of_the_kernel_are_split_where_the_emulator_could_not_send_them(
+    emulated: bool, split: bool
+):
+    found = offloads(spec(super_packets=True, emulated=emulated), "6.18.44")
+    assert {name: on for name, on in found.items() if name in ENCAPSULATED} == (
+        dict.fromkeys(ENCAPSULATED, False) if split else {}
+    )
 
 
 @pytest.mark.parametrize("release", ["6.1.0", "6.18.44"])

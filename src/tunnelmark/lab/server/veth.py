@@ -43,6 +43,12 @@ OFFLOADS: Mapping[str, bool] = {
 CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
 """What lets a node leave checksums to its interface. XDP hands frames on as they are, so they must be whole by then."""
 
+ENCAPSULATED = (
+    *("tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation"),
+    *("tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation"),
+)
+"""What lets a node leave super-packets inside a tunnel of its kernel (a VXLAN) to its interface. The header of a packet socket says TCP of them, and
+nothing of what is around it, so that the emulator could not send them on (virtio_net_hdr_from_skb(), virtio_net_hdr_to_skb())."""
 
 _USO = (6, 2)
 """The kernel from which on a super-packet of UDP can be handed to the emulator: before, recvmsg(2) refuses it with EINVAL,
@@ -230,6 +236,8 @@ def offloads(spec: LinkSpec, release: str) -> dict[str, bool]:
     wanted = {name: on or spec.super_packets for name, on in OFFLOADS.items()}
     if spec.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
         wanted["tx-udp-segmentation"] = False
+    if spec.emulated:
+        wanted |= dict.fromkeys(ENCAPSULATED, False)
     return wanted | dict.fromkeys(CHECKSUMS, spec.super_packets or not spec.emulated)
 
 
