@@ -5,7 +5,7 @@ rate of its processor is another number on every machine (`apart`). So a report 
 
 The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
 that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full, or its queue overflowed, and what it carried was not
-lost behind it; the emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
+lost behind it; a VPN took in far more than its own TCP carried; the emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
 program had nothing to send. Cores come before windows and losses: a program that gets no processor leaves its window
 closed and its buffers full, which are then only consequences. Without such evidence the answer is `unknown`; nothing is guessed.
 """
@@ -57,6 +57,7 @@ MERGED = 1.05
 """From so many times the size with which they were sent on, packets that arrive were merged: wireguard-go since 2024 does so with datagrams."""
 
 _QUEUE = "the link's queue"
+_BY_TCP = 50.0  # per cent of the bytes between the nodes from which on the VPN's transfer is one by TCP (the collector `path`)
 
 WHOLE = 1.5
 """Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
@@ -78,6 +79,8 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
         return overflowed
     if limits.get("emulator", 0.0) >= CORE:
         return Bottleneck("emulator", why=f"the links' programs used {limits['emulator']:.2f} cores")
+    if (discarded := _discarded(limits, values, sender, receiver)) is not None:
+        return discarded
     ends = (receiver,) if _all_left(use, row, sender, values) else (sender, receiver)
     cores = _cores(limits, sender, ends, others(row.host))
     if cores is not None:
@@ -118,6 +121,22 @@ def _overflowed(limits: Mapping[str, float], sender: str) -> Bottleneck | None:
     if dropped < max(OVERFLOWED * out, FEW):
         return None
     return Bottleneck("loss", _QUEUE, f"{dropped:.0f} packets found no room, and {out:.0f} left the sender")
+
+
+def _discarded(
+    limits: Mapping[str, float], values: Mapping[str, float], sender: str, receiver: str
+) -> Bottleneck | None:
+    """A VPN over TCP, if it took in far more than its own transfer carried: its core was quick enough to throw the rest away.
+
+    Nothing is said where the receiver's core had no rest, which may be why the transfer was slow.
+    """
+    sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}", 0.0)
+    merged = limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0)
+    if merged or values.get("path_tcp", 0.0) < _BY_TCP or limits.get(f"core_{receiver}", 0.0) >= CORE:
+        return None
+    if sent - got < max(OVERFLOWED * got, FEW):
+        return None
+    return Bottleneck("loss", "inside the VPN", f"it took in {sent:.0f} packets, and its TCP carried {got:.0f}")
 
 
 def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:

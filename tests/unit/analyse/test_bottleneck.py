@@ -172,6 +172,26 @@ def test_a_slow_stream_of_which_links_took_some_packets_is_not_held_by_its_progr
     assert said(**slow, drop_lossy_source=9.0) == "loss: the link, as its profile says"
 
 
+@pytest.mark.parametrize(
+    ("by_tcp", "more", "expected"),
+    [
+        (100.0, {}, "loss: inside the VPN"),
+        (0.0, {}, "the sender's core"),  # by UDP what it could not send may be what it had no time for
+        (100.0, {"core_target": 0.99}, "the sender's core"),  # nor may the receiver have had any
+        (100.0, {"got_target": 200_000.0}, "the sender's core"),
+    ],
+)
+def test_a_vpn_over_tcp_that_throws_a_flood_away_is_not_held_by_its_core(
+    by_tcp: float, more: dict[str, float], expected: str
+) -> None:
+    seen = {"core_source": 1.0, "sent_source": 260_000.0, "got_target": 1_000.0, "out_source": 4_400.0} | more
+    trial = replace(row(UDP, value=2e6), limits=QUIET | seen)
+    trial = replace(trial, samples=(*trial.samples, SampleRow("path_tcp", "%", by_tcp)))
+    bound = of_trial(trial, UDP, RATE)
+    assert bound is not None
+    assert bound.text == expected
+
+
 def test_a_full_link_is_not_the_limit_where_most_is_lost_behind_it() -> None:
     assert flooded(core_target=0.99) == "the receiver's core"
     assert "the workload's receive buffer" in flooded()
