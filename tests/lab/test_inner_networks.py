@@ -19,6 +19,7 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import InnerNetwork, Profile
 from tunnelmark.run.deploy import prepare
 from tunnelmark.run.workload_runner import WorkloadRunner
+from tunnelmark.units import Duration
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = pytest.mark.root
@@ -103,7 +104,7 @@ def test_datagrams_that_fit_have_the_length_of_iperf3_s_own_choice(mtu: int, pay
 def test_an_emulated_link_loses_nothing_of_what_is_sent_in_super_packets_inside(arm: str, tmp_path: Path) -> None:
     """Super-packets inside a VXLAN were lost where the emulator sends: a packet socket has no words for them (virtio_net_hdr_to_skb())."""
     driver, options = registry.arm(arm)
-    way = Direction(delay=0.002)
+    way = Direction(delay=Duration(0.002))
     profile = Profile("emulated", "T", "S", way, way, card="offloads")
 
     async def body(lab: Lab) -> tuple[int, int]:
