@@ -159,8 +159,9 @@ def test_what_the_kernels_netem_drops_is_its_loss_or_its_queue(tmp_path: Path, t
     udp = 'workload = "udp"\noptions = { rate = "5 Mbit/s", duration = "2 s" }'
     (tmp_path / "netem.toml").write_text(STUDY.replace('workload = "ping"', udp))
     tunnelmark(["run", "./netem.toml", "--backend", "vm", "--out", "out"], tmp_path)
-    rows = store.load(tmp_path / "out").trials
-    assert [row.outcome for row in rows] == ["ok"] * 4
+    # With a loss of 10 % a trial may be void for the datagram that opens its stream; it is made again.
+    rows = [row for row in store.load(tmp_path / "out").trials if row.outcome == "ok"]
+    assert {row.profile for row in rows} == {"on-middle", "on-sender"}
     other = {"link": "lossy", "lossy": "link"}[counted]
     for row in rows:
         assert row.limits[f"drop_{counted}_source"] >= 50, row.trial
