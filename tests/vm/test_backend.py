@@ -149,14 +149,14 @@ def test_a_profile_of_the_kernels_netem_is_run_and_proved_in_a_guest(tmp_path: P
     assert 18 < trip < 22  # 10 ms each way
 
 
-@pytest.mark.parametrize(("taken", "counted"), [('loss = "10 %"', "lossy"), ("limit = 5", "link")])
+@pytest.mark.parametrize(("taken", "counted"), [('loss = "10 %"', "lossy"), ("limit = 30", "link")])
 def test_what_the_kernels_netem_drops_is_its_loss_or_its_queue(tmp_path: Path, taken: str, counted: str) -> None:
-    """530 packets a second of which each waits 20 ms: a queue of five holds half of them."""
+    """2,500 packets a second of which each waits 20 ms: a queue of 30 holds 60 % of them, and all that a look at the link sends."""
     (tmp_path / "profiles").mkdir()
     for place, unit in (("middle", "wire"), ("sender", "gso")):
         profile = NETEM.format(place=place, unit=unit).replace('jitter = "2 ms"\nloss = "1 %"', taken)
         (tmp_path / f"profiles/on-{place}.toml").write_text(profile.replace("10 ms", "20 ms"))
-    udp = 'workload = "udp"\noptions = { rate = "5 Mbit/s", duration = "2 s" }'
+    udp = 'workload = "udp"\noptions = { rate = "4 Mbit/s", length = "200 B", duration = "2 s" }'
     (tmp_path / "netem.toml").write_text(STUDY.replace('workload = "ping"', udp))
     tunnelmark(["run", "./netem.toml", "--backend", "vm", "--out", "out"], tmp_path)
     # With a loss of 10 % a trial may be void for the datagram that opens its stream; it is made again.
