@@ -131,12 +131,20 @@ def _discarded(
     Nothing is said where the receiver's core had no rest, which may be why the transfer was slow.
     """
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}", 0.0)
-    merged = limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0)
-    if merged or values.get("path_tcp", 0.0) < _BY_TCP or limits.get(f"core_{receiver}", 0.0) >= CORE:
+    if (
+        _merged(limits, sender, receiver)
+        or values.get("path_tcp", 0.0) < _BY_TCP
+        or limits.get(f"core_{receiver}", 0.0) >= CORE
+    ):
         return None
     if sent - got < max(OVERFLOWED * got, FEW):
         return None
     return Bottleneck("loss", "inside the VPN", f"it took in {sent:.0f} packets, and its TCP carried {got:.0f}")
+
+
+def _merged(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
+    """Whether the VPN hands over several packets as one."""
+    return limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0) > 0
 
 
 def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
@@ -197,7 +205,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
     if count >= max(LOST * out, FEW):
         return Bottleneck("loss", place, f"{count:.0f} packets, and {out:.0f} left the sender")
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
-    if limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0) > 0:
+    if _merged(limits, sender, receiver):
         return None  # the VPN hands over several as one, and their number says nothing
     if got is not None and 0 < out <= WHOLE * sent and sent - got >= max(LOST_INSIDE * sent, FEW):
         return Bottleneck("loss", "inside the VPN", f"{sent - got:.0f} packets that no counter has")

@@ -7,7 +7,7 @@ and other nodes translate it into the root's underlay address.
 
 from __future__ import annotations
 
-from tunnelmark.model.steps import Daemon, Step, TcpPort
+from tunnelmark.model.steps import Step, TcpPort
 from tunnelmark.vpns.base import MeshNode
 
 PROGRAM = "tcp-proxy"  # as its makers' Makefile calls it
@@ -31,7 +31,7 @@ def phases(root: MeshNode) -> tuple[tuple[Step, ...], ...]:
 
     The proxy prints a line for each packet, which a unit of systemd would send to the journal: that is left out.
     """
-    daemon: Daemon = root.daemon("tcp-proxy", "sh", "-c", f"exec {PROGRAM} > /dev/null", ready=TcpPort(PORT))
+    daemon = root.daemon("tcp-proxy", "sh", "-c", f"exec {PROGRAM} > /dev/null", ready=TcpPort(PORT))
     return (root.command("sh", "-c", _ADD, "sh", str(root.underlay), PUBLIC),), (daemon,)
 
 

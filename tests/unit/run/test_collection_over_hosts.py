@@ -140,7 +140,8 @@ def test_a_host_that_is_lost_fails_nothing_and_is_said(tmp_path: Path) -> None:
 def test_what_the_links_dropped_is_asked_of_them_and_the_machine_is_no_node_s(tmp_path: Path) -> None:
     hosts = Hosts(alpha=[CollectorFinding(collectors()["limits"], Collected(limits={"core_source": 0.5}))])
     _, notes, limits = seen(hosts, tmp_path, "limits", "machine")
-    assert {name: count for name, count in limits.items() if count} == {"core_source": 0.5, "drop_link_source": 3.0}
+    lossless = {"drop_lossy_source": 0.0, "drop_lossy_target": 0.0}
+    assert limits == {"core_source": 0.5, "drop_link_source": 3.0, "drop_link_target": 0.0} | lossless
     assert notes == {"machine": MACHINE}
     assert [what for what, _ in hosts.asked] == ["prepare", "begin", "end"]
     assert hosts.asked[0][1]["collectors"] == ["limits"]

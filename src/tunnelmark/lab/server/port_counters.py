@@ -43,7 +43,7 @@ def _drops(route: IPRoute) -> dict[int, dict[str, int]]:
     """Packets that each queue dropped, by the number of its interface and its kind."""
     found: dict[int, dict[str, int]] = {}
     for queue in route.get_qdiscs():
-        found.setdefault(queue["index"], {})[queue.get_attr("TCA_KIND")] = dropped(queue)
+        found.setdefault(queue["index"], {})[queue.get_attr("TCA_KIND")] = _dropped(queue)
     return found
 
 
@@ -52,6 +52,6 @@ def _own(by_kind: Mapping[str, int]) -> int:
     return max(by_kind.get("netem", 0) - by_kind.get("tbf", 0), 0)
 
 
-def dropped(queue: Any) -> int:
+def _dropped(queue: Any) -> int:
     """Packets that a queue discipline dropped, from the kernel's message about it."""
     return int(queue.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
