@@ -12,12 +12,22 @@ from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Share
 
+_OF_LINK = get_args(OfLink)[0]  # what Pydantic keeps as the type of such a field
+
 
 def shares(options: BaseModel) -> dict[str, Share]:
     """Options of a workload that are a share of the link's rate, by name."""
-    able = [name for name, field in type(options).model_fields.items() if field.annotation == get_args(OfLink)[0]]
-    values = {name: getattr(options, name) for name in able}
+    values = {
+        name: getattr(options, name)
+        for name, field in type(options).model_fields.items()
+        if _takes_shares(field.annotation)
+    }
     return {name: value for name, value in values.items() if isinstance(value, Share)}
+
+
+def _takes_shares(annotation: object) -> bool:
+    """Whether that is the type of a field that is `OfLink`, or may be left out (`OfLink | None`)."""
+    return annotation == _OF_LINK or OfLink in get_args(annotation)
 
 
 def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:

@@ -31,12 +31,14 @@ class UdpOptions(Options):
     """`rate` counts UDP payload, as iperf3 does, or is a share of the link's rate; `length` is the payload of a datagram.
 
     The defaults ask for what slow VPNs still deliver on two cores, and for datagrams that fit into an
-    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate. `fit` leaves
+    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate, or at
+    `flood_limit`, if one is given: "100 %" is the rate at which a network card of the link's rate would hold a sender back. `fit` leaves
     the length to iperf3, which takes the MSS of its control connection: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
     """
 
     rate: OfLink = Rate(100_000_000)
     flood: bool = False
+    flood_limit: OfLink | None = None
     length: Annotated[SizeText, Field(ge=16, le=65507)] = Size(1200)
     fit: bool = False
     duration: Annotated[WholeSeconds, OfPath("cuts")] = Duration(2)
@@ -45,6 +47,12 @@ class UdpOptions(Options):
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> UdpOptions:
         check_warmup(self.warmup, self.duration)
+        return self
+
+    @model_validator(mode="after")
+    def _limit_is_a_floods(self) -> UdpOptions:
+        if self.flood_limit is not None and not self.flood:
+            raise ValueError("flood_limit is of a flood only: set flood = true, or state a rate")
         return self
 
 
@@ -100,11 +108,8 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            *(
-                "--udp",
-                "--bitrate",
-                "0" if options.flood else str(_rate(options)),
-            ),
+            "--udp",
+            *("--bitrate", str(_bitrate(options))),
             *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
@@ -114,14 +119,21 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     )
 
 
-def _rate(options: UdpOptions) -> int:
-    """The bit/s that are offered; UsageError as long as it is not said of which link's rate they are a share."""
-    if isinstance(options.rate, Share):
+def _bitrate(options: UdpOptions) -> int:
+    """What iperf3 is asked for, in bit/s; 0 is as fast as it can."""
+    if not options.flood:
+        return _in_bits(options.rate)
+    return 0 if options.flood_limit is None else _in_bits(options.flood_limit)
+
+
+def _in_bits(rate: Rate | Share) -> int:
+    """The rate in bit/s; UsageError as long as it is not said of which link's rate it is a share."""
+    if isinstance(rate, Share):
         raise UsageError(
-            f"udp offers {options.rate} of a link's rate, and there is no link",
+            f"udp offers {rate} of a link's rate, and there is no link",
             hint="state a rate such as '100 Mbit/s'",
         )
-    return int(options.rate)
+    return int(rate)
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
@@ -163,9 +175,9 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     offered = sender.end.sum_sent.packets * length * 8 / options.duration
     starved, short = "", []
     if not options.flood:
-        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _rate(options)))]
-        if offered < _OFFERED * _rate(options):
-            starved = f"the sender offered only {offered / 1e6:.0f} of {_rate(options) / 1e6:.0f} Mbit/s"
+        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _in_bits(options.rate)))]
+        if offered < _OFFERED * _in_bits(options.rate):
+            starved = f"the sender offered only {offered / 1e6:.0f} of {_in_bits(options.rate) / 1e6:.0f} Mbit/s"
     until_end = receiver.spans(options.warmup, float("inf"))
     lost = max(0, sum(span.lost_packets for span in until_end) + after_last)
     expected = sum(span.packets for span in until_end) + after_last
@@ -207,7 +219,7 @@ def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
 
 
 def _offered(options: UdpOptions) -> float | None:
-    return None if options.flood else float(_rate(options))
+    return None if options.flood else float(_in_bits(options.rate))
 
 
 WORKLOAD = Workload(

@@ -14,8 +14,8 @@ from tunnelmark.claims.model import Apart
 from tunnelmark.claims.raw.recomputed import Recomputed, compare_with_printed
 
 FOLDER = Path(os.environ.get("TUNNELMARK_RAW_DATA", "none"))
-"""Holds `vpn-bench`, with a folder for each date (pkgs/webview-ui/app/bench of Qubasa/vpn-bench), and `knb` (results-json of
-korvoj/vpn-performance)."""
+"""Holds `vpn-bench`, with a folder for each date (pkgs/webview-ui/app/bench of Qubasa/vpn-bench), and `knb` (all of
+korvoj/vpn-performance: `results-json` and `results-k8s-api`)."""
 
 pytestmark = [
     pytest.mark.proof("raw data of two studies give their printed means to the digit, or say which runs are left out"),

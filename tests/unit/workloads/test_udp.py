@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
+from tunnelmark.plan.load_shares import shares
 from tunnelmark.workloads.base import Reading
 from tunnelmark.workloads.udp import WORKLOAD, UdpOptions
 from unit.workloads.recorded import ends, recorded, series, whole
@@ -24,6 +25,11 @@ class TestWhatItStarts:
         argv = " ".join(WORKLOAD.traffic(ends("200::1", "200::2"), options()).client.argv)
         assert "--client 200::2 " in argv
         assert "--udp --bitrate 100000000 --length 1200 --window 4194304" in argv
+
+    @pytest.mark.parametrize(("chosen", "bitrate"), [({}, "0"), ({"flood_limit": "1 Gbit/s"}, "1000000000")])
+    def test_floods_as_fast_as_it_can_or_up_to_a_limit(self, chosen, bitrate):
+        argv = WORKLOAD.traffic(ends(), options(flood=True, **chosen)).client.argv
+        assert argv[argv.index("--bitrate") + 1] == bitrate
 
     def test_leaves_the_length_to_iperf3_where_datagrams_are_to_fit(self):
         assert "--length" not in WORKLOAD.traffic(ends(), options(fit=True)).client.argv
@@ -162,6 +168,11 @@ class TestOptions:
         assert chosen.model_dump(mode="json")["rate"] == "30 %"
         with pytest.raises(UsageError, match="30 % of a link's rate, and there is no link"):
             WORKLOAD.offered(chosen)
+
+    def test_may_hold_a_flood_to_the_rate_of_the_link(self):
+        assert shares(options(flood=True, flood_limit="100 %")) == {"flood_limit": 1}
+        with pytest.raises(ValidationError, match="flood_limit is of a flood only"):
+            options(flood_limit="100 %")
 
     @pytest.mark.parametrize("wrong", ["0 %", "120 %"])
     def test_cannot_offer_a_share_that_is_none(self, wrong):
