@@ -73,6 +73,9 @@ class QuantityTable(TomlTable):
     better: Literal["higher", "lower"] = Field(description="'higher' or 'lower'")
     workload: str = Field(default="", description="the name of the workload in the study that measures it")
     metric: str = Field(default="", description="the name of the workload's metric")
+    study: Name | Literal[""] = Field(
+        default="", description="the study that has the workload, one of `also`; none: that of the whole source"
+    )
     factor: float = Field(default=1.0, gt=0, description="how many of the metric's unit make one of the source's")
     statistic: Statistic | None = Field(
         default=None, description="one of " + ", ".join(map(repr, (*SECONDS, *SPREADS, *SHARES, *OF_ARM[:1])))

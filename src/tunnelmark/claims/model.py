@@ -34,7 +34,8 @@ class Quantity:
     """What a table of the source gives: `unit` is the source's, `factor` turns it into the unit of the workload's metric.
 
     `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`. `statistic` is
-    made of it, or of all workloads (see `run_statistics`). `unless_full`: the figure says nothing where a node's cores are full. `full_only`: what it says depends on
+    made of it, or of all workloads (see `run_statistics`). `study`: the one that has the workload, where that is not the study of the whole
+    source. `unless_full`: the figure says nothing where a node's cores are full. `full_only`: what it says depends on
     how long the source's tests were, so that only a study's long length tells it.
     """
 
@@ -45,6 +46,7 @@ class Quantity:
     better: Literal["higher", "lower"]
     workload: str = ""
     metric: str = ""
+    study: str = ""
     factor: float = 1.0
     statistic: Statistic | None = None
     unless_full: bool = False

@@ -59,6 +59,13 @@ def read(file: Path) -> ClaimsFile:
     problems = Problems(str(file))
     quantities = {name: Quantity(name, **each.model_dump()) for name, each in table.quantity.items()}
     conditions = {name: Condition(name, **each.model_dump()) for name, each in table.condition.items()}
+    for name, quantity in quantities.items():
+        if quantity.study and quantity.study not in table.source.also:
+            problems.add(
+                ("quantity", name, "study"),
+                f"{quantity.study!r} is not among the studies that repeat parts of the source",
+                "add it to `also` of [source]",
+            )
     names = ClaimNames({**table.arms, **table.absent}, quantities, conditions, problems)
     printed = _printed(table, names, _digits(text))
     claims: list[Claim] = []

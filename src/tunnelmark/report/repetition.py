@@ -183,11 +183,11 @@ def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str,
 
 
 def _measured(verdicts: Verdicts) -> set[str]:
-    """The workloads that the claims which were judged speak of."""
+    """The workloads that the claims which were judged speak of, but for those that only another study has."""
     quantities = verdicts.claims.quantities
     statements = [statement for each in verdicts.judged for statement in each.claim.statements]
     used = {cell.quantity for statement in statements for cell in cells_of(statement)}
-    return {quantities[name].workload for name in used}
+    return {quantities[name].workload for name in used if not quantities[name].study}
 
 
 def _length(use: WorkloadInfo) -> str:

@@ -34,8 +34,8 @@ for member in member.*; do cp "$member" "$all/$net/member/$(sed 's/^{"id":"\\([0
 _DIRECT = """[ "$(zerotier-one -q -D"$1" peers | awk '$3 != "PLANET" && $5 == "DIRECT"' | wc -l)" -ge "$2" ]"""
 
 
-PROXIED = ("tcp-proxy", "tcp-fallback")
-"""The values of the option `path` for which there is a proxy."""
+PROXIED = {"tcp-proxy": (_zerotier_proxy.PROGRAM, "ip"), "tcp-fallback": (_zerotier_proxy.PROGRAM, "ip", "nft")}
+"""The values of the option `path` for which there is a proxy, and the programs that it takes."""
 
 
 class ZeroTierOptions(Options):
@@ -123,7 +123,7 @@ DRIVER = Driver(
     startup_time=12.0,
     startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
     convergence_time=5.0,
-    also_needs=lambda options: (_zerotier_proxy.PROGRAM, "ip", "nft") if options.path in PROXIED else (),
+    also_needs=lambda options: PROXIED.get(options.path, ()),
     variants={
         "zerotier-relay": {"path": "root"},
         "zerotier-tcp-proxy": {"path": "tcp-proxy"},

@@ -349,6 +349,7 @@ def test_the_order_comes_with_kendall_s_tau(claims: ClaimsFile) -> None:
         ("Tinc = [450, 30]", "Tinc = [450]", "has 1 values"),
         ('arms = ["Bare", "Nebula", "Tinc"]', 'arms = ["Bare", "Nebula"]', "says nothing that could be false"),
         ('arms = ["Tinc"]', 'arms = ["ZeroTier"]', "rests on a value that no [[table]] holds"),
+        ('metric = "goodput"', 'metric = "goodput"\nstudy = "other"', "'other' is not among the studies that repeat"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, old: str, new: str, complaint: str) -> None:

@@ -104,6 +104,7 @@ def test_what_was_not_run_is_named():
     assert "openvpn-series (in the plan, but without a result)" in found["not run"][1]
     mesh = rows(run("mesh-vpns", blocks=1))
     assert mesh["length of nix"][1] == "not in this run"
+    assert "length of reboot" not in mesh, "only a study of its own has it, which is named below"
     assert "studies of their own: mesh-vpns-tuned, mesh-vpns-reboot" in mesh["not run"][1]
 
 
