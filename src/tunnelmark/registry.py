@@ -150,7 +150,7 @@ def catalogue() -> Catalogue:
 
 
 def vpn_part(driver: Driver[Any], options: Options | None = None) -> Requirement:
-    """What is to be installed for a VPN with these options (None: as shipped)."""
+    """What has to be installed for a VPN with these options; None are its defaults."""
     return driver.part(driver.options() if options is None else options)
 
 

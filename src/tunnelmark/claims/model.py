@@ -55,7 +55,7 @@ class Quantity:
 
     @property
     def of_arm(self) -> bool:
-        """Whether all workloads of a condition tell it together."""
+        """Whether the value is computed from all workloads of a condition, not from one."""
         return self.statistic in OF_ARM
 
 

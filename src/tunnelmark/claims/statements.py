@@ -38,7 +38,7 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
 def order(
     cells: Sequence[Cell], printed: Table, quantity: Quantity, margin: float, over: Sequence[OverTable]
 ) -> tuple[Statement, ...]:
-    """Each cell before each later one, best first, but for those whose printed values are closer than the margin."""
+    """A statement for each pair of cells, best first: the earlier is better. Pairs whose printed values are closer than the margin are left out."""
     pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
     found = []
     for better, worse in pairs:

@@ -57,7 +57,7 @@ class LabFiles:
 
 
 def own(name: str) -> LabFiles:
-    """The files of a lab that this user makes."""
+    """The files that this user's command writes about a lab of that name."""
     return LabFiles(_folders()[0], name)
 
 

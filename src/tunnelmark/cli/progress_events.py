@@ -110,7 +110,7 @@ class BlockEvent:
 
 @dataclass(frozen=True, slots=True)
 class WaitEvent:
-    """No trial runs: other work on the machine is waited for (`calm`), or links or the machine are looked at."""
+    """No trial runs: the run waits for other work on the machine to end (`calm`), or looks at links or at the machine."""
 
     why: Literal["calm", "links", "machine"]
     text: str

@@ -30,7 +30,7 @@ _SHORT = 80  # characters of a reason that may be said again
 
 
 class ProgressView:
-    """Takes events and shows nothing; the base of those that show something. `left` is called with the seconds that remain."""
+    """The base of all views: takes events and shows nothing. `left` is called with the seconds that remain."""
 
     wants_ratios = False
     """Whether the ratios so far are shown, so that they are worth their CPU time."""

@@ -29,7 +29,7 @@ class _Timex(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ClockDiscipline:
-    """Whether something keeps the clock right, its programs that run, and the kernel's bound of the error in microseconds.
+    """What keeps this machine's clock right: whether anything does, which of its programs run, and the kernel's bound of the error in microseconds.
 
     `frequency_ppm` is the correction of the clock's frequency. All by adjtimex(2); the daemon that disciplines the clock tells the kernel.
     """

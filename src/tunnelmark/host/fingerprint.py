@@ -74,7 +74,7 @@ class Fingerprint:
 def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
     """The fingerprint of this machine; `root` holds other /proc, /sys and /etc for a test.
 
-    A `guest` is a virtual machine of ours, booted again for each run: its boot, and the frequency that it found, say nothing.
+    A `guest` is one of our virtual machines, which boots for each run: its boot time and the frequency that it reports are left out.
     """
     live = root == Path("/")
     sys = root / "sys/devices/system"

@@ -152,7 +152,7 @@ class KeepAwake(Protocol):
     groups: tuple[Path, ...]
 
     def spent(self) -> Spent:
-        """What each core's loop used up to now, and what came in its place."""
+        """CPU seconds that the loop of each core has used, and that other work took in its place."""
 
     def in_process(self) -> float:
         """The CPU seconds of those that are threads of this process, all that they were billed."""
@@ -167,7 +167,7 @@ class Loops:
         self._clocks: dict[int, int] = {}
 
     def spent(self) -> Spent:
-        """What each core's loop used up to now, and what came in its place; empty where there is no cgroup v2 to see it."""
+        """CPU seconds that the loop of each core has used, and that other work took in its place; empty where there is no cgroup v2 to read them from."""
         found: Spent = {}
         for core, clock in self._of_cores().items():
             with contextlib.suppress(OSError):  # it has ended

@@ -34,7 +34,7 @@ class Yardsticks:
 
 
 def measure(seconds: float = SECONDS) -> Yardsticks:
-    """Take them on this machine, for so many seconds each.
+    """Measure each yardstick on this machine, for the given number of seconds.
 
     MissingPart without the program, LabError if it fails. What the machine refuses, such as a TUN device without root, is absent.
     """

@@ -100,7 +100,7 @@ class Emulator:
         await self.report()  # which it answers after
 
     async def tell(self, seen: PausesSeen) -> None:
-        """Say when the machine paused: what that made late is then not in the emulator's own lateness."""
+        """Tell the emulator when the machine paused, so that it does not count as its own lateness what a pause delayed."""
         told, self._told = self._told, max(self._told, len(seen.pauses))
         new = [(each.core, each.ran, each.woke) for each in seen.pauses[told:] if each.woke > self._begun]
         await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))

@@ -22,7 +22,7 @@ from tunnelmark.plan.model import Profile
 
 
 def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link: int) -> dict[str, Any]:
-    """What the emulator is to do on one link; `ports` has the middle node's port of each node, first node first.
+    """The emulator's configuration for one link; `ports` are the middle node's ports, in the order of the nodes.
 
     Packets are distinguished by where they go: all that go to one node share its queue, as on the line to it.
     """

@@ -53,13 +53,13 @@ class InstallOutcome:
 
 
 class InstallListener(Protocol):
-    """Who wants to know how the installation goes."""
+    """Is told how an installation goes."""
 
     def begin(self, recipe: Recipe) -> None:
         """A recipe's build begins."""
 
     def end(self, outcome: InstallOutcome) -> None:
-        """A recipe has been dealt with."""
+        """The installation of a recipe has ended, or failed."""
 
 
 def cache() -> Path:

@@ -71,7 +71,7 @@ def own_programs(
 
 
 def keep(program: Path, name: str) -> Path:
-    """A copy of a program in the cache, under its hash and that name; those that nothing used for a month are removed."""
+    """Copy a program into the cache, under its hash and that name, and return the copy; copies that nothing used for a month are removed."""
     with program.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     folder = paths.cache("builds", found[: 2 * _HEX])

@@ -58,7 +58,7 @@ class Profile:
 
     @property
     def carried(self) -> Rate | None:
-        """The bit/s of full frames that this rate carries, which is less where each has an overhead on the wire."""
+        """The rate of full frames in bit/s that fits into this rate: less, where the link adds bytes to each frame."""
         return self.forward.carried
 
     @property

@@ -26,7 +26,7 @@ Kinship = Literal["same boot", "other boot", "other machine", "not known"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that two fingerprints do not share, by a name for people, with both values in short."""
+    """A field in which two fingerprints differ: its name for people, and both values, shortened."""
 
     field: str
     before: str

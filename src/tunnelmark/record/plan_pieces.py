@@ -28,7 +28,7 @@ _VERSION = "version"
 
 
 def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
-    """Each piece of a run by what decides its results, as far as its folder says it; versions of VPNs included."""
+    """Every arm, link, topology and workload of a run, each with all that its folder records of what decides results, such as the version of a VPN."""
     plan, inputs = found.plan, found.path / INPUTS
     named = {table.get("name"): table for table in _file(inputs, "study", plan.study).get("arm", [])}
     fixed = _toml(inputs / FIXED)

@@ -53,7 +53,7 @@ def features(record: Mapping[str, Any]) -> FeatureTable | None:
 
 
 def mark(criterion: Criterion, fact: Fact | None) -> str:
-    """A cell in one character, where the criterion is a question to choose by; else its value without conditions."""
+    """A cell as one character, where the criterion is a yes-or-no question; else its value, without conditions."""
     if fact is None:
         return "?"
     said = verdict(fact.value)

@@ -28,7 +28,7 @@ class GoodAloneRow:
 
 
 def summary(analysis: Analysis) -> str:
-    """How many attempts are good, disturbed and void, and how long the machine paused."""
+    """A sentence with the number of good, disturbed and void attempts, and how long the machine paused."""
     counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:

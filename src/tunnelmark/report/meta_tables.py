@@ -48,7 +48,7 @@ def pairs(merged: Merged) -> tuple[MetaTable, ...]:
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """What the arms do against direct by metrics that explain."""
+    """How the arms compare with direct by the metrics that explain the primary ones."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 

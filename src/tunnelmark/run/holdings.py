@@ -43,7 +43,7 @@ async def look(lab: Lab, besides: Programs) -> dict[str, dict[str, int]]:
 
 
 def held_by(proc: Path, besides: Collection[int]) -> Holdings:
-    """What the processes below a node's /proc hold; one that ends meanwhile holds nothing."""
+    """The resources that the processes of a node hold, read from its /proc; a process that ends meanwhile counts as holding nothing."""
     apart = {_AGENT, *besides}
     numbers = [int(name) for name in os.listdir(proc) if name.isdigit() and int(name) not in apart]
     mine = [number for number in numbers if (group := _group(proc, number)) is not None and group not in apart]

@@ -122,7 +122,7 @@ class _Prober:
         os.write(self.commands, f"{zero}\n".encode())
 
     async def end(self, plan: dict[str, Any]) -> dict[str, Any]:
-        """What it says at its end; LabError if it failed or does not end."""
+        """Wait for the observer to end, and return what it found; LabError if it failed or does not end."""
         try:
             ended = await asyncio.wait_for(self.process.wait(), plan["until"] / 1e9 + _PATIENCE)
         except TimeoutError:

@@ -172,7 +172,7 @@ class RunningDeployment:
         await self._supervisor.kill(lambda daemon: daemon.node in nodes)
 
     async def begin_again(self, nodes: Collection[str], *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
-        """Carry the deployment's steps of these nodes out once more; readiness is the caller's to await.
+        """Run the deployment's steps on these nodes again; the caller waits until they are ready.
 
         With `fresh` the nodes have forgotten what their daemons wrote, and get the deployment's files again. A step may take
         `patience` seconds. `first_packet` counts from this start on.

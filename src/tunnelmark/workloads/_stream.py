@@ -131,7 +131,7 @@ def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float
 
 
 def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """What was done to the deployment: first how it was deployed, then each event in order."""
+    """The reports on what was done to the deployment: first its start, then each event in order."""
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(

@@ -150,7 +150,7 @@ def repeated(node: str, folder: PurePosixPath, lines: Iterable[str], count: int)
 
 
 def targets(folder: PurePosixPath) -> PurePosixPath:
-    """Where `repeated` puts the targets."""
+    """The file to which `repeated` writes the targets, in the node."""
     return folder / "targets"
 
 

@@ -95,7 +95,7 @@ class Expected:
         return float("nan") if self.losing is None else _elsewhere(lost, self.losing)
 
     def apart(self, delay: Floats, late: float = 0.0) -> float:
-        """The distance of the delays' distribution from the simulated one, at the least that is found by moving them all alike.
+        """The smallest distance between the distribution of the delays and the simulated one, over shifts that move all delays alike.
 
         They are moved by at most `clock_error`, and by up to `late` seconds more to the earlier side.
         """
@@ -106,7 +106,7 @@ class Expected:
         return min(distance(delay - by, self.pooled) for by in moves)
 
     def outside(self, row: ProbeRow) -> frozenset[str]:
-        """The names of the lines that a row has outside of their limits."""
+        """The names of the properties that are outside of their limits in a row."""
         found = statistics(row)
         names = {name for name, limits in self.limits.items() if not limits.holds(found[name])}
         if self.shape is not None and not self.shape.holds(self.apart(_arrived(row))):

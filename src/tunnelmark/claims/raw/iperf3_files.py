@@ -59,7 +59,7 @@ _SECONDS = "Seconds are those that the client printed: of what it sent, or with 
 
 
 def read_runs(folder: Path, claims: ClaimsFile) -> RawValues:
-    """The values of such a folder. UsageError where it holds no file of a condition and an arm of these claims."""
+    """Read the values of a folder of iperf3's files. UsageError where it holds no file of a condition and an arm of these claims."""
     runs: dict[tuple[str, str, str], list[tuple[Path, object]]] = defaultdict(list)
     for condition, place in _named(folder, claims.conditions):
         for arm, inside in _named(place, (*claims.arms, *claims.absent)):

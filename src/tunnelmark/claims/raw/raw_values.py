@@ -154,7 +154,7 @@ def read_json(file: Path) -> object:
 
 
 def at(data: object, path: str, file: Path) -> object:
-    """What is in JSON data at a dotted path, where a number is a place in a list; StoreError where nothing is."""
+    """The value at a dotted path in JSON data, where a number is an index into a list; StoreError where there is none."""
     found = data
     for key in path.split("."):
         if isinstance(found, dict) and key in found:

@@ -35,7 +35,7 @@ class HostLab:
         return None if self.top is None else lab_seconds(self.top, self.name, self.agents)
 
     def group(self, node: str) -> Path | None:
-        """The control group of a node."""
+        """The folder of a node's control group; None if this host has no control groups."""
         return None if self.top is None else self.top / f"{self.name}.{node}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:

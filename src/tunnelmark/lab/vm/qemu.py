@@ -74,7 +74,7 @@ def command_line(
 
 
 def kernel_command_line(hardware: Hardware) -> str:
-    """The first serial port as console; a panic ends the guest; no mitigations, for nothing here is worth attacking."""
+    """The command line of a guest's kernel: the first serial port is the console, a panic ends the guest, and mitigations are off, because the guest holds no secrets."""
     words = ["console=ttyS0", "quiet", "panic=-1", "mitigations=off"]
     if hardware.virtual_clock:
         # The kernel would otherwise find that the counted clock and the emulated timer chip disagree.

@@ -25,7 +25,7 @@ class LinkDrops:
         self._before = await self._look()
 
     async def since(self) -> dict[str, float]:
-        """What was dropped since then: from queues, and as the profile says; named as in `limits`."""
+        """Packets that links dropped since an earlier count: for want of room in a queue, and because the profile asks for loss. Keys are those of `limits`."""
         now = await self._look()
         return {name: max(0.0, count - self._before.get(name, 0.0)) for name, count in now.items()}
 

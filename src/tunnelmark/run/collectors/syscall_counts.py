@@ -139,7 +139,7 @@ def counted(printed: str) -> int | None:
 
 
 def conclude(seen: Collected) -> Collected:
-    """System calls for each wire packet, which both ends count together."""
+    """System calls for each packet on the wire, of both ends together."""
     return _counts.for_each_packet(seen, DONE, "syscalls_per_packet")
 
 
