@@ -46,7 +46,7 @@ class UsageError(TunnelmarkError):
 
 
 class UnknownName(UsageError):
-    """A name that is in no list; the hint holds the nearest known ones."""
+    """A name that is not known; the hint has the known names that are most like it."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)

@@ -58,7 +58,7 @@ class BlockDone:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker would measure with: its environment as runs record it, and a hash of all programs with their versions."""
+    """What a worker measures with: its environment as runs record it, and a hash of all programs and their versions."""
 
     worker: str
     environment: Mapping[str, Any]

@@ -114,5 +114,5 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether something is missing that the laboratory and not the VPN is to blame for."""
+        """Whether a value is missing for a reason that lies with the laboratory and not with the VPN."""
         return self.outcome == "void" or (self.graded is not None and self.graded.wanting)

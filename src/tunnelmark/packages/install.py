@@ -53,7 +53,7 @@ class InstallOutcome:
 
 
 class InstallListener(Protocol):
-    """Is told how an installation goes."""
+    """Called as an installation goes on."""
 
     def begin(self, recipe: Recipe) -> None:
         """A recipe's build begins."""

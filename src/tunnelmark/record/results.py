@@ -87,7 +87,7 @@ class WorkloadInfo:
     window_by: Mapping[str, float] = field(default_factory=dict)
 
     def offers(self, profile: str) -> float | None:
-        """The bit/s that it offers on links of that profile."""
+        """The rate that the workload offers on links of a profile, in bit/s."""
         return self.offered_by.get(profile, self.offered)
 
     def window_over(self, profile: str, topology: str) -> float:

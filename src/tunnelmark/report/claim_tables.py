@@ -36,12 +36,12 @@ class ClaimLine:
 
     @property
     def sign(self) -> str:
-        """The verdict in one character."""
+        """The verdict as one character."""
         return SIGNS[self.outcome]
 
 
 def lines(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ClaimLine, ...]:
-    """A row for each claim of such a file."""
+    """A row for each claim of a file of claims."""
     return tuple(_line(claims, each) for each in judged)
 
 

@@ -50,7 +50,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Book the seconds of the block on a phase, also when it ends in an error; it is reported as `shown`, if that is another."""
+        """Add the seconds that the `with` block takes to a phase, also when it ends in an error; progress shows the phase as `shown`, where that differs."""
         begun = time.monotonic()
         self.told(shown or name)
         try:

@@ -199,7 +199,7 @@ def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
 
 
 def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
-    """Servers first, then all nodes; they connect over the relay and directly at once, and keep the direct path."""
+    """Start the servers, then all nodes, which try the relay and the direct path at the same time and keep the direct one."""
     hub, relay = mesh.hub, mesh.relay
     issuer, secret, user = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16), _coturn.TurnUser.fresh()
     keys, token = _identity(issuer)

@@ -82,7 +82,7 @@ class Draws:
 
     @classmethod
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
-        """The draws of these blocks together, each with the path of its link; `share` is the profile's."""
+        """The draws of all these blocks as one sample, each with the path of its link; `share` is what the profile asks for."""
         follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
         expected, twice = map(sum, zip(*follow, strict=True))
         return cls(sum(one.offered for one, _ in ones), sum(one.lost for one, _ in ones), expected, twice)

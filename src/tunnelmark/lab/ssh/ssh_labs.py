@@ -193,7 +193,7 @@ class SshLabs(Labs):
         return dict(self._placed[lab])
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send the request `op` about a lab to each of its hosts, and return the answers, or errors, by host. Each host is also told the offset of its nodes' CLOCK_MONOTONIC (`clock`, in seconds)."""
+        """Send the request `op` about a lab to each of its hosts, and return the answers, or errors, by host. Each host also gets the offset of its nodes' CLOCK_MONOTONIC (`clock`, in seconds)."""
         hosts, shifts = self._used.get(lab, ()), self._shifts.get(lab, {})
         asked = (self._connections[name].request(op, lab=lab, clock=shifts[name] / 1e9, **fields) for name in hosts)
         found: dict[str, dict[str, Any] | LabError] = {}

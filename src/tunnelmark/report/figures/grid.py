@@ -15,7 +15,7 @@ _CLASSES = {"direct": "path-direct", "relayed": "path-relayed", "both": "path-re
 
 
 def picture(grid: Grid) -> Markup:
-    """Fields side by side as the width allows; the cell of two kinds holds the seconds until the path was direct, or what there is."""
+    """The grid of each VPN, as many in a row as the width allows; the cell of two kinds of NAT holds the seconds until the path was direct, or what path there is."""
     kinds = list(dict.fromkeys(kind for row in grid.rows for kind in _both(row)))
     width = _NAMES + _CELL[0] * len(kinds)
     across = max(1, int((svg.WIDTH + _GAP) // (width + _GAP)))
