@@ -64,6 +64,13 @@ class Arrivals:
         """Bytes from any sender."""
         return float(sum(self.by_sender.values()))
 
+    def scaled(self, inside: float, outside: float) -> Arrivals:
+        """As many bytes as those, divided as these are outside, of which there are some."""
+        each = outside / self.outside
+        return Arrivals(
+            inside, Counter({name: round(count * each) for name, count in self.by_sender.items()}), self.over_tcp * each
+        )
+
     def add(self, other: Arrivals) -> None:
         """Count what another look saw, too."""
         self.inside += other.inside
@@ -126,11 +133,8 @@ class _End:
         self._overlay = context.nodes[node].interface
         self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
-        self._waiting = Arrivals()  # what came while no one listened: its senders are those of the next look that knows
-        self._known: tuple[Counter[str], int] = (
-            Counter(),
-            0,
-        )  # bytes of the last look that knew, by sender, and those over TCP
+        self._waiting = Arrivals()  # what came while no one listened
+        self._known = Arrivals()  # what the last look saw that took packets
 
     def begin(self) -> None:
         self._before = self._look()
@@ -140,32 +144,38 @@ class _End:
     def sample(self, seconds: float, *, last: bool = False) -> Arrivals:
         """What arrived since the last look, by sender as far as the packets that were taken say.
 
-        The `last` look has no next one: what came while no one listened has the senders of the look before.
+        What came while no one listened is divided as what the looks before and after it saw together, by their bytes: a packet of a
+        third node that is alone in a look, because the traffic has ended, is not taken for all that came before. The `last` look
+        has none after it.
         """
         now = self._look()
         if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero
             self._before = (0.0, *self._before[1:])
         inside, outside, packets = (after - before for after, before in zip(now, self._before, strict=True))
         self._before = now
-        self._waiting.inside += inside
-        self._waiting.by_sender[_UNKNOWN] += round(outside)
-        seen, over_tcp = Counter[str](), 0
+        seen = Arrivals()
         for sampler in self._samplers:
             for head in sampler.heads():
-                seen[self._name(head.sender)] += head.length
-                over_tcp += head.length if head.protocol == _TCP else 0
+                seen.by_sender[self._name(head.sender)] += head.length
+                seen.over_tcp += head.length if head.protocol == _TCP else 0
         self._tune(packets / max(seconds, 1e-3))
-        if seen:
-            self._known = seen, over_tcp
-        elif last:
-            seen, over_tcp = self._known
-        if not seen and self._waiting.outside:
-            return Arrivals()
-        found, self._waiting = self._waiting, Arrivals()
-        if total := sum(seen.values()):
-            each = found.outside / total
-            found.by_sender = Counter({name: round(count * each) for name, count in seen.items()})
-            found.over_tcp = over_tcp * each
+        if not seen.outside:
+            self._waiting.add(Arrivals(inside, Counter({_UNKNOWN: round(outside)})))
+            if self._waiting.outside and not last:
+                return Arrivals()
+            found = Arrivals()
+        else:
+            found = seen.scaled(inside, outside)
+        waited, self._waiting = self._waiting, Arrivals()
+        both = Arrivals()
+        both.add(self._known)
+        both.add(found)
+        if seen.outside:
+            self._known = Arrivals(0.0, Counter(found.by_sender), found.over_tcp)
+        if both.outside:
+            found.add(both.scaled(waited.inside, waited.outside))
+        elif not waited.outside:
+            found.add(waited)
         return found
 
     def _tune(self, rate: float) -> None:

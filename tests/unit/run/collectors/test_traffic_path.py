@@ -103,7 +103,9 @@ class End:
         monkeypatch.setattr(traffic_path, "PacketSampler", Listener)
         monkeypatch.setattr(_counts, "interface_counts", lambda _: self.counts())
         monkeypatch.setattr(_counts, "headers", lambda *_: (0, 0))
-        node = ObservedNode(1, None, (), {}, interface="tun0", address="10.60.0.2", senders={"10.50.0.1": "a"})
+        node = ObservedNode(
+            1, None, (), {}, interface="tun0", address="10.60.0.2", senders={"10.50.0.1": "a", "10.50.0.3": "s"}
+        )
         context = CollectorContext({"b": node}, "a", "b", folder)
         self.end = traffic_path._End(context, "b")
         self.end.begin()
@@ -111,14 +113,14 @@ class End:
     def counts(self) -> dict[str, tuple[int, int, int, int]]:
         return {"eth0": (self.outside, self.packets, 0, 0), "tun0": (self.inside, self.packets, 0, 0)}
 
-    def arrives(self, packets: int) -> None:
+    def arrives(self, packets: int, sender: str = "10.50.0.1") -> None:
         self.packets, self.inside, self.outside = (
             before + packets * each
             for before, each in zip((self.packets, self.inside, self.outside), (1, 1_000, 1_060), strict=True)
         )
         (listener,) = cast(list[Any], self.end._samplers)
         if listener.listening:
-            listener.waiting.append(Head(IPv4Address("10.50.0.1"), 17, 1_060))
+            listener.waiting.append(Head(IPv4Address(sender), 17, 1_060))
 
 
 def test_what_came_while_no_one_listened_has_the_senders_of_the_look_after_it(
@@ -133,6 +135,33 @@ def test_what_came_while_no_one_listened_has_the_senders_of_the_look_after_it(
         found = at.end.sample(0.1)
     at.arrives(10)
     assert at.end.sample(0.1).by_sender == {"a": 3_010 * 1_060} and found == Arrivals()
+
+
+def test_a_third_node_s_packet_after_a_flood_has_not_sent_the_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    at = End(tmp_path, monkeypatch)
+    at.arrives(5_000)
+    total = at.end.sample(0.1)
+    for _ in range(traffic_path.TURN - 1):
+        at.arrives(5_000)
+        total.add(at.end.sample(0.1))
+    total.add(at.end.sample(0.1))  # the flood has ended, and it listens again
+    at.arrives(1, sender="10.50.0.3")
+    total.add(at.end.sample(0.1))
+    assert total.by_sender["a"] == pytest.approx(5_000 * traffic_path.TURN * 1_060, rel=0.001)
+    assert total.inside == (5_000 * traffic_path.TURN + 1) * 1_000
+
+
+def test_a_path_that_changed_while_no_one_listened_is_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    at = End(tmp_path, monkeypatch)
+    at.arrives(5_000)
+    total = at.end.sample(0.1)
+    while not at.end._samplers[0].listening:
+        at.arrives(5_000, sender="10.50.0.3")
+        total.add(at.end.sample(0.1))
+    at.arrives(5_000, sender="10.50.0.3")
+    total.add(at.end.sample(0.1))
+    assert total.by_sender["a"] == total.by_sender["s"]
+    assert set(total.by_sender) == {"a", "s"}
 
 
 def test_what_came_while_no_one_listened_is_not_lost_where_no_look_follows(
