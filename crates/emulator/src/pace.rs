@@ -117,3 +117,37 @@ impl Pace {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn just_woken(loaded: bool) -> Pace {
+        Pace { loaded, ..Pace::new(80, 0.1, false) }
+    }
+
+    #[test]
+    fn a_burst_is_carried_without_a_sleep_at_first() {
+        let mut pace = just_woken(false);
+        let now = pace.woke + BURST / 2;
+        assert!(!pace.wait(&mut [], now, now, true).unwrap());
+        assert!(!pace.wait(&mut [], now, now, false).unwrap());
+    }
+
+    #[test]
+    fn a_burst_that_goes_on_leaves_the_core_to_its_receiver() {
+        let mut pace = just_woken(false);
+        let now = pace.woke + BURST + 1;
+        let begun = sys::now();
+        assert!(pace.wait(&mut [], now, now, true).unwrap());
+        assert!(sys::now() - begun >= COALESCE);
+        assert!(!pace.wait(&mut [], sys::now(), now, true).unwrap(), "once for each such time");
+    }
+
+    #[test]
+    fn a_thread_with_much_to_do_rests_by_its_share_alone() {
+        let mut pace = just_woken(true);
+        let now = pace.woke + BURST + 1;
+        assert!(!pace.wait(&mut [], now, now, true).unwrap());
+    }
+}
