@@ -25,7 +25,7 @@ const FULL: f64 = 20e6;
 /// Awake for so long in a burst, it sleeps once as if it coalesced, even if packets are due: who receives them may be waiting
 /// for this core. A burst of 64 KiB takes 0.5 ms at 1 Gbit/s. Where all of it was there before its receiver read any, the
 /// kernel took that for a slow reader and left TCP's window at 64 KiB (since Linux 6.16 `tcp_rcv_space_adjust()` subtracts
-/// what waits to be read), so that a bare link of 50 ms carried 10 Mbit/s in place of 130.
+/// what waits to be read), so that a bare link of 50 ms carried 10 Mbit/s in place of 150 and more.
 const BURST: u64 = 100_000;
 
 /// How the loop waits.

@@ -108,8 +108,7 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            "--udp",
-            *("--bitrate", str(_bitrate(options))),
+            *("--udp", "--bitrate", str(_bitrate(options))),
             *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
@@ -175,9 +174,10 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     offered = sender.end.sum_sent.packets * length * 8 / options.duration
     starved, short = "", []
     if not options.flood:
-        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / _in_bits(options.rate)))]
-        if offered < _OFFERED * _in_bits(options.rate):
-            starved = f"the sender offered only {offered / 1e6:.0f} of {_in_bits(options.rate) / 1e6:.0f} Mbit/s"
+        asked = _in_bits(options.rate)
+        short = [Sample("shortfall", 100 * max(0.0, 1 - offered / asked))]
+        if offered < _OFFERED * asked:
+            starved = f"the sender offered only {offered / 1e6:.0f} of {asked / 1e6:.0f} Mbit/s"
     until_end = receiver.spans(options.warmup, float("inf"))
     lost = max(0, sum(span.lost_packets for span in until_end) + after_last)
     expected = sum(span.packets for span in until_end) + after_last
