@@ -96,10 +96,12 @@ async fn download(lines: &[Line], duration: Duration) -> Result<(Vec<Arrived>, V
         readers.spawn(async move { perf::count(stream, &counter).await });
     }
     let look = || {
+        let time = began.elapsed().as_secs_f64();
+        // In this order nothing is counted as read that is not counted as received, however late the second count is.
+        let bytes = counters.iter().map(|counter| counter.load(Relaxed)).sum();
         let mut udp_received = Datagrams::default();
         lines.iter().for_each(|line| udp_received += line.connection.stats().udp_rx.into());
-        let bytes = counters.iter().map(|counter| counter.load(Relaxed)).sum();
-        Arrived { time: began.elapsed().as_secs_f64(), bytes, udp_received, cpu: cpu_seconds() }
+        Arrived { time, bytes, udp_received, cpu: cpu_seconds() }
     };
     let mut arrived = vec![look()];
     let mut next = began;
