@@ -157,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due; when something will be next.
+    /// Sends what is due, of each direction one full box at most; when something will be next, or now if there is more.
     fn depart(&mut self) -> Option<u64> {
         let mut first: Option<u64> = None;
         for place in 0..self.lanes.len() {
@@ -166,14 +166,13 @@ impl Engine {
                 continue;
             }
             let now = sys::now();
-            while let Some(departure) = lane.link.take(now) {
-                if self.outbox.add(departure, &mut self.pool) {
-                    self.outbox.flush(&mut self.ports, lane, &mut self.pool);
-                }
+            let mut full = false;
+            while !full && let Some(departure) = lane.link.take(now) {
+                full = self.outbox.add(departure, &mut self.pool);
             }
             self.outbox.end_run(&mut self.pool);
             self.outbox.flush(&mut self.ports, lane, &mut self.pool);
-            let next = lane.link.next_departure();
+            let next = if full { Some(now) } else { lane.link.next_departure() };
             first = first.map_or(next, |first| Some(next.map_or(first, |next| next.min(first))));
         }
         first
@@ -198,4 +197,51 @@ pub struct Settings {
     pub memory_bytes: usize,
     pub join_ns: u64,
     pub pace: Pace,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+    use crate::netlink::Netlink;
+    use crate::packet::Packet;
+    use crate::port::Device;
+
+    /// A port, and who is at the other end of it.
+    fn port(name: &str) -> (Port, UnixDatagram) {
+        let (own, other) = UnixDatagram::pair().unwrap();
+        other.set_nonblocking(true).unwrap();
+        let device = Device::Packet(Packet::over(own.into()));
+        (Port::new(name.into(), "af_packet".into(), device, Netlink::open().unwrap(), "lo".into()).unwrap(), other)
+    }
+
+    #[test]
+    fn a_burst_of_large_frames_lets_the_other_direction_in_between() {
+        let config: Config = serde_json::from_str(
+            r#"{"seed": 1, "directions": [{"name": "there", "from": "a.0", "to": "b.0", "stages": {"delay_us": 1}}]}"#,
+        )
+        .unwrap();
+        let ((a, at_a), (b, at_b)) = (port("a.0"), port("b.0"));
+        let settings = Settings { memory_bytes: 1 << 20, join_ns: 0, pace: Pace::new(0, 0.0, false) };
+        let mut engine = Engine::new(&config, vec![a, b], Switch::new(2, &[]), settings).unwrap();
+        engine.restart(sys::now());
+        let frame = [[0; HEADER].as_slice(), &[0xff; 40 << 10]].concat(); // to all
+        for _ in 0..4 {
+            at_a.send(&frame).unwrap();
+        }
+        assert!(engine.receive().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(1)); // all are due
+        let arrived = |at: &UnixDatagram| std::iter::from_fn(|| at.recv(&mut [0; 64]).ok()).count();
+
+        let more = engine.depart().unwrap();
+        assert!(more <= sys::now(), "there is more to send");
+        assert_eq!(arrived(&at_b), 2);
+        at_b.send(&frame[..HEADER + 64]).unwrap();
+        assert!(engine.receive().unwrap());
+        assert_eq!(arrived(&at_a), 1);
+        engine.depart();
+        assert_eq!(arrived(&at_b), 2);
+        assert_eq!(engine.depart(), None);
+    }
 }
