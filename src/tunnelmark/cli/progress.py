@@ -49,7 +49,8 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
     console.print(f"  workloads  {', '.join(use.name for use in study.workloads)}", soft_wrap=True)
     for profile in study.profiles:
         console.print(f"  link       {profile.title}: {describe(profile)}", soft_wrap=True)
-    console.print(f"  trials     {len(plan.trials)} in {study.blocks} blocks, order by seed {study.seed}")
+    blocks = "1 block" if study.blocks == 1 else f"{study.blocks} blocks"
+    console.print(f"  trials     {len(plan.trials)} in {blocks}, order by seed {study.seed}")
     console.print(f"  results    {folder}", soft_wrap=True)
     if study.enough is not None:
         console.print(f"  until      {until(study.enough)}", soft_wrap=True)
