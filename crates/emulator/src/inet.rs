@@ -60,6 +60,17 @@ impl Network {
         (end == frame.len() && start <= end).then_some((protocol, start))
     }
 
+    /// Whether this header's own transport packet is of `protocol` and begins at `transport`: not so where it carries a
+    /// tunnel, whose super-packet is one of the headers inside. IPv6 may have options and routing headers in between.
+    pub fn carries(self, frame: &[u8], protocol: u8, transport: usize) -> bool {
+        const OPTIONS: [u8; 3] = [0, 43, 60]; // hop-by-hop, routing, destination (RFC 8200, 4.1)
+        let at = self.at();
+        match self {
+            Self::V4(_) => (frame[at + 9], at + usize::from(frame[at] & 15) * 4) == (protocol, transport),
+            Self::V6(_) => (frame[at + 6], at + 40) == (protocol, transport) || OPTIONS.contains(&frame[at + 6]),
+        }
+    }
+
     /// Sets the length of the network packet, and moves an IPv4 identification on by `number`.
     pub fn resize(self, heads: &mut [u8], length: usize, number: u16) {
         let at = self.at();

@@ -121,7 +121,9 @@ impl Parts {
         let transport = usize::from(vnet.csum_start);
         let header = if udp { 8 } else { usize::from(*frame.get(transport + 12)? >> 4) * 4 };
         let heads = transport + header;
-        let whole = transport >= network.end() && (udp || header >= 20);
+        let whole = transport >= network.end()
+            && network.carries(frame, if udp { 17 } else { 6 }, transport)
+            && (udp || header >= 20);
         if !whole || heads > HEADS || heads >= frame.len() {
             return None;
         }

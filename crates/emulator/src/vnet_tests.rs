@@ -59,6 +59,22 @@ fn a_part_is_a_whole_packet() {
 }
 
 #[test]
+fn a_super_packet_inside_a_tunnel_is_left_alone() {
+    let (vnet, inner) = tcp();
+    let mut frame = vec![0u8; 14 + 20 + 8 + 8];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14] = 0x45;
+    frame[23] = 17;
+    frame[36..38].copy_from_slice(&4789u16.to_be_bytes()); // VXLAN
+    let before = frame.len() as u16;
+    frame.extend_from_slice(&inner);
+    let inside = Vnet { csum_start: before + vnet.csum_start, hdr_len: before + vnet.hdr_len, ..vnet };
+    assert!(Parts::of(&inside, &frame).is_none());
+    frame[23] = 6;
+    assert!(Parts::of(&inside, &frame).is_none(), "not the outer header's transport");
+}
+
+#[test]
 fn udp_over_ipv6_behind_a_tag() {
     let mut frame = vec![0u8; 18 + 40 + 8 + 300];
     frame[12..18].copy_from_slice(&[0x81, 0, 0, 5, 0x86, 0xdd]);
@@ -103,6 +119,10 @@ proptest! {
         let mut frame = vec![0u8; 12];
         frame.extend_from_slice(&network);
         frame.extend_from_slice(&tail);
+        if near && tail.len() > 10 {
+            let protocol = if kind == 5 { 17 } else { 6 };
+            (frame[14], frame[if at == 34 { 23 } else { 20 }]) = (0x45, protocol);
+        }
         let (start, offset) = if near { (at, 16) } else { (words[1], words[2]) };
         let size = words[0] % 200;
         let mut vnet =

@@ -20,8 +20,9 @@ def gates(analysis: Analysis) -> tuple[Gate, ...]:
 
 def _same(analysis: Analysis) -> Gate:
     if analysis.paths_only:
-        return Gate(AA, True, "not applicable: which path is found is not a figure that is compared")
-    return Gate(AA, analysis.same.standing == "agrees", analysis.same.explanation)
+        return Gate(AA, True, "not applicable: which path is found is not a figure that is compared", applies=False)
+    standing = analysis.same.standing
+    return Gate(AA, standing == "agrees", analysis.same.explanation, judged=standing != "not judged")
 
 
 def _succeeded(analysis: Analysis) -> Gate:
@@ -54,7 +55,9 @@ def _link_filled(analysis: Analysis) -> Gate:
     plan = analysis.results.plan
     shaped = {profile.name for profile in plan.profiles if profile.rate is not None and not profile.impaired}
     if not shaped:
-        return Gate(name, True, "not applicable: no profile is a plain rate limit that a single stream could fill")
+        return Gate(
+            name, True, "not applicable: no profile is a plain rate limit that one stream could fill", applies=False
+        )
     greedy = [
         use.name
         for use in plan.workloads
@@ -63,7 +66,7 @@ def _link_filled(analysis: Analysis) -> Gate:
         and any(metric.primary and is_throughput(metric) and metric.fills > 0 for metric in use.metrics)
     ]
     if not greedy:
-        return Gate(name, True, "no workload asks for all that the link gives")
+        return Gate(name, True, "no workload asks for all that the link gives", applies=False)
     shares = [
         share for share in analysis.link_shares if share.setting.workload in greedy and share.setting.profile in shaped
     ]

@@ -275,16 +275,33 @@ class VoidRate:
     unlike: bool
 
 
+GateStanding = Literal["passed", "not passed", "not judged", "not applicable"]
+
 _NO_PATH = NotReady("").kind  # no ping was answered in time
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition that the whole study must meet, and whether it does; `passed` None: nothing could show it."""
+    """A condition that the whole study must meet, and whether it does; `passed` None: nothing could show it.
+
+    `judged` False: a study of this kind shows it, and this one is too small, which does not pass. `applies` False: the study has
+    nothing that the condition is about.
+    """
 
     name: str
     passed: bool | None
     explanation: str
+    judged: bool = True
+    applies: bool = True
+
+    @property
+    def standing(self) -> GateStanding:
+        """In words, for a reader."""
+        if not self.applies:
+            return "not applicable"
+        if self.passed is None or not self.judged:
+            return "not judged"
+        return "passed" if self.passed else "not passed"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tunnelmark.analyse.across import Kept, across_conditions, across_workloads,
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, Scenario, Verdict
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries, travels
+from tunnelmark.report import formatting, overview, queries, travels
 
 ABSENT = "–"
 """Stands where an effect has no estimate."""
@@ -109,7 +109,7 @@ def explained(analysis: Analysis) -> str:
     direct = analysis.reference or "direct"
     first = analysis.settings()[0]
     return (
-        f"First line: the median over blocks. Second: against {direct} in the same block, with its 95 % interval. Then what the arm "
+        f"First line: the median over blocks. Second: {overview.effects(analysis)}. Then what the arm "
         f"keeps of its own value in the first condition ({condition(analysis, first) or first.profile}), or by how much it changes "
         f"where differences are taken; and, behind a sign, that over the same of {direct}: ▲ better, ▼ worse, = equal within the "
         "margin, ? undecided. These signs are one family of questions, corrected after Holm apart from those of the second line. "

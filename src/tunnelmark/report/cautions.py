@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
@@ -12,6 +13,7 @@ from tunnelmark.model.attempt import stem
 from tunnelmark.report import formatting, machine_facts, placed, stopped_runs, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
 from tunnelmark.report.queries import where
+from tunnelmark.units import Rate
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
@@ -36,9 +38,23 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     said += _disturbed(analysis)
     said += stopped_runs.sentences(analysis)
     said += machine_facts.cautions(analysis)
+    said += _not_carried(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were measured, so the numbers include what that costs.")
     return tuple(said)
+
+
+def _not_carried(analysis: Analysis) -> list[str]:
+    """Links that the machine did not carry in time under a full load, by the look before the run."""
+    measured = analysis.results.environment.get("measured")
+    looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
+    said = []
+    for profile in analysis.results.plan.profiles:
+        found = looked.get(profile.name, {"state": "fits"})
+        if found["state"] != "fits":
+            text = f"Under a full load without a VPN, before the run, {profile.name} was not kept: {found['said']}."
+            said.append(text + (f" A rate of {Rate(found['instead'])} was." if found["instead"] else ""))
+    return said
 
 
 def _failed(analysis: Analysis) -> list[str]:

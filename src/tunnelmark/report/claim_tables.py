@@ -59,10 +59,24 @@ def _line(claims: ClaimsFile, judged: Judged) -> ClaimLine:
 
 
 def summary(judged: Sequence[Judged]) -> str:
-    """How many claims came out how: `30 claims: 12 held, 3 did not hold, 8 undecided, 7 not testable here`."""
+    """How many claims came out how: `30 claims: 12 held, 3 did not hold, 8 undecided, 7 not testable here`.
+
+    Claims about features, which documents of a VPN's makers show and no run measures, are counted apart from those about figures.
+    """
+    features = [each for each in judged if each.claim.feature is not None]
+    figures = [each for each in judged if each.claim.feature is None]
+    if not features or not figures:
+        return f"{len(judged)} claims: {_came_out(judged)}"
+    return (
+        f"{len(judged)} claims: of {len(figures)} about figures, {_came_out(figures)}; of {len(features)} about features, which "
+        f"documents show and no run measures, {_came_out(features)}"
+    )
+
+
+def _came_out(judged: Sequence[Judged]) -> str:
     counts = Counter(each.outcome for each in judged)
     parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
-    return f"{len(judged)} claims: {', '.join(parts)}" + (" here" if counts["not testable"] else "")
+    return ", ".join(parts) + (" here" if counts["not testable"] else "")
 
 
 def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:

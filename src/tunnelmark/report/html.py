@@ -197,7 +197,7 @@ def _phases(analysis: Analysis) -> list[tuple[str, str, str]]:
         return []
     rows = [*wall.phases.items(), ("outside of trials", wall.outside)]
     if wall.overlap >= 0.5:
-        rows.append(("of all this, two trials at once", wall.overlap))
+        rows.append(("counted twice: one trial ended while the next was set up", wall.overlap))
     return [(name, clock(seconds), formatting.percent(seconds / wall.wall, 1)) for name, seconds in rows]
 
 

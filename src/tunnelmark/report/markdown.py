@@ -8,7 +8,7 @@ from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
+from tunnelmark.analyse.model import Analysis, GateStanding, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import MetricInfo
@@ -21,6 +21,7 @@ from tunnelmark.report import (
     graded,
     host_tables,
     machine_facts,
+    overview,
     paths_found,
     placed,
     queries,
@@ -38,7 +39,7 @@ from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import safe as _safe
 from tunnelmark.units import clock
 
-_MARKS = {True: "✅", False: "❌", None: "❔"}
+_MARKS: dict[GateStanding, str] = {"passed": "✅", "not passed": "❌", "not judged": "❔", "not applicable": "➖"}
 
 
 def render(analysis: Analysis) -> str:
@@ -53,7 +54,7 @@ def render(analysis: Analysis) -> str:
     parts += [f"> **{_prose(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)
     parts.append("## Can these numbers be believed?")
-    parts.append("\n".join(f"- {_MARKS[g.passed]} **{g.name}**: {_prose(g.explanation)}" for g in gates(analysis)))
+    parts.append("\n".join(f"- {_MARKS[g.standing]} **{g.name}**: {_prose(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(
@@ -77,8 +78,7 @@ def render(analysis: Analysis) -> str:
         parts.append(_table(analysis, settings))
     parts.append(_safe(queries.placed_tunnels(analysis)))
     parts.append(
-        f"Values are medians over {plan.blocks} randomised blocks; below each value is the effect against "
-        f"{analysis.reference or 'direct'} in the same block with its 95 % interval. "
+        f"Values are medians over {plan.blocks} randomised blocks; below each value is the effect {overview.effects(analysis)}. "
         + _safe(formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary))
     )
     parts += across_markdown.parts(analysis)

@@ -19,6 +19,19 @@ def not_shown(analysis: Analysis) -> str:
     )
 
 
+def effects(analysis: Analysis) -> str:
+    """What the effects against direct are made of, as the end of a sentence."""
+    words = f"against {analysis.reference or 'direct'}, block by block, so not the ratio of the medians"
+    if has_intervals(analysis):
+        return f"{words}, with its 95 % interval"
+    return f"{words}; without intervals, for which the blocks are too few"
+
+
+def has_intervals(analysis: Analysis) -> bool:
+    """Whether any effect against direct has an interval."""
+    return any(cell.against_direct and cell.against_direct.interval for cell in analysis.cells)
+
+
 def rests_on(analysis: Analysis) -> tuple[str, ...]:
     """In sentences: how many blocks and attempts, what the A/A pair says, and of what the intervals are."""
     plan = analysis.results.plan
@@ -29,7 +42,9 @@ def rests_on(analysis: Analysis) -> tuple[str, ...]:
     explanation = analysis.same.explanation
     if explanation:
         said.append(f"{formatting.capital(explanation)}.")
-    said.append(
-        f"Brackets are 95 % intervals of the effect against {analysis.reference or 'direct'}; they cover {machine_facts.covers(analysis.results)}."
-    )
+    if has_intervals(analysis):
+        against = analysis.reference or "direct"
+        said.append(
+            f"Brackets are 95 % intervals of the effect against {against}; they cover {machine_facts.covers(analysis.results)}."
+        )
     return tuple(said)

@@ -26,7 +26,7 @@ def head(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """Where both ends of the measured path shared a core, and where nodes had fewer cores than was asked for."""
+    """Where nodes shared a core, above all both ends of the measured path, and where they had fewer cores than was asked for."""
     said = []
     for name, one in _placements(analysis).items():
         nodes = list(one["nodes"])
@@ -35,6 +35,12 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
                 f"Both ends of the measured path ({nodes[0]} and {nodes[-1]} of {name}) share a core: one waits while the other "
                 "works, and no figure says how they would do as two machines."
             )
+        for core, sharing in one["shared"].items():
+            if not {nodes[0], nodes[-1]} <= set(sharing):
+                said.append(
+                    f"{formatting.listed(list(sharing))} of {name} share core {core}: what one of them does takes time from the other, "
+                    "as on one machine and on no two."
+                )
         if one["cores_per_node"] < one["cores_per_node_asked"]:
             said.append(
                 f"The nodes of {name} have {_cores(one['cores_per_node'])} each and not the {one['cores_per_node_asked']} that were "

@@ -13,7 +13,7 @@ from rich.text import Text
 from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.gates import gates
-from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, MetricCell, Scenario
+from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, GateStanding, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
@@ -25,6 +25,7 @@ from tunnelmark.report import (
     host_tables,
     machine_facts,
     on_request,
+    overview,
     paths_found,
     placed,
     queries,
@@ -38,7 +39,12 @@ from tunnelmark.report.findings import time_spent
 _COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
 _WIDEST = 160  # characters that one table may have: a pipe has no width, but people read its output too
 _BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
-_MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+_MARKS: dict[GateStanding, tuple[str, str]] = {
+    "passed": ("✓", "green"),
+    "not passed": ("✗", "red"),
+    "not judged": ("?", "yellow"),
+    "not applicable": ("–", "dim"),
+}
 _STYLES = {
     "better": "green",
     "worse": "default",
@@ -229,7 +235,7 @@ def _marks(cell: MetricCell) -> str:
 def _legend(analysis: Analysis) -> Text:
     cells = [cell for cell in analysis.cells if cell.metric.primary]
     reference = analysis.reference or "direct"
-    said = [f"First line: the median over blocks. Second: against {reference} in the same block, with 95 % interval."]
+    said = [f"First line: the median over blocks. Second: {overview.effects(analysis)}."]
     if any(cell.verdict in formatting.SIGNS for cell in cells):
         said.append(formatting.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
@@ -263,6 +269,6 @@ def _grades(analysis: Analysis) -> list[RenderableType]:
 def _gates(analysis: Analysis) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for gate in gates(analysis):
-        mark = Text(*_MARKS[gate.passed])
+        mark = Text(*_MARKS[gate.standing])
         table.add_row(mark, Text(gate.name, style="bold"), Text(gate.explanation))
     return table

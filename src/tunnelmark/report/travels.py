@@ -9,7 +9,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.machines import BETWEEN
 from tunnelmark.analyse.model import Analysis, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries
+from tunnelmark.report import formatting, overview, queries
 
 APART = "≠"
 """Marks a ratio whose two sides are bound by different things."""
@@ -49,7 +49,9 @@ def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
 def explained(analysis: Analysis) -> str:
     """What the columns mean, in a few sentences."""
     anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
-    said = [f"Intervals in brackets cover this run on this machine (95 %). Delays are what they add to {direct}'s."]
+    said = [f"Delays are what they add to {direct}'s."]
+    if overview.has_intervals(analysis):
+        said.insert(0, "Intervals in brackets cover this run on this machine (95 %).")
     if anchor is not None:
         said.append(
             f"{_multiple(anchor)} Results that a processor bounds are given so; those that link, load or window bounds, as a share of direct."

@@ -25,6 +25,7 @@ def test_it_says_what_it_rests_on(blocks):
     said = overview.rests_on(judge(replace(CLEAR, blocks=blocks).results()))
     assert said[0] == ("One block." if blocks == 1 else "8 blocks, each with every arm in a new order.")
     assert any("good" in one for one in said)
+    assert any("Brackets are 95 %" in one for one in said) == (blocks == 8)
 
 
 def test_the_answer_leads_the_page():

@@ -120,6 +120,22 @@ def test_a_study_that_repeats_a_part_says_how_many_of_the_claims():
     assert set(rows(analysis)) >= {"length of reboot"} and "length of tcp" not in rows(analysis)
 
 
+def test_claims_about_features_are_counted_apart_from_those_about_figures():
+    verdicts = of_run(run("edge-cloud", blocks=1))
+    assert verdicts is not None
+    features = sum(each.claim.feature is not None for each in verdicts.judged)
+    summary = claim_tables.summary(verdicts.judged)
+    assert f"of {len(verdicts.judged) - features} about figures, " in summary
+    assert f"; of {features} about features, which documents show and no run measures, " in summary
+    assert " about " not in claim_tables.summary(shown_verdicts(usual()))
+
+
+def shown_verdicts(analysis: Analysis):
+    verdicts = of_run(analysis)
+    assert verdicts is not None
+    return verdicts.judged
+
+
 def said(analysis: Analysis) -> str:
     return " ".join(each for _, sentences in shown(analysis).otherwise for each in sentences)
 

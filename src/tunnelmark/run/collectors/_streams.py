@@ -25,15 +25,19 @@ def busy(
 ) -> float:
     """The share of the time in which streams had something to send, each by the bytes that it sent.
 
-    `looks` are those that saw some, with their times in seconds; `streams` as each was seen last. The time is that from the first look to
-    the last, or where these are less than `least` seconds apart, from when traffic was `begun`: a program may begin late.
+    `looks` are those that saw some, with their times in seconds; `streams` as each was seen last. The time is that from the first look
+    that saw bytes sent to the first that saw all of them: a program's ends talk before and after, for seconds where a round trip
+    is long. Where these are less than `least` seconds apart, it is from when traffic was `begun`: a program may begin late.
     """
     sent = sum(stream.sent for stream in streams.values())
-    (first, before), (last, _) = looks[0], looks[-1]
+    share = [sum(seen[ends].sent for ends in seen if ends in streams) / sent for _, seen in looks]
+    start = next(place for place, part in enumerate(share) if part > _NOTHING or place == len(share) - 1)
+    end = next(place for place, part in enumerate(share) if part >= 1 - _NOTHING or place == len(share) - 1)
+    (first, before), (last, after) = looks[start], looks[end]
     if last - first < least:
-        first, before = min(begun, last), {}
+        (first, before), (last, after) = (min(begun, looks[-1][0]), {}), (looks[-1][0], streams)
     had = sum(
-        stream.sent / sent * (stream.busy - (before[ends].busy if ends in before else 0.0))
+        stream.sent / sent * (after.get(ends, stream).busy - (before[ends].busy if ends in before else 0.0))
         for ends, stream in streams.items()
     )
     return min(1.0, had / max(last - first, 1e-9))

@@ -117,6 +117,17 @@ class TestStreams:
         seen = {("a", "b"): self.stream(1000, 0.6)}
         assert _streams.busy([(3.0, seen)], seen, 2.0, 0.2) == pytest.approx(0.6)
 
+    def test_what_a_programs_ends_say_before_and_after_the_traffic_is_not_of_its_time(self) -> None:
+        talk, data = ("a", "b"), ("c", "d")
+        looks = [
+            (1.0, {talk: self.stream(300, 0.1)}),  # parameters, over a path of a second
+            (2.0, {talk: self.stream(300, 0.2), data: self.stream(37, 0.0)}),
+            (4.0, {talk: self.stream(300, 0.2), data: self.stream(1_000_000, 2.0)}),
+            (8.0, {talk: self.stream(300, 0.2), data: self.stream(5_000_000, 5.9)}),
+            (11.0, {talk: self.stream(900, 0.9), data: self.stream(5_000_000, 6.0)}),  # results
+        ]
+        assert _streams.busy(looks, looks[-1][1], 0.5, 0.2) == pytest.approx(3.9 / 4, abs=0.01)
+
     def test_streams_count_by_what_they_sent(self) -> None:
         first = {("a", "b"): self.stream(100, 1.0), ("a", "c"): self.stream(1, 0.0)}
         last = {("a", "b"): self.stream(900, 2.0), ("a", "c"): self.stream(100, 0.0)}

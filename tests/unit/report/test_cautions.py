@@ -1,0 +1,34 @@
+"""What a reader must know before any number: links that the machine did not carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.analyse import judge
+from tunnelmark.report.cautions import cautions
+from unit.builders import Study
+
+LATE = {
+    "state": "late",
+    "said": "one packet in a hundred left the emulator 11.27 ms late or more; 2.50 ms is the bound",
+    "instead": 200_000_000,
+}
+
+
+def said(measured: object) -> str:
+    return " ".join(cautions(judge(replace(Study(), environment={"measured": measured}).results())))
+
+
+def test_a_link_that_the_machine_did_not_carry_is_told_with_what_it_does():
+    profile = Study().results().plan.profiles[0].name
+    text = said({"links": {profile: LATE}})
+    assert f"before the run, {profile} was not kept: one packet in a hundred left the emulator 11.27 ms late" in text
+    assert "A rate of 200 Mbit/s was." in text
+    assert "A rate" not in said({"links": {profile: LATE | {"instead": None}}})
+
+
+@pytest.mark.parametrize("measured", [None, {}, {"links": {}}, {"links": {"elsewhere": LATE}}])
+def test_links_that_were_kept_or_not_looked_at_are_not_told(measured: object):
+    assert "not kept" not in said(measured)
