@@ -100,6 +100,10 @@ class RecipeFile(TomlTable):
     makers: MakersTable | None = Field(default=None, description="a table [makers]")
 
 
+_REQUIRED = re.compile(r"^(?:require\s+|\t)(\S+) (v\S+)", re.MULTILINE)
+"""A module in go.mod and its version."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """A checked recipe; `folder` is the one next to the file, which some recipes have."""
@@ -131,6 +135,16 @@ class Recipe:
     def packages(self) -> tuple[str, ...]:
         """The Debian packages, if it is made of them."""
         return tuple(self.file.debian.packages) if self.file.debian else ()
+
+    def versions(self) -> Mapping[str, str]:
+        """The version of each program that a Go module of ours pins: programs of one recipe may differ."""
+        found = {}
+        for table in self.file.go:
+            asked = dict(_REQUIRED.findall((self.folder / table.module / "go.mod").read_text(encoding="utf-8")))
+            for program, package in table.programs.items():
+                modules = [module for module in asked if f"{package}/".startswith(f"{module}/")]
+                found |= {program: asked[max(modules, key=len)].removeprefix("v")} if modules else {}
+        return found
 
     def digest(self) -> str:
         """SHA-256 of all that decides what is installed: a title or an estimate that changes rebuilds nothing."""

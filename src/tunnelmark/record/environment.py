@@ -17,6 +17,7 @@ from tunnelmark.errors import MissingPart
 from tunnelmark.host import fingerprint, utilisation
 from tunnelmark.host.programs import TOOLS, Requirement, find, part_version, recipe_folder, require, sha256
 from tunnelmark.packages import debian, installed
+from tunnelmark.packages.recipe import recipes
 from tunnelmark.record.fingerprint_diff import KEY, plain
 
 SYSCTLS = (
@@ -70,11 +71,9 @@ def capture(
         },
         KEY: json.loads(json.dumps(plain(fingerprint.look(guest=guest is not None)))),
         **({"guest": dict(guest)} if guest else {}),
-        "vpns": {
-            part.name: {"version": part_version(part), "programs": _programs(part), **_peer(part)} for part in vpns
-        },
+        "vpns": {part.name: {"version": part_version(part), **_programs(part)} for part in vpns},
         "workloads": {
-            part.name: {"packages": debian.versions(part.packages), "programs": _programs(part), **_peer(part)}
+            part.name: {"packages": debian.versions(part.packages), **_programs(part)}
             for part in workloads
             if _installed(part)
         },
@@ -103,15 +102,21 @@ def socket_buffer_limit() -> int:
     return min((int(value) for value in limits.values()), default=212992)
 
 
-def _programs(part: Requirement) -> dict[str, dict[str, str]]:
+def _programs(part: Requirement) -> dict[str, Any]:
+    """The programs with paths and hashes, and how a recipe built them, if one did: version, hash of the recipe, toolchain.
+
+    A program that is the recipe's own has its version, for those of one recipe may differ.
+    """
     # Resolved, for what `--bin` named is a link that ends with the command.
-    return {program: {"path": str(path.resolve()), "sha256": sha256(path)} for program, path in require(part).items()}
-
-
-def _peer(part: Requirement) -> dict[str, Any]:
-    """How a recipe built it, if one did: version, hash of the recipe, toolchain, hashes of all that it brought."""
+    programs = {name: {"path": str(path.resolve()), "sha256": sha256(path)} for name, path in require(part).items()}
     found = installed.read(recipe_folder(part.recipe)) if part.recipe else None
-    return {"peer": found} if found else {}
+    if not found:
+        return {"programs": programs}
+    made = recipes().get(part.recipe)
+    for name, version in made.versions().items() if made else ():
+        if name in programs and programs[name]["sha256"] == found.get("programs", {}).get(name, {}).get("sha256"):
+            programs[name]["version"] = version
+    return {"programs": programs, "installed": found}
 
 
 def _tool(part: Requirement) -> dict[str, str]:

@@ -139,7 +139,7 @@ def _command(command: object) -> str:
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
     return [
-        _fact(name, mapping(vpn).get("version"), program, mapping(details))
+        _fact(name, mapping(details).get("version") or mapping(vpn).get("version"), program, mapping(details))
         for name, vpn in vpns.items()
         for program, details in (mapping(mapping(vpn).get("programs")) or {"": {}}).items()
     ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.model import OUTCOMES, Outcome
@@ -159,7 +160,7 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
     for arm, mine in claims.arms.items():
         if (driver := drivers.get(mine)) is None or driver == "direct":
             continue
-        here = f"{driver} {mapping(vpns.get(driver)).get('version') or ''}".strip()
+        here = _ran(driver, mapping(vpns.get(driver)))
         if arm in claims.there.versions:
             named.setdefault((claims.there.versions[arm], here), []).append(arm)
         else:
@@ -169,6 +170,14 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
     stated = {here for _, here in named}
     if left := [each for each in others if each not in stated]:
         yield "other VPNs" if named else "VPNs", NOT_STATED, formatting.listed(left)
+
+
+def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
+    """A VPN with its version, and its programs that have another: `tailscale 1.98.0 with headscale 0.26.1`."""
+    version = str(vpn.get("version") or "")
+    programs = {name: mapping(details).get("version") for name, details in mapping(vpn.get("programs")).items()}
+    others = [f"{name} {own}" for name, own in programs.items() if own and own != version]
+    return f"{driver} {version}".strip() + (f" with {formatting.listed(others)}" if others else "")
 
 
 def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:

@@ -54,6 +54,16 @@ def test_a_go_module_of_ours_pins_every_module_by_its_hash(one: Recipe) -> None:
         # A module that is replaced by a folder of ours has no hash; its bytes are in the recipe's digest.
         assert not [line for line in hashed.splitlines() if " h1:" not in line]
     assert f"v{one.about.version}" in pinned or one.file.crate
+    assert set(one.versions()) == {program for table in one.file.go for program in table.programs}
+
+
+def test_programs_of_one_recipe_may_differ_in_version() -> None:
+    assert recipe("tailscale").versions() == {
+        "tailscaled": "1.98.0",
+        "tailscale": "1.98.0",
+        "derper": "1.98.0",
+        "headscale": "0.26.1",
+    }
 
 
 @pytest.mark.parametrize("one", [one for one in ALL if one.file.crate], ids=name)

@@ -47,8 +47,8 @@ def test_a_vpn_that_a_recipe_built_has_the_recipe_s_record(tmp_path: Path, monke
     (tmp_path / "shell").mkdir()
     (tmp_path / "shell" / "peer.json").write_text('{"recipe": "abc", "toolchain": "go 1.26"}')
     built = Requirement("shell", ("sh",), (), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)", recipe="shell")
-    assert environment.capture([built], tools=[])["vpns"]["shell"]["peer"]["toolchain"] == "go 1.26"
-    assert "peer" not in environment.capture([SHELL], tools=[])["vpns"]["shell"]
+    assert environment.capture([built], tools=[])["vpns"]["shell"]["installed"]["toolchain"] == "go 1.26"
+    assert "installed" not in environment.capture([SHELL], tools=[])["vpns"]["shell"]
 
 
 def test_a_vpn_that_is_not_installed_is_an_error_with_a_hint() -> None:

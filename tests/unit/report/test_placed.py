@@ -33,7 +33,9 @@ def test_cores_per_node_stand_above_the_tables(nodes: str, machine: list[Whole],
     assert placed.head(analysis) == said
     assert said in markdown.render(analysis) and said in html.render(analysis)
     assert placed.cautions(analysis) == (
-        ("a and b of pair share core 0: what one of them does takes time from the other, as on one machine and on no two.",)
+        (
+            "a and b of pair share core 0: what one of them does takes time from the other, as on one machine and on no two.",
+        )
         if "share core" in said
         else ()
     )

@@ -85,6 +85,13 @@ def test_what_a_run_recorded_of_itself_is_set_against_the_source():
     assert found["repeats"] == ("one run of each", "3 blocks, each with one trial of each in a new order")
 
 
+def test_programs_of_another_version_than_their_vpn_are_named():
+    programs = {"tailscaled": {"version": "1.98.0"}, "headscale": {"version": "0.26.1"}, "sh": {}}
+    vpns = {"vpns": {"tailscale": {"version": "1.98.0", "programs": programs}}}
+    ran = rows(run("edge-cloud", blocks=1, environment={**ENVIRONMENT, **vpns}))
+    assert "tailscale 1.98.0 with headscale 0.26.1" in [here for _, here in ran.values()]
+
+
 def test_another_length_and_more_blocks_are_said_without_a_change_of_the_source_s_file():
     found = rows(run(full=True, blocks=4))
     assert found["length of tcp"] == ("10 minutes", "9 min 59 s, after 1 s that are left out")
