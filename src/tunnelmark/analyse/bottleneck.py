@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
 from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario, What
@@ -92,6 +93,8 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
     busy = limits.get(f"tcp_busy_{sender}", 1.0)
     lost = _lost(limits, sender, receiver)
     if lost is not None and busy >= BUSY:
+        if values.get("retransmits") == 0:  # of the window; packets are counted from the warm-up on
+            return replace(lost, why=f"{lost.why}, all before the window: TCP still grows from what that left")
         return lost
     if busy < STARVED and not _some_lost(limits, sender):
         return Bottleneck("generator", why=f"TCP had something to send in {100 * busy:.0f} % of the time")

@@ -265,3 +265,13 @@ def test_the_analysis_says_beside_a_ratio_that_its_sides_are_bound_by_different_
     )
     assert not apart_from_direct(analysis, analysis.cell("direct", setting, "goodput"))
     assert not judge(results).bound_by, "results of before have no such evidence"
+
+
+def test_a_loss_before_the_window_is_told_as_such() -> None:
+    lossy = row(drop_link_source=500.0)
+    again = SampleRow("retransmits", "segments", 0.0)
+    quiet = of_trial(replace(lossy, samples=(*lossy.samples, again)), TCP, RATE)
+    busy = of_trial(replace(lossy, samples=(*lossy.samples, replace(again, value=3.0))), TCP, RATE)
+    assert quiet is not None and busy is not None
+    assert quiet.text == busy.text == "loss: the link's queue"
+    assert "all before the window" in quiet.why and "before the window" not in busy.why
