@@ -50,6 +50,36 @@ def option(command: _Command) -> _Command:
     )(command)
 
 
+def rate_option(command: _Command) -> _Command:
+    """Adds `--rate` to a command: what a profile's `rate = "auto"` means, without a measurement."""
+    return click.option(
+        "--rate",
+        metavar="RATE",
+        callback=_rate,
+        help="The rate of links whose profile leaves it to the machine, such as '500 Mbit/s' [measured].",
+    )(command)
+
+
+def _rate(_context: click.Context, _option: click.Parameter, text: str | None) -> Rate | None:
+    try:
+        return None if text is None else Rate.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--rate {text}: {error}", hint="such as '500 Mbit/s'") from error
+
+
+def stated(study: Study, rate: Rate | None) -> Study:
+    """The study with this rate for every profile that leaves it to the machine; UsageError if it has none of these."""
+    if rate is None:
+        return study
+    open_ = [profile.name for profile in study.profiles if profile.auto is not None]
+    if not open_:
+        raise UsageError(
+            f"every profile of the study {study.name} has a rate of its own, or none",
+            hint='leave --rate out, or choose a profile with `rate = "auto"`, such as --profile auto',
+        )
+    return fix(study, dict.fromkeys(open_, Fixed(rate, "stated by --rate")))
+
+
 def before(
     study: Study, context: RunContext, console: Console, *, look: bool, on: Inventory | None = None
 ) -> tuple[Study, dict[str, Any]]:

@@ -57,6 +57,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
     """
     if ways.json and ways.dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
+    study = link_capacities.stated(study, ways.rate)
     plan = order(study)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     if ways.dry_run:

@@ -33,6 +33,7 @@ from tunnelmark.plan.design import Names
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
+from tunnelmark.units import Rate
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -49,7 +50,7 @@ class RunOptions:
     `guests`: kernels of virtual machines to run it in, none: here; `placed` chooses them by `backend` and `kernels`.
     `on`: other hosts to run it on, which `placed` reads from the file `inventory`.
     `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless fresh
-    results are known. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
+    results are known; `rate`: what a profile's `rate = "auto"` means, in place of a measurement. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
     restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
     `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: shows what a folder says in place
     of the report alone; its exit code counts. `cluster`, `local`, `tls`, `hosts`: whose machines measure.
@@ -61,6 +62,7 @@ class RunOptions:
     wait: bool = True
     resuming: bool = False
     measure_first: bool = True
+    rate: Rate | None = None
     other_boot: bool = False
     watch: tuple[str, ...] = ()
     profile_stacks: bool = False
@@ -119,8 +121,9 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
     every = (collector_options.option, core_options.option, *own, retry_options.options)
     where = partial(vm.options, hosts=True)
     alone = (enough_options.options, binary_overrides.option, where, inventory_options.option, cluster_options.options)
-    one = (*alone, link_capacities.option, json_option, dry_option)
-    rest = (binary_overrides.option, link_capacities.option) if several else one
+    looks = (link_capacities.option, link_capacities.rate_option)
+    one = (*alone, *looks, json_option, dry_option)
+    rest = (binary_overrides.option, *looks) if several else one
     shown = (*every, *rest, progress_options.options)
 
     def add(command: _Command) -> _Command:

@@ -56,7 +56,7 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
     if any(profile.auto is not None for profile in study.profiles):
         raise UsageError(
             "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
-            hint='state the rate in the profile, such as `rate = "1 Gbit/s"`',
+            hint="state one that every machine carries, such as --rate '200 Mbit/s'; `tunnelmark doctor --measure` says what one does",
         )
     if kernels == ("",):  # all workers boot the kernel that is current here
         kernels = (asyncio.run(kernel.current()),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,14 @@ import pytest
 from rich.console import Console
 
 from tunnelmark import registry
-from tunnelmark.cli import spread
+from tunnelmark.cli import link_capacities, spread
 from tunnelmark.cli.cluster_options import Where
 from tunnelmark.cli.run_options import RunOptions
-from tunnelmark.cluster.tasks import HOST, WorkerFacts, programs_hash, task_of
+from tunnelmark.cluster.tasks import HOST, WorkerFacts, programs_hash, study_of, task_of
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_study
+from tunnelmark.plan.load import load_study, save_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record.gathered import GatheredRuns, is_gathered, of_one_machine
 from tunnelmark.units import Rate
@@ -109,8 +109,22 @@ def test_what_a_cluster_cannot_do_is_refused_before_anything_is_made(
 def test_a_rate_that_is_left_to_the_machine_is_refused(tmp_path: Path) -> None:
     loaded = load_study("quick", Files.standard(), registry.catalogue())
     open_ = replace(loaded.profiles[0], auto=Rate(10**9))
-    with pytest.raises(UsageError, match="another rate on each machine"):
+    with pytest.raises(UsageError, match="another rate on each machine") as caught:
         spread.begin(replace(loaded, profiles=(open_,)), tmp_path / "run", THREE, (), CONSOLE, spread.Ways())
+    assert "--rate '200 Mbit/s'" in str(caught.value.hint)
+
+
+def test_a_rate_that_is_stated_goes_to_every_worker(tmp_path: Path) -> None:
+    stated = link_capacities.stated(load_study("quick", Files.standard(), registry.catalogue()), Rate(200_000_000))
+    save_inputs(stated, tmp_path)
+    read = study_of(asdict(task_of(stated, 1, ())), tmp_path, registry.catalogue())
+    assert [(profile.rate, profile.auto) for profile in read.profiles] == [(200_000_000, None)]
+
+
+def test_a_rate_is_stated_only_where_one_is_left_to_the_machine() -> None:
+    with pytest.raises(UsageError, match="has a rate of its own") as caught:
+        link_capacities.stated(load_study("cascade", Files.standard(), registry.catalogue()), Rate(10**9))
+    assert "--profile auto" in str(caught.value.hint)
 
 
 def test_the_options_name_the_machines_and_say_them_again() -> None:
