@@ -15,7 +15,7 @@ from tunnelmark.analyse.model import Analysis, Bottleneck, Scenario
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
-from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome, Statement
+from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome, Statement
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.errors import PlanError
 from unit.builders import PING, PROFILE, TCP, Study
@@ -125,6 +125,24 @@ def test_a_claim_of_many_statements_is_seldom_refuted_by_chance() -> None:
         }  # all are alike: the worst case
         refuted += judge(Claim("c", "", "", statements), Drawn(values)).outcome == "did not hold"
     assert refuted <= 0.05 * 300 + 3 * (0.05 * 0.95 * 300) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "differ", "alike"),
+    [
+        ([10.0, 10.1, 10.2, 10.3], [20.0, 20.1, 20.2, 20.3], "held", "did not hold"),
+        ([10.0, 10.2, 10.1, 10.3], [10.1, 10.3, 10.0, 10.2], "did not hold", "held"),
+        ([5.0, 9.0, 14.0, 20.0], [6.0, 8.0, 15.0, 21.0], "undecided", "undecided"),
+        ([10.0, 10.1, 10.2], [20.0, 20.1, 20.2], "undecided", "undecided"),
+    ],
+    ids=["apart", "alike", "scattered", "too few"],
+)
+def test_that_runs_cannot_be_told_apart_needs_evidence_too(
+    x: list[float], y: list[float], differ: Outcome, alike: Outcome
+) -> None:
+    for said, outcome in ((True, differ), (False, alike)):
+        claim = Claim("c", "tab 1", "x and y", (Apart(ONE, OTHER, said),))
+        assert verdict(claim, x, y, paired=False).outcome == outcome
 
 
 def test_a_zero_in_a_ratio_leaves_a_claim_without_a_test() -> None:

@@ -40,7 +40,7 @@ class Runs:
         if cell not in self._seen:
             self._seen.append(cell)
         base = 100.0 * self._seen.index(cell) if self._apart else 0.0
-        return CellValues({run: base + 1 + run for run in range(12)})
+        return CellValues({run: base + 1000 + run for run in range(12)})
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: object = ()) -> str:
         """None."""
