@@ -14,8 +14,8 @@ from tunnelmark.model.retries import Retries
 from tunnelmark.record.link_proof import LinkProof
 from tunnelmark.record.results import Results, TrialRow
 
-Place = tuple[int, str, str, str]
-"""A session by number, a link by profile and topology, and when it was looked at."""
+Place = tuple[int, str, str, str, int]
+"""A session by number, a link by profile and topology, when it was looked at, and in which round of looks at that time."""
 
 
 def reason(looks: Sequence[LinkProof]) -> str:
@@ -24,38 +24,69 @@ def reason(looks: Sequence[LinkProof]) -> str:
 
 
 def standing(looks: Sequence[LinkProof]) -> str | None:
-    """What is outside of its tolerance in every one of some looks at a link, in words; None: nothing is, so it is proved.
+    """What some look at a link found outside of its tolerance and none found inside, in words; None: nothing is, so it is proved.
 
     The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
-    in each look. A property that is inside once is as it should be, and the machine disturbed the other look.
+    in each look. A property that is inside once is as it should be, and the machine disturbed the other look. A look that did not
+    come to judge a property, or that failed altogether, says nothing of it.
     """
-    outside = [_outside(look) for look in looks]
-    always = [words for key, words in outside[-1].items() if all(key in each for each in outside)]
-    return looks[-1].reason if always and len(always) == len(outside[-1]) else "; ".join(always) or None
+    seen = [look for look in looks if look.lines or look.verdict == "proved"]
+    if not seen:
+        return looks[-1].reason if looks else None
+    outside: dict[tuple[str, str], str] = {}
+    for look in seen:
+        outside |= _outside(look)
+    inside = {(line.way, line.name) for look in seen for line in look.lines if line.ok}
+    inside |= {_WHOLE for look in seen if look.verdict == "proved"}
+    always = [words for key, words in outside.items() if key not in inside]
+    last = _outside(seen[-1])
+    return seen[-1].reason if always and list(last.values()) == always else "; ".join(always) or None
+
+
+_WHOLE = ("", "")
+"""Stands for a look as a whole, which says nothing of single properties."""
 
 
 def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
     """What a look found outside, by way and name."""
     found = {(line.way, line.name): text.outside(line) for line in look.lines if line.ok is False}
-    return found or ({("", ""): look.reason} if look.verdict == "outside" else {})
+    return found or ({_WHOLE: look.reason} if look.verdict == "outside" else {})
 
 
 def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
-    """The looks at each link before and after the trials of each session, in order."""
+    """The looks at each link of each session by round, in order."""
     starts = sorted(session.started for session in results.sessions)
     found: dict[Place, list[LinkProof]] = {}
     for one in results.proofs:
-        found.setdefault((bisect_right(starts, one.started), one.profile, one.topology, one.when), []).append(one)
+        place = (bisect_right(starts, one.started), one.profile, one.topology, one.when, one.round)
+        found.setdefault(place, []).append(one)
     return found
 
 
+def _shown_by(results: Results) -> Mapping[str, str]:
+    """The topology that was looked at for each: itself, or an earlier one with the same link, as a run looks at each link once."""
+    looked = {one.topology for one in results.proofs}
+    links = {
+        topology.name: next((ends for name, ends in topology.links.items() if name not in topology.own), ())
+        for topology in results.plan.topologies
+    }
+    return {
+        name: next((other for other, theirs in links.items() if other in looked and theirs == ends), name)
+        if name not in looked
+        else name
+        for name, ends in links.items()
+    }
+
+
 def voided(results: Results) -> Results:
-    """The results; trials are void if their link was outside its tolerance before or after them in the same session."""
+    """The results; trials are void if their link was outside its tolerance before, between or after them in the same session."""
     starts = sorted(session.started for session in results.sessions)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
+    shown_by = _shown_by(results)
 
     def judged(row: TrialRow) -> TrialRow:
-        found = bad.get((bisect_right(starts, row.started), row.profile, row.topology))
+        topology = shown_by.get(row.topology, row.topology)
+        found = bad.get((bisect_right(starts, row.started), row.profile, topology))
         if found is None or row.outcome != "ok":
             return row
         kind = TrialVoid("", hint="").kind
@@ -67,7 +98,9 @@ def voided(results: Results) -> Results:
 def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
     """The attempts at trials. A trial that a later look has voided is not settled: a run that goes on may try it again."""
     held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
-    void = {row.trial for row in voided(results).trials if row.outcome == "void" and (row.trial, row.attempt) in held}
+    left = {(row.trial, row.attempt): row.outcome for row in voided(results).trials}
+    void = {trial for trial, attempt in held if left[trial, attempt] == "void"}
+    void -= {trial for (trial, attempt), outcome in left.items() if (trial, attempt) in held and outcome == "ok"}
     return {name: Retries(one.count, settled=one.settled and name not in void) for name, one in tries.items()}
 
 
@@ -81,7 +114,8 @@ def gate(results: Results) -> Gate | None:
         return None
     series = list(_looks(results).values())
     outside = [f"{looks[-1].profile} ({looks[-1].when}): {found}" for looks in series if (found := standing(looks))]
-    counted = list(counts.parts(results))
+    shown_by = _shown_by(results)
+    counted = [(profile, shown_by.get(topology, topology), part) for profile, topology, part in counts.parts(results)]
     outside += [
         f"{name} ({part.name} {part.way}): {part.why}" for name, _, part in counted if part.verdict == "outside"
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +112,9 @@ class LinkChecks:
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
         self._watching = watching
         self._outside: dict[tuple[str, str], str] = {}
-        self._seen: dict[tuple[str, str, str], list[LinkProof]] = {}
+        self._seen: dict[tuple[str, str, str, int], list[LinkProof]] = {}
+        self._rounds: Counter[When] = Counter()
+        self._failed: dict[tuple[str, str], When] = {}  # when what is outside was looked at
         self._later: dict[tuple[str, str], int] = {}
 
     def trouble(self, trial: Trial) -> str | None:
@@ -126,7 +129,7 @@ class LinkChecks:
             self._later[key] = self._later.get(key, 0) + 1
             await self._calm()
             self._watching(f"looking again at the link {trial.profile.name}, {topology.name}")
-            await self._look(trial.profile, topology, "before")
+            await self._look(trial.profile, topology, self._failed[key])
 
     async def halfway(self) -> None:
         """Look at each link in the middle of the run: a machine that has changed at the end had changed for some trials."""
@@ -134,6 +137,7 @@ class LinkChecks:
 
     async def prove(self, when: When) -> None:
         """Look at each profile on each topology that has trials, again where a look is outside; what stays outside is reported at once."""
+        self._rounds[when] += 1
         shown = ((profile, self._shown_by(topology)) for _, profile, topology, _ in self._plan.study.cells())
         for profile, topology in {
             (profile.name, topology.name): (profile, topology) for profile, topology in shown
@@ -179,13 +183,14 @@ class LinkChecks:
             store.adopt(written, self._folder)
         raw.mkdir(exist_ok=True)
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
-        proof = replace(proof, raw=kept)
+        proof = replace(proof, raw=kept, round=self._rounds[when])
         store.keep_proof(self._journal, proof)
-        looks = self._seen.setdefault((profile.name, topology.name, when), [])
+        looks = self._seen.setdefault((profile.name, topology.name, when, proof.round), [])
         looks.append(proof)
-        self._outside.pop((profile.name, topology.name), None)
+        link = profile.name, topology.name
+        self._outside.pop(link, None)
         if (found := link_gate.standing(looks)) is not None:
-            self._outside[profile.name, topology.name] = link_gate.reason(looks)
+            self._outside[link], self._failed[link] = link_gate.reason(looks), when
         return found
 
     def _say(self, text: str, style: str) -> None:

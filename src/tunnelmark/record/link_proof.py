@@ -61,7 +61,7 @@ When = Literal["before", "during", "after", "alone"]
 class LinkProof:
     """One look at a link: `verdict` is `outside` when a line is out of its tolerance, and `reason` says which.
 
-    `series` is by way; `raw` are kept files.
+    `series` is by way; `raw` are kept files; `round`: looks `during` a run come in several, each of which is judged by itself.
     """
 
     profile: str
@@ -75,3 +75,4 @@ class LinkProof:
     series: Mapping[str, tuple[LinkPoint, ...]] = field(default_factory=dict)
     raw: tuple[str, ...] = ()
     parts: tuple[LinkPart, ...] = ()
+    round: int = 0

@@ -20,7 +20,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.plan.model import Arm, Plan, Study, Trial, WorkloadUse
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.link_proof import LinkLine, LinkProof, When
 from tunnelmark.units import Duration
 
 FILES = Files.standard()
@@ -35,9 +35,12 @@ class Alive:
         pass
 
 
+LINES = ("rate", "delay_p99", "distribution")
+
+
 def proof(*outside: str) -> LinkProof:
-    """A look that found these lines outside."""
-    lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False) for name in outside)
+    """A look that found these lines outside, and the others inside."""
+    lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, name not in outside) for name in LINES)
     verdict: Any = "outside" if outside else "proved"
     return LinkProof(PROFILE.name, "pair", "before", 1.0, 1.0, verdict, "; ".join(outside), lines)
 
@@ -46,7 +49,12 @@ class Looked:
     """What became of links whose looks find these, one after the other (an error: the look fails)."""
 
     def __init__(
-        self, folder: Path, found: Sequence[LinkProof | LabError], monkeypatch: pytest.MonkeyPatch, **more: Any
+        self,
+        folder: Path,
+        found: Sequence[LinkProof | LabError],
+        monkeypatch: pytest.MonkeyPatch,
+        rounds: Sequence[When] = ("before",),
+        **more: Any,
     ) -> None:
         left = list(found)
         self.waits = 0
@@ -75,7 +83,8 @@ class Looked:
                 looked = link_checks.LinkChecks(
                     Plan(study, ()), cast(LabClient, Alive()), folder, journal, console, calm, **more
                 )
-                await looked.prove("before")
+                for when in rounds:
+                    await looked.prove(when)
                 self.before = looked.trouble(self.trial)
                 for _ in range(9 if left else 0):
                     await looked.again(self.trial)
@@ -114,6 +123,18 @@ def test_a_later_look_proves_it(tmp_path: Path, monkeypatch):
     seen = Looked(tmp_path, [proof("rate")] * 4 + [proof()], monkeypatch)
     assert seen.before is not None
     assert seen.later is None
+
+
+def test_a_look_that_failed_acquits_no_link(tmp_path: Path, monkeypatch):
+    failed = LabError("the prober on a did not end in time", hint="the machine is overloaded")
+    seen = Looked(tmp_path, [proof("rate"), failed, failed], monkeypatch)
+    assert str(seen.before).endswith("(before the trials): rate")
+
+
+def test_each_round_between_trials_is_judged_by_itself(tmp_path: Path, monkeypatch):
+    seen = Looked(tmp_path, [proof(), *[proof("rate")] * 3], monkeypatch, rounds=("during", "during"))
+    assert str(seen.before).endswith("(during the trials): rate")
+    assert [entry["link"]["round"] for entry in entries(seen.path)] == [1, 2, 2, 2]
 
 
 def test_a_look_that_fails_is_no_end_of_the_run(tmp_path: Path, monkeypatch):

@@ -111,18 +111,17 @@ def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, Link
     tested: set[Place] = set()
     reasons: dict[Place, str] = {}
     told = [
-        ((proof.profile, proof.topology, part.way, part.name), part.verdict == "not tested", part.why)
+        ((proof.profile, proof.topology, part.way, part.name), part.verdict, part.why)
         for proof in proofs
         for part in proof.parts or _old(proof)
     ]
     told += [
-        ((profile, topology, part.way, part.name), part.verdict == "not tested", part.why)
-        for profile, topology, part in counted
+        ((profile, topology, part.way, part.name), part.verdict, part.why) for profile, topology, part in counted
     ]
-    for place, open_, why in told:
-        if open_:
+    for place, found, why in told:
+        if found == "not tested":
             reasons[place] = why.removeprefix("not judged: ")
-        else:
+        elif found == "shown":
             tested.add(place)
     said: dict[tuple[str, str], list[str]] = {}
     for place, reason in reasons.items():

@@ -152,14 +152,37 @@ class TestAStudy:
         assert {row.outcome for row in voided(twice).trials} == {"void"}
 
     def test_is_void_by_what_is_outside_in_every_look_and_by_nothing_else(self):
-        def look(*names: str) -> LinkProof:
-            lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False) for name in names)
+        def look(*names: str, judged: bool = True) -> LinkProof:
+            other = True if judged else None
+            lines = tuple(
+                LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False if name in names else other)
+                for name in ("rate", "delay_p99", "distribution")
+            )
             return LinkProof("p", "pair", "before", 1.0, 1.0, "outside", "; ".join(names), lines)
 
         assert standing([look("delay_p99", "rate"), look("distribution")]) is None
         found = str(standing([look("delay_p99", "rate"), look("distribution", "rate")]))
         assert found.startswith("rate a>b")
         assert "distribution" not in found
+        assert str(standing([look("rate"), look(judged=False)])).startswith("rate a>b"), "it was never seen inside"
+
+    def test_is_void_too_on_a_topology_that_has_the_same_link(self):
+        results = self.results("outside", 1000, "after")
+        pair = results.plan.topologies[0]
+        plan = replace(results.plan, topologies=(pair, replace(pair, name="pair-too")))
+        rows = tuple(replace(row, topology="pair-too") for row in results.trials)
+        assert {row.outcome for row in voided(replace(results, plan=plan, trials=rows)).trials} == {"void"}
+
+    def test_of_a_round_of_looks_between_trials_is_judged_by_that_round(self):
+        results = self.results("proved", 1, "during")
+        later = replace(results.proofs[0], verdict="outside", round=2)
+        assert {row.outcome for row in voided(replace(results, proofs=(*results.proofs, later))).trials} == {"void"}
+
+    def test_is_not_open_again_where_a_later_attempt_was_good(self):
+        results = self.results("outside", 1000, "after")
+        again = tuple(replace(row, attempt=2, started=row.started + 2e6) for row in results.trials)
+        tries = {row.trial: Retries(2, True) for row in results.trials}
+        assert reopened(replace(results, trials=(*results.trials, *again)), tries) == tries
 
     def test_whose_link_showed_nothing_that_its_profile_states_is_not_tested(self):
         slow = "not judged: the sender reached 772 Mbit/s"
