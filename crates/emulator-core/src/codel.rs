@@ -2,7 +2,7 @@
 
 use crate::config::Codel as Settings;
 
-/// CoDel never drops the last packet's worth of bytes: below this the queue is not standing.
+/// CoDel never drops the last packet's worth of bytes: below the longest packet that was seen, and this, the queue is not standing.
 const MAX_PACKET: u64 = 1514;
 
 /// State of one queue.
@@ -15,6 +15,7 @@ pub(crate) struct Codel {
     count: u32,
     last_count: u32,
     dropping: bool,
+    longest: u64,
 }
 
 impl Codel {
@@ -27,7 +28,13 @@ impl Codel {
             count: 0,
             last_count: 0,
             dropping: false,
+            longest: MAX_PACKET,
         }
+    }
+
+    /// A packet of this many bytes has come.
+    pub(crate) fn saw(&mut self, len: u64) {
+        self.longest = self.longest.max(len);
     }
 
     /// The queue ran empty.
@@ -67,7 +74,7 @@ impl Codel {
     }
 
     fn above(&mut self, now: u64, sojourn: u64, left: u64) -> bool {
-        if sojourn < self.target || left <= MAX_PACKET {
+        if sojourn < self.target || left <= self.longest {
             self.first_above = 0;
             return false;
         }

@@ -112,6 +112,7 @@ impl Link {
         self.advance(now);
         self.zero = now;
         self.timeline.restart();
+        self.decider.machines.rates.iter_mut().for_each(|(rate, _)| rate.restart());
     }
 
     /// Whether the wire packets of a super-packet may fare differently, now or later. If not, a super-packet

@@ -66,6 +66,13 @@ impl Rate {
         finish.min(start + LONGEST)
     }
 
+    /// A trace begins again: the times that follow are after a new zero.
+    pub(crate) fn restart(&mut self) {
+        if let Pace::Trace(deliveries) = &mut self.pace {
+            (deliveries.cycle, deliveries.next, deliveries.left) = (0, 0, deliveries.bytes);
+        }
+    }
+
     /// netem's `packet_time_ns`: each packet rounded down to nanoseconds, at whole bytes a second.
     pub(crate) fn netem_time(&self, len: u32) -> u64 {
         let Pace::Constant { bps, .. } = self.pace else { return 0 };

@@ -111,7 +111,7 @@ impl Engine {
     fn restart(&mut self, now: u64) {
         self.zero = now;
         for lane in &mut self.lanes {
-            lane.link.restart(now);
+            lane.restart(now);
         }
     }
 

@@ -128,6 +128,12 @@ impl Lane {
         self.blame.left(due, left, packets, sys::cores);
     }
 
+    /// Starts the link's time again, and what is said of lateness: what was late before says nothing of what follows.
+    pub fn restart(&mut self, now: u64) {
+        self.link.restart(now);
+        (self.late, self.late_last, self.blame) = Default::default();
+    }
+
     /// Takes the pauses of the machine into account for so many late departures at the most.
     #[inline]
     pub fn settle(&mut self, known: &Pauses, most: usize) {

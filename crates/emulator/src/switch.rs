@@ -17,7 +17,7 @@ impl Switch {
     /// The ports that a frame from `from` goes to, as bits; learns where its sender is.
     #[inline]
     pub fn route(&mut self, from: usize, frame: &[u8]) -> u64 {
-        let others = ((1u64 << self.ports) - 1) & !(1 << from);
+        let others = (u64::MAX >> (64 - self.ports)) & !(1 << from);
         if self.ports == 2 {
             return others;
         }
@@ -70,5 +70,6 @@ mod tests {
         assert_eq!(switch.route(0, &frame(255, 7)), 0b110);
         assert_eq!(switch.route(0, &frame(7, 7)), 0, "nothing goes back");
         assert_eq!(Switch::new(2, &[]).route(1, &frame(1, 1)), 0b01);
+        assert_eq!(Switch::new(64, &[]).route(0, &frame(255, 7)), u64::MAX - 1);
     }
 }

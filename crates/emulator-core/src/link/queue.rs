@@ -136,6 +136,7 @@ impl Link {
         let Some(place) = self.phases[self.timeline.phase].rate else { return self.drain(start) };
         let Some(head) = self.queue.pop() else { return };
         if let Some(codel) = &mut self.decider.machines.rates[place].1 {
+            codel.saw(u64::from(head.packet.len));
             if codel.drops(start, start - head.since, self.queue.bytes) {
                 self.stats.dropped.codel += u64::from(head.packet.weight);
                 self.line.push(start, Leaving { handle: head.packet.handle, fate: Fate::Dropped });

@@ -52,6 +52,33 @@ fn a_link_flaps_and_comes_back() {
 }
 
 #[test]
+fn a_trace_begins_again_at_a_restart() {
+    let at: Vec<String> = (1..=1000).map(|ms| ms.to_string()).collect();
+    let mut link = link(&format!(
+        r#"{{"name": "d", "stages": {{"rate": {{"trace": {{"at_ms": [{}], "bytes": 1514}}}}}}}}"#,
+        at.join(",")
+    ));
+    link.offer(5_500_300_000, 1514, 1, 0);
+    assert_eq!(leave(&mut link), [(5_501_000_000, 0)]);
+    link.restart(6_000_000_000);
+    link.offer(6_000_100_000, 1514, 1, 1);
+    assert_eq!(leave(&mut link), [(6_001_000_000, 1)]);
+}
+
+#[test]
+fn codel_spares_the_last_packet_however_long_packets_are() {
+    let mut link = link(
+        r#"{"name": "d", "stages": {"rate": {"rate_bps": 2000000, "codel": {"target_us": 5000, "interval_us": 100000}}}}"#,
+    );
+    for n in 0..200 {
+        link.offer(n * 36_060_000, 9015, 1, n); // one is sent, and one waits behind it
+        link.offer(n * 36_060_000, 9015, 1, n);
+        assert_eq!(leave(&mut link).len(), 2);
+    }
+    assert_eq!(link.stats().dropped.codel, 0);
+}
+
+#[test]
 fn order_is_kept_unless_asked_otherwise() {
     for (keep, expected) in [("true", true), ("false", false)] {
         let mut link = link(&format!(
