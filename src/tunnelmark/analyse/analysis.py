@@ -99,16 +99,17 @@ def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callab
 
 
 def _whole(plan: PlanInfo, settings: Sequence[Scenario], trials: Sequence[TrialRow]) -> Mapping[Scenario, int]:
-    """The blocks of each setting in which every arm that is planned has an attempt that the laboratory has not spoilt."""
+    """The blocks of each setting that the design has in which every arm that is planned has an attempt that the laboratory has not spoilt."""
     arms = {setting: sum(is_planned(plan, setting, arm.name) for arm in plan.arms) for setting in settings}
     found: dict[tuple[Scenario, int], int] = {}
     for row in trials:
-        if row.outcome != "void":
+        if row.outcome != "void" and not row.wanting:
             key = setting_of(row), row.block
             found[key] = found.get(key, 0) + 1
     return {
         setting: sum(of == setting and count == arms[setting] for (of, _), count in found.items())
         for setting in settings
+        if arms[setting]
     }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
-from tunnelmark.analyse.model import PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario, What
+from tunnelmark.analyse.model import BY_ITS_TCP, PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario, What
 from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
@@ -142,7 +142,7 @@ def _discarded(
         return None
     if sent - got < max(OVERFLOWED * got, FEW):
         return None
-    return Bottleneck("loss", "inside the VPN", f"it took in {sent:.0f} packets, and its TCP carried {got:.0f}")
+    return Bottleneck("loss", BY_ITS_TCP, f"it took in {sent:.0f} packets, and its TCP carried {got:.0f}")
 
 
 def _merged(limits: Mapping[str, float], sender: str, receiver: str) -> bool:

@@ -59,6 +59,16 @@ def _link_ceiling(cell: MetricCell, share: LinkShare | None) -> Ceiling | None:
     return "near the link" if ratio >= NEAR_LINK else None
 
 
+_HEADERS = 14 + 20 + 32
+"""Bytes of a frame that are not payload of TCP: Ethernet, IPv4, TCP with time stamps."""
+
+_FULL = 1448
+"""Bytes of payload in a frame of a link's usual MTU of 1,500."""
+
+_TUNNEL = 14 + 8 + 8 + 20
+"""Bytes that a VXLAN or a Geneve over IPv4 adds to a frame: the inner Ethernet header, its own, UDP's and IPv4's."""
+
+
 def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
     rates = {profile.name: profile.carried or profile.rate for profile in plan.profiles}
@@ -71,10 +81,20 @@ def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | No
         if cell.metric.primary and is_throughput(cell.metric) and cell.metric.fills > 0:
             direct = cell.spread.median
             offered = uses[cell.setting.workload].offers(cell.setting.profile)
-            shares.append(
-                LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, cell.metric.fills, offered)
-            )
+            fills = cell.metric.fills * _of_frames(plan, cells, cell)
+            shares.append(LinkShare(cell.setting, cell.metric.name, rate, direct, direct / rate, fills, offered))
     return tuple(shares)
+
+
+def _of_frames(plan: PlanInfo, cells: Sequence[MetricCell], cell: MetricCell) -> float:
+    """How much payload the frames of this arm hold against full ones, at most 1: a smaller MTU, or a VXLAN, leaves less of a rate."""
+    inner = any(arm.inner for arm in plan.arms if arm.name == cell.arm)
+    for other in cells:
+        if (other.arm, other.setting, other.metric.name) == (cell.arm, cell.setting, "mss") and other.spread:
+            mss = other.spread.median
+            frame = mss + _HEADERS + (_TUNNEL if inner else 0)
+            return min(1.0, (mss / frame) / (_FULL / (_FULL + _HEADERS)))
+    return 1.0
 
 
 def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[Capacity, ...]:

@@ -108,7 +108,8 @@ def _started(analysis: Analysis) -> float | None:
 
 def _point(name: str, machine: str, analysis: Analysis, cell: MetricCell, comparison: Comparison) -> HistoryPoint:
     vpn = next(arm.vpn for arm in analysis.results.plan.arms if arm.name == cell.arm)
-    version = analysis.results.environment.get("vpns", {}).get(vpn, {}).get("version", "")
+    vpns = analysis.results.environment.get("vpns", {})  # those with programs of their own are under VPN (ARM)
+    version = vpns.get(f"{vpn} ({cell.arm})", vpns.get(vpn, {})).get("version", "")
     return HistoryPoint(name, _started(analysis), machine, version, comparison)
 
 

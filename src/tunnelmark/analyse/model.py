@@ -227,6 +227,10 @@ PROCESSOR = frozenset({"sender's core", "receiver's core"})
 """The bottlenecks that another machine changes."""
 
 
+BY_ITS_TCP = "inside the VPN, whose own TCP was slower"
+"""Where packets were lost that a VPN took in and its transfer by TCP had no room for, while its core had rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
     """What bound a trial, or most trials of a cell (`count` of `total`); `place` is where packets were lost, `why` the figures."""
@@ -240,7 +244,7 @@ class Bottleneck:
     @property
     def processor(self) -> bool:
         """Whether a faster processor would have carried more: a core, or a buffer that its program served too late."""
-        return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place)
+        return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place and self.place != BY_ITS_TCP)
 
     @property
     def text(self) -> str:

@@ -45,7 +45,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
         if reason := values.obstacle(cells, _scale(statement), _conservative(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
-            outcomes.append(_told_apart(statement, values))
+            outcomes.append(_told_apart(statement, values, refuting))
             continue
         found = _effect(statement, values, level, refuting)
         if found is None:
@@ -132,7 +132,8 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
         outcome = "held"
     elif _outside(middle - wide, middle + wide, *bounds):
         outcome = "did not hold"
-    needed = _blocks(middle, error * sqrt(count), *bounds, level=level) if outcome == "undecided" else None
+    towards = level if _inside(middle, middle, *bounds) else refuting  # what would decide it, if the estimate stays
+    needed = _blocks(middle, error * sqrt(count), *bounds, level=towards) if outcome == "undecided" else None
     return Effect(statement, back(middle), back(middle - half), back(middle + half), count, outcome, needed)
 
 
@@ -148,8 +149,8 @@ def _share(statement: Statement, count: int, total: int, blocks: int, refuting: 
         outcome = "did not hold"
     needed = None
     for more in range(blocks + 1, MOST_BLOCKS + 1) if outcome == "undecided" else ():
-        then = _per_cent(round(count * more / blocks), round(total * more / blocks), LEVEL)
-        if _inside(*then, least, most) or _outside(*then, least, most):
+        later = round(count * more / blocks), round(total * more / blocks)
+        if _inside(*_per_cent(*later, LEVEL), least, most) or _outside(*_per_cent(*later, refuting), least, most):
             needed = more
             break
     return Effect(statement, 100 * count / total, low, high, blocks, outcome, needed)
@@ -216,30 +217,37 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
         if t_quantile(count - 1, level) * spread / sqrt(count) < distance:
             return count
         if count > 50:  # Student's factor hardly changes any more
-            needed = ceil((2 * spread / distance) ** 2)
+            needed = ceil((t_quantile(inf, level) * spread / distance) ** 2)
             return needed if needed <= MOST_BLOCKS else None
     return None
 
 
-def _told_apart(statement: Apart, values: Values) -> Outcome:
-    """By the source's own test whether runs differ. A p above 5 % of few runs shows nothing: that they do not, the means have to show."""
+def _told_apart(statement: Apart, values: Values, refuting: float) -> Outcome:
+    """By the source's own test whether runs differ. A p above 5 % of few runs shows nothing: that they do not, the means have to show.
+
+    What refutes the claim does so at the level `refuting`, as one false alarm of several would be enough.
+    """
     from scipy.stats import mannwhitneyu
 
     one, other = (_sample(values, cell).values for cell in (statement.one, statement.other))
     if min(len(one), len(other)) < 4:  # the least p of three against three is 0.1
         return "undecided"
-    if mannwhitneyu(list(one.values()), list(other.values())).pvalue < LEVEL:
-        return "held" if statement.differ else "did not hold"
-    if _alike(statement, {statement.one: one, statement.other: other}):
-        return "did not hold" if statement.differ else "held"
-    return "undecided"
+    p, samples = (
+        mannwhitneyu(list(one.values()), list(other.values())).pvalue,
+        {statement.one: one, statement.other: other},
+    )
+    if statement.differ:
+        return "held" if p < LEVEL else "did not hold" if _alike(statement, samples, refuting) else "undecided"
+    return (
+        "did not hold" if p < refuting else "held" if p >= LEVEL and _alike(statement, samples, LEVEL) else "undecided"
+    )
 
 
-def _alike(statement: Apart, samples: Mapping[Cell, Mapping[int, float]]) -> bool:
-    """Whether the ratio of the means lies within `ALIKE` on both sides, with its 95 % interval (Welch)."""
+def _alike(statement: Apart, samples: Mapping[Cell, Mapping[int, float]], level: float) -> bool:
+    """Whether the ratio of the means lies within `ALIKE` on both sides, with its interval (Welch; 95 % for a level of 5 %)."""
     if any(fmean(given.values()) <= 0 for given in samples.values()):
         return False
     ratio = Statement(((statement.one, 1), (statement.other, -1)), "ratio", None, None)
     middle, spread, freedom = _unpaired(ratio, samples)
-    half = t_quantile(freedom, LEVEL) * spread
+    half = t_quantile(freedom, level) * spread
     return abs(middle) + half <= log1p(ALIKE)

@@ -175,7 +175,7 @@ def test_a_slow_stream_of_which_links_took_some_packets_is_not_held_by_its_progr
 @pytest.mark.parametrize(
     ("by_tcp", "more", "expected"),
     [
-        (100.0, {}, "loss: inside the VPN"),
+        (100.0, {}, "loss: inside the VPN, whose own TCP was slower"),
         (0.0, {}, "the sender's core"),  # by UDP what it could not send may be what it had no time for
         (100.0, {"core_target": 0.99}, "the sender's core"),  # nor may the receiver have had any
         (100.0, {"got_target": 200_000.0}, "the sender's core"),
@@ -190,6 +190,7 @@ def test_a_vpn_over_tcp_that_throws_a_flood_away_is_not_held_by_its_core(
     bound = of_trial(trial, UDP, RATE)
     assert bound is not None
     assert bound.text == expected
+    assert bound.processor == (expected == "the sender's core")
 
 
 def test_a_full_link_is_not_the_limit_where_most_is_lost_behind_it() -> None:

@@ -76,6 +76,28 @@ def test_direct_must_fill_the_link(share, passed):
     assert analysis.link_shares[0].share == pytest.approx(share, abs=0.002)
 
 
+@pytest.mark.parametrize(("inner", "reached"), [("", 0.947), ("VXLAN, MTU 1280", 0.912)])
+def test_direct_fills_the_link_with_what_its_own_packets_hold(inner: str, reached: float):
+    """The bare link at an inner MTU of 1280: 1228 bytes of payload in frames that have the headers of full ones, or a VXLAN's too."""
+    for mss, passed in ((1228.0, True), (1448.0, False)):
+        results = with_direct_at(reached, Study(arms=("direct", "tinc"), same_as={}))
+        arms = tuple(replace(arm, inner=inner) for arm in results.plan.arms)
+        uses = tuple(
+            replace(
+                use,
+                metrics=(*use.metrics, replace(use.metrics[0], name="mss", unit="B", primary=False, feels="counts")),
+            )
+            for use in results.plan.workloads
+        )
+        rows = tuple(
+            replace(row, samples=(*row.samples, SampleRow("mss", "B", mss))) if row.workload == "tcp" else row
+            for row in results.trials
+        )
+        plan = replace(results.plan, arms=arms, workloads=uses)
+        gate = next(gate for gate in gates(judge(replace(results, plan=plan, trials=rows))) if "fills" in gate.name)
+        assert gate.passed == passed, gate.explanation
+
+
 def test_without_a_rate_or_a_greedy_workload_there_is_nothing_to_fill():
     unshaped = ProfileInfo("unshaped", "as fast as the machine", "", None, None)
     assert gates(judge(Study(profiles=(unshaped,)).results()))[2].passed

@@ -145,6 +145,14 @@ def test_that_runs_cannot_be_told_apart_needs_evidence_too(
         assert verdict(claim, x, y, paired=False).outcome == outcome
 
 
+def test_what_would_refute_a_claim_of_many_statements_takes_more_blocks_than_there_are() -> None:
+    claim = Claim("c", "tab 1", "X over Y, ten times", ratio(0.5, 1.0).statements * 10)
+    x = [1.045, 1.010, 1.055, 1.020, 1.050, 1.025]
+    judged = verdict(claim, x, [1.0] * 6)
+    assert judged.outcome == "undecided"
+    assert all((effect.blocks or 99) > 6 for effect in judged.effects)
+
+
 def test_a_zero_in_a_ratio_leaves_a_claim_without_a_test() -> None:
     found = verdict(ratio(0.1, 0.9), [0, 50, 50], [100] * 3)
     assert (found.outcome, "zero" in found.reason) == ("not testable", True)

@@ -115,9 +115,7 @@ def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, Link
         for proof in proofs
         for part in proof.parts or _old(proof)
     ]
-    told += [
-        ((profile, topology, part.way, part.name), part.verdict, part.why) for profile, topology, part in counted
-    ]
+    told += [((profile, topology, part.way, part.name), part.verdict, part.why) for profile, topology, part in counted]
     for place, found, why in told:
         if found == "not tested":
             reasons[place] = why.removeprefix("not judged: ")
