@@ -22,13 +22,12 @@ from tunnelmark.errors import LabError, MissingPart
 from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.host.programs import BUILT, search_path
 from tunnelmark.lab.emulator_config import configuration
-from tunnelmark.lab.link_spec import LinkSpec
+from tunnelmark.lab.link_spec import XDP_MTU, LinkSpec
 from tunnelmark.lab.node import Node, Process
 from tunnelmark.plan.model import Profile
 
 PROGRAM = "tunnelmark-emulator"
 VARIABLE = "TUNNELMARK_EMULATOR"
-_XDP_MTU = 3500  # bytes that fit into a frame's chunk of memory next to its headroom (crates/emulator/src/xsk.rs)
 _PATIENCE = 5.0  # seconds for the emulator to open its ports, or to answer, on a busy machine
 _POLL = 0.002  # seconds between two looks at its output
 _KEPT = "its output is in {name}.middle.out and {name}.middle.err next to the trial's raw output"
@@ -79,7 +78,7 @@ class Emulator:
         ports = spec.doors(number)
         argv = [str(program()), "--config", "-"]
         # AF_XDP costs a third less than a packet socket, carries no super-packets, and gives way where BPF is refused.
-        kind = "--port" if spec.super_packets or spec.mtu > _XDP_MTU else "--xdp"
+        kind = "--port" if spec.super_packets or spec.mtu > XDP_MTU else "--xdp"
         for node, mac in spec.macs(number).items():
             argv += [kind, ports[node], "--mac", f"{ports[node]}={mac}"]
         theirs, ours = os.pipe2(os.O_CLOEXEC)

@@ -37,6 +37,10 @@ HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
     "net.ipv6.conf.default.accept_dad": "0",
     "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
+    # A network namespace begins with these of the first one's: what a node does must not hang on the machine.
+    "net.ipv4.ip_forward": "0",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
 }
 MIDDLE_SYSCTLS = {
@@ -169,7 +173,7 @@ class Labs(ABC):
             settings = HOST_SYSCTLS | dict(sysctls) | (router_rules.FORWARDS if each in topology.forwards else {})
             requests.append({"name": each, "sysctls": settings, "cores": list(own), "receive": list(own)})
         for router in topology.routers:
-            settings = HOST_SYSCTLS | dict(sysctls) | router_rules.sysctls(router)
+            settings = HOST_SYSCTLS | dict(sysctls) | router_rules.FORWARDS
             requests.append(
                 {"name": router.name, "sysctls": settings, "cores": carriers, "receive": receive, "router": True}
             )

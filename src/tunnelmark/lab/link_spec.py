@@ -41,6 +41,10 @@ class Shaper:
         return f"tbf rate {self.rate}bit burst {self.burst} limit {self.queue}{more}"
 
 
+XDP_MTU = 3500
+"""Bytes of the largest IP packet that fits into a frame's chunk of AF_XDP's memory next to its headroom (crates/emulator/src/xsk.rs)."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
     """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
@@ -82,9 +86,11 @@ class LinkSpec:
         """Bytes of Ethernet header in what a node's interface counts of each packet that it receives, and that it sends.
 
         A veth that is polled, for GRO or for XDP, counts packets without it, and counts what is sent to it for the sender as well
-        (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()).
+        (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()). XDP is on a node's own peer where the emulator takes packets there by
+        AF_XDP: not of super-packets, not behind a shaper, and not of frames that its chunks of memory do not hold.
         """
-        return 0 if self.card else ETHERNET, 0 if self.emulated and not self.super_packets else ETHERNET
+        polled = self.emulated and not self.super_packets and not self.shapers and self.mtu <= XDP_MTU
+        return 0 if self.card else ETHERNET, 0 if polled else ETHERNET
 
     def netem_here(self, node: str) -> bool:
         """Whether netem is on the middle node's port to a node."""

@@ -41,7 +41,11 @@ _SPOKEN = {
 """What a filter remembers of a packet that leaves, by type and fields, and what it looks for in one that comes."""
 
 _MAPPED = "meta l4proto { tcp, udp }"  # a port of the one has nothing to do with the same number of the other
-_MAPPING = "meta l4proto . th sport : ct original ip saddr . ct original proto-src"
+_MAPPINGS = {
+    # What answers a connection that was begun outside is of a node behind the router, too.
+    way: f"ct direction {way} update @owner {{ meta l4proto . th sport : ct {way} ip saddr . ct {way} proto-src }}"
+    for way in ("original", "reply")
+}
 _OWNER = "dnat ip to meta l4proto . th dport map @owner"
 _HAIRPIN = "0x1"  # marks the first packet from behind the router to behind it
 _TCP = "ct state established,related accept"
@@ -56,15 +60,14 @@ def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
     return f"jhash {_KEYS[nat.mapping]} mod {PORTS} seed {seed:#x} map {{ {ports} }}"
 
 
-def sysctls(router: Router) -> dict[str, str]:
-    """What makes a node a router; a mapping lasts as long as the kernel keeps the connection that began it."""
-    made = dict(FORWARDS)
-    if router.nat is not None:
-        seconds = str(max(round(router.nat.timeout), 1))
-        made |= dict.fromkeys(
-            ("net.netfilter.nf_conntrack_udp_timeout", "net.netfilter.nf_conntrack_udp_timeout_stream"), seconds
-        )
-    return made
+def mapping_times(router: Router) -> dict[str, str]:
+    """Kernel settings of how long a mapping lasts, as long as the kernel keeps the connection that began it. They are there once rules are."""
+    if router.nat is None:
+        return {}
+    seconds = str(max(round(router.nat.timeout), 1))
+    return dict.fromkeys(
+        ("net.netfilter.nf_conntrack_udp_timeout", "net.netfilter.nf_conntrack_udp_timeout_stream"), seconds
+    )
 
 
 def rules(router: Router, outside: str, address: str) -> str:
@@ -88,7 +91,7 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
         lines.append(f"  set spoken {{ type {spoken[0]}; {memory}; }}")
     lines += [
         "  chain remember { type filter hook postrouting priority 200;",
-        f'    oifname "{outside}" {_MAPPED} update @owner {{ {_MAPPING} }}',
+        *(f'    oifname "{outside}" {_MAPPED} {update}' for update in _MAPPINGS.values()),
         *([f'    oifname "{outside}" {_MAPPED} update @spoken {{ {spoken[1]} }}'] if spoken else []),
         "  }",
         "  chain out { type nat hook postrouting priority 100;",
@@ -118,6 +121,13 @@ def _translation(nat: Nat, outside: str, address: str) -> str:
         # two nodes that send to each other would then not meet (RFC 5128, section 3.3). So it vanishes, as home routers have it.
         "  chain to_itself { type filter hook input priority 0;",
         f'    iifname "{outside}" ct state new meta l4proto {{ tcp, udp }} drop',
+        "  }",
+        "}",
+        # IPv6 is not translated, and a home router lets in what was asked for (RFC 6092, section 3).
+        "table ip6 firewall {",
+        "  chain through { type filter hook forward priority 0; policy drop;",
+        f"    {_TCP}",
+        f'    iifname != "{outside}" accept',
         "  }",
         "}",
     ]

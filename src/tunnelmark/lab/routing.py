@@ -39,6 +39,8 @@ async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> No
         underlay = Underlay(links)
         outside, address = outside_of(router, topology, underlay) if router.outside is not None else ("", "")
         steps.append((["nft", "-f", "-"], router_rules.rules(router, outside, address)))
+        times = [f"{name} = {value}" for name, value in router_rules.mapping_times(router).items()]
+        steps.append((["sysctl", "-q", "-p", "-"], "\n".join(times)))
         steps.append(
             (["tc", "-batch", "-"], "\n".join(router_rules.queues(router, tuple(underlay.interfaces(node.name)))))
         )
