@@ -31,6 +31,7 @@ _ANSWER = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from \S+ icmp_seq=(\d+) .*time=
 _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)ms$", re.MULTILINE)
 
 
+_ERROR = re.compile(r"^(?:\[\S+\] )?From \S+ icmp_seq=\d+ (.+)$", re.MULTILINE)
 _SHOWN = 2000
 """Probes of a size that are kept as a series; percentiles are of all probes, and all are in the raw output."""
 
@@ -141,9 +142,14 @@ def _probes(text: str, duration: Duration) -> _Probes:
         raise OutputUnreadable(
             "ping's output is cut short or in another form", hint="compare `ping -V` and the raw output"
         )
+    transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
+    if sent_for < duration / 2 and (error := _ERROR.search(text)):  # with a deadline iputils' ping ends at the first
+        raise WorkloadFailed(
+            f"ping ended after {sent_for:.1f} of {duration:g} s, because an error came back: {error[1]}",
+            hint="a path that takes smaller packets than the interface says, or a route that was gone for a moment; see the raw output",
+        )
     if not answers:
         raise WorkloadFailed("ping got no answer at all", hint="see the VPN's logs: it had answered before the trial")
-    transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
     spacing = sent_for / max(1, transmitted - 1)
     slowest = max(milliseconds for _, milliseconds in answers.values()) / 1e3
     # ping ends at its deadline without waiting; a probe that an answer could not reach by then is not lost.

@@ -150,6 +150,17 @@ def _raise_if_never_open(outputs: dict[str, str]) -> None:
             )
 
 
+def _began(receiver: _iperf3.Report[_Received, _ReceiverEnd], duration: float) -> float:
+    """The second of the server's test in which the client's began.
+
+    The server's clock starts when it tells the client to begin, a round trip before the first datagram comes. So the test is over
+    that much after its length; where it is not, the first datagrams came late for another reason, which belongs to what is measured.
+    """
+    looks = [step.streams[0] for step in receiver.intervals]
+    first = next((look.start for look in looks if look.bytes), 0.0)
+    return min(first, max(0.0, looks[-1].end - duration)) if looks else 0.0
+
+
 def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     # Only the receiver's JSON has loss by interval, and its `end` cannot be trusted with rates:
     # in 3.12 `end.sum` holds the sender's rate next to the receiver's loss.
@@ -157,7 +168,8 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     _iperf3.raise_if_failed(outputs)
     receiver = _iperf3.read(outputs, _iperf3.SERVER, _iperf3.Report[_Received, _ReceiverEnd])
     sender = _iperf3.read(outputs, _iperf3.CLIENT, _iperf3.Report[_iperf3.Span, _SenderEnd])
-    received = receiver.spans(options.warmup, options.duration)
+    begun_at = _began(receiver, options.duration)
+    received = receiver.spans(begun_at + options.warmup, begun_at + options.duration)
     window = _iperf3.window(received)
     if not any(span.bytes for span in received):
         raise WorkloadFailed(f"not a datagram arrived in {window:.1f} s", hint="see the VPN's logs")
@@ -178,7 +190,7 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
         short = [Sample("shortfall", 100 * max(0.0, 1 - offered / asked))]
         if offered < _OFFERED * asked:
             starved = f"the sender offered only {offered / 1e6:.0f} of {asked / 1e6:.0f} Mbit/s"
-    until_end = receiver.spans(options.warmup, float("inf"))
+    until_end = receiver.spans(begun_at + options.warmup, float("inf"))
     lost = max(0, sum(span.lost_packets for span in until_end) + after_last)
     expected = sum(span.packets for span in until_end) + after_last
     samples = [

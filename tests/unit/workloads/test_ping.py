@@ -49,6 +49,16 @@ class TestWhatItReads:
         assert values["loss"] == 0
         assert reading.window == 1.0
 
+    def test_is_a_failure_where_an_error_ended_it_early(self):
+        text = "PING 10.77.0.2 (10.77.0.2) 1440(1468) bytes of data.\n"
+        answer = "[1795294649.60] 1448 bytes from 10.77.0.2: icmp_seq=1 ttl=64 time=0.028 ms\n"
+        error = "[1795294649.62] From 10.77.0.1 icmp_seq=2 Frag needed and DF set (mtu = 1437)\n"
+        end = "\n2 packets transmitted, 1 received, +1 errors, 50% packet loss, time 20ms\n"
+        with pytest.raises(WorkloadFailed, match=r"ended after 0.0 of 1 s, because an error came back: Frag needed"):
+            WORKLOAD.read({"client": text + answer + error + end}, options(duration="1 s", sizes=[1440]))
+        late = end.replace("20ms", "980ms")
+        assert whole(WORKLOAD.read({"client": text + answer + error + late}, options(duration="1 s", sizes=[1440])))
+
     def test_agrees_with_what_ping_itself_says(self):
         reading = read("ping-loss", sizes=[1400])  # ping: rtt min/avg/max/mdev = 0.020/97.205/119.723/33.101 ms
         assert whole(reading)["rtt_mean"] == pytest.approx(97.205, rel=0.01)

@@ -52,6 +52,24 @@ class TestWhatItReads:
         assert reading.warmup == pytest.approx(0.2, abs=0.01)
         assert reading.congestion_control == ()
 
+    @pytest.mark.parametrize(("late", "moved"), [(0.6, True), (0.6, False)], ids=["a long path", "a slow start"])
+    def test_is_of_the_time_in_which_the_client_sent(self, late: float, moved: bool):
+        """Over a long path the server's clock is a round trip early; what a VPN held back at first is still missing."""
+        outputs = recorded("udp-ipv4")
+        server = json.loads(outputs["server"])
+        steps = server["intervals"]
+        silent = [dict(step["streams"][0], bytes=0, packets=0, lost_packets=0) for step in steps[: round(10 * late)]]
+        if moved:
+            for step in steps:
+                stream = step["streams"][0]
+                stream["start"], stream["end"] = stream["start"] + late, stream["end"] + late
+            server["intervals"] = [{"streams": [one]} for one in silent] + steps
+        else:
+            server["intervals"] = [{"streams": [one]} for one in silent] + steps[len(silent) :]
+        reading = WORKLOAD.read(outputs | {"server": json.dumps(server)}, options())
+        share = 1.0 if moved else 1 - (late - 0.2) / 0.8
+        assert whole(reading)["delivered"] == pytest.approx(share * 100e6, rel=0.02)
+
     def test_is_the_receivers_rate_though_iperf3_puts_the_senders_first(self):
         assert json.loads(recorded("udp-ipv6-loss")["client"])["end"]["sum"]["bits_per_second"] > 79e6
         assert whole(read("udp-ipv6-loss", rate="80 Mbit/s"))["delivered"] == pytest.approx(47.5e6, rel=0.01)
