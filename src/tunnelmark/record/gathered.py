@@ -110,6 +110,7 @@ class GatheredRuns:
         if machine in self._machines:
             return self._machines[machine]
         place = several_runs.place(self._folder, max((int(each.name) for each in self._held), default=0) + 1)
+        shutil.rmtree(place, ignore_errors=True)  # begun and cut off, before it had a machine
         try:
             (place / results.RAW).mkdir(parents=True)
             shutil.copytree(self._folder / results.INPUTS, place / results.INPUTS)

@@ -58,8 +58,8 @@ class Collection:
                 post.sampler = post.collector.watch(context)
 
     async def begin(self) -> None:
-        """The traffic's client is about to start."""
-        for post in self._posts:
+        """The traffic's client is about to start. Slow collectors begin first and end last: others divide by the time in between."""
+        for post in sorted(self._posts, key=lambda post: not post.collector.slow):
             await self._call(post, lambda sampler: sampler.begin())
             post.due = time.monotonic() + (post.collector.every or 0.0)
         if any(post.collector.every for post in self._posts):
@@ -76,7 +76,7 @@ class Collection:
     async def found(self) -> tuple[CollectorFinding, ...]:
         """The traffic is over: what each collector saw."""
         await self._rest()
-        for post in self._posts:
+        for post in sorted(self._posts, key=lambda post: post.collector.slow):
             await self._call(post, lambda sampler: sampler.end(), last=True)
         return tuple(
             CollectorFinding(

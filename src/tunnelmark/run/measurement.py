@@ -130,13 +130,19 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
         )
         evidence.notes, evidence.limits = collection.notes, collection.limits
         await tunnel.unless_dead(runner.serve())
-    seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
+    try:
+        seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
+        with clock.phase("collect"):
+            await tunnel.unless_dead(runner.finish())
+    except WorkloadFailed as error:  # a client may well hang because the emulator lost what no profile asked for
+        if (trouble := emulator_health.trouble(await lab.link_reports())) is not None:
+            raise TrialVoid(f"{trouble}; {error.message}", hint=_LATE) from error
+        raise
     if clocks := await lab.clocks():
         evidence.notes["clocks"] = (
             f"the nodes' clocks differ by at most {1e3 * apart(clocks.values()):.2g} ms, and a delay one way may be wrong by that"
         )
     with clock.phase("collect"):
-        await tunnel.unless_dead(runner.finish())
         graded = await _grade(lab, spec, evidence)
         reading = _read(runner, spec)
     inside = min(reading.window + reading.warmup, seconds)

@@ -263,6 +263,8 @@ class _Run:
                     self._prepared[coming.id] = await self._prepare(coming)
             self._listener.begin(trial)
             if (error := self._hindrance(trial)) is not None:
+                if (prepared := self._prepared.pop(trial.id, None)) is not None:
+                    await prepared.end()  # its link was found outside since
                 ended = refused(trial, error, self.ledger.number(trial))
             else:
                 ended = await self._prepared.pop(trial.id).measure()

@@ -132,11 +132,13 @@ class PreparedTrial:
             raise TrialVoid(why, hint=_LOST)
 
     async def _blamed(self, error: TrialError | LabError) -> TrialError | LabError:
-        """The error, or that the trial is void if its hosts were lost meanwhile; LabError if nothing can go on."""
+        """The error, or that the trial is void if the lab failed, or lost its hosts meanwhile; LabError if nothing can go on."""
         why = await self._labs.check()
         if self._lab is not None:
             why = await self._lab.lost() or why
-        return error if why is None else TrialVoid(why, hint=_LOST)
+        if why is not None:
+            return TrialVoid(why, hint=_LOST)
+        return TrialVoid(error.message, hint=error.hint) if isinstance(error, LabError) else error
 
     async def end(self) -> None:
         """End the lab, if it is up."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,20 @@ def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
     assert asked == ["watch", "begin", "end"]
     assert values["x_source"] == 1.0
     assert notes == {}
+
+
+def test_a_slow_one_begins_before_all_others_and_ends_after_them(tmp_path: Path):
+    told: list[str] = []
+
+    class Named(Eye):
+        def _note(self, what: str) -> None:
+            told.append(f"{self._refuses} {what}")
+
+    def named(name: str) -> Collector:
+        return replace(collector([], name=name), watch=lambda _: Named([], name, Collected()))
+
+    watched(tmp_path, named("before"), replace(named("slow"), slow=True), named("after"))
+    assert told[3:] == ["slow begin", "before begin", "after begin", "before end", "after end", "slow end"]
 
 
 def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):

@@ -233,6 +233,7 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
         is_gone: bool = False,
         spec: Mapping[str, Any] | None = None,
         machine: Mapping[str, float] | None = None,
+        again: str = "",
         **scripts: Script,
     ) -> Attempt:
         # The machine is a stand-in, too: /proc/stat counts in ticks, and one in a window as short as these is most of a core.
@@ -246,7 +247,7 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
         labs = cast(LabClient, Labs(made, refuses, is_gone))
 
         async def run() -> Attempt:
-            return await (await prepare(labs, trial, parts, tmp_path / "raw")).measure()
+            return await (await prepare(labs, trial, parts, tmp_path / f"raw{again}")).measure()
 
         ended = asyncio.run(run())
         assert made.is_down or refuses, "the lab has ended"
@@ -291,12 +292,15 @@ def test_a_daemon_that_dies_fails_the_trial_with_the_end_of_its_log(attempt: Try
     assert ended.first_packet == {"a>b": 0.25}, "what came before it is kept"
 
 
-def test_a_client_that_hangs_fails_the_trial(attempt: Try) -> None:
+def test_a_client_that_hangs_fails_the_trial_unless_the_emulator_lost_what_no_profile_asked_for(attempt: Try) -> None:
     impatient = replace(WORKLOAD, traffic=lambda ends, options: replace(_traffic(ends, options), timeout=0.1))
-    ended = attempt(client=Script("", NEVER), spec={"workload": impatient})
-    assert ended.outcome == "failed" and ended.failure is not None
-    assert ended.failure.message == "the program client did not end within 0.1 s"
-    assert ended.host["pause_share"] == 0.0, "the machine was looked at all the same"
+    for dropped, outcome in ((0, "failed"), (3, "void")):
+        lab = FakeLab({}, [_report(dropped=dropped)])
+        ended = attempt(client=Script("", NEVER), spec={"workload": impatient}, lab=lab, again=str(dropped))
+        assert ended.outcome == outcome and ended.failure is not None
+        assert "the program client did not end within 0.1 s" in ended.failure.message
+        assert ("dropped 3 packets unasked" in ended.failure.message) == bool(dropped)
+        assert ended.host["pause_share"] == 0.0, "the machine was looked at all the same"
 
 
 def test_output_that_cannot_be_read_fails_the_trial_and_says_how_the_client_ended(attempt: Try) -> None:
@@ -308,16 +312,14 @@ def test_output_that_cannot_be_read_fails_the_trial_and_says_how_the_client_ende
 
 def test_a_vpn_that_never_answers_fails_the_trial(attempt: Try) -> None:
     ended = attempt(silent=True)
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "failed" and ended.failure is not None
     assert (ended.failure.kind, ended.failure.message) == ("not-ready", "no ping was answered")
     assert ended.phases["measure"] == 0.0
 
 
-def test_a_lab_that_cannot_be_made_fails_the_trial(attempt: Try) -> None:
+def test_a_trial_whose_lab_cannot_be_made_is_void(attempt: Try) -> None:
     ended = attempt(refuses="no memory left")
-    assert ended.outcome == "failed"
-    assert ended.failure is not None
+    assert ended.outcome == "void" and ended.failure is not None
     assert (ended.failure.message, ended.failure.hint) == ("no memory left", "free some")
 
 
@@ -329,8 +331,7 @@ def test_without_the_labs_server_nothing_goes_on(attempt: Try) -> None:
 def test_a_trial_whose_vpn_has_another_congestion_control_is_void(attempt: Try) -> None:
     sockets = "0 0 10.60.0.1:655 10.60.0.2:4711\n\t ts sack bbr wscale:7,7 rto:204\n"
     ended = attempt(lab=FakeLab({name: Node(name, FINE, sockets) for name in ("a", "b")}))
-    assert ended.outcome == "void"
-    assert ended.failure is not None
+    assert ended.outcome == "void" and ended.failure is not None
     assert ended.failure.message == "the VPN's own TCP uses bbr, not cubic"
 
 
@@ -356,8 +357,7 @@ def test_a_trial_whose_link_did_not_do_as_its_profile_says_is_void(
 ) -> None:
     delay = replace(WORKLOAD, metrics=(Metric("rtt", "s", "round-trip time", "lower", primary=True, feels="delay"),))
     ended = attempt(lab=FakeLab({}, [report]), spec={"workload": delay})
-    assert ended.outcome == "void"
-    assert ended.failure is not None
+    assert ended.outcome == "void" and ended.failure is not None
     assert reason in ended.failure.message
     assert ended.samples == ()
     assert [counts.offered for counts in ended.counted] == [9], "what the link counted is kept"
@@ -369,8 +369,7 @@ def test_a_sender_that_falls_short_for_no_reason_outside_is_a_result(attempt: Tr
 
 def test_a_sender_that_falls_short_because_others_had_the_cores_is_void(attempt: Try) -> None:
     ended = attempt(client=Script("starved", 0.01), machine={"steal": 0.5})
-    assert ended.outcome == "void"
-    assert ended.failure is not None
+    assert ended.outcome == "void" and ended.failure is not None
     assert ended.failure.message.startswith("the sender sent half")
 
 

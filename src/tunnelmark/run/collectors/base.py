@@ -207,6 +207,9 @@ class Collector:
     looks_at: Literal["all", "ends", "source", "machine"] = "ends"
     """What it looks at: where nodes are on several hosts, it works on each that has some of it; what looks at the whole machine, on none."""
 
+    slow: bool = False
+    """True if its begin or end takes seconds: it begins before all others, and ends after them."""
+
     conclude: Callable[[Collected], Collected] | None = None
     """Makes samples and notes in addition from what was seen on all hosts, for metrics that need what several nodes counted."""
 

@@ -231,6 +231,7 @@ def _reap(process: subprocess.Popen[bytes]) -> float:
 
 COLLECTOR = Collector(
     name="stacks",
+    slow=True,
     title="stacks of sender and receiver, kernel and user, as flame graphs",
     metrics=(
         *both("stacks", "samples", "stacks recorded", better="higher"),

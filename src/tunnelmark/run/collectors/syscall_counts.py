@@ -147,4 +147,4 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Syscalls(context)
 
 
-COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch, conclude=conclude)
+COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch, slow=True, conclude=conclude)
