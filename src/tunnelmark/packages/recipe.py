@@ -138,7 +138,7 @@ class Recipe:
 
     def versions(self) -> Mapping[str, str]:
         """The version of each program that a Go module of ours pins: programs of one recipe may differ."""
-        found = {}
+        found: dict[str, str] = {}
         for table in self.file.go:
             asked = dict(_REQUIRED.findall((self.folder / table.module / "go.mod").read_text(encoding="utf-8")))
             for program, package in table.programs.items():

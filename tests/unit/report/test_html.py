@@ -240,7 +240,7 @@ def test_a_link_of_which_nothing_could_be_judged_is_not_tested():
     analysis = judge(replace(STUDY.results(), proofs=(blind,)))
     page = html.render(analysis)
     Page(page)
-    assert page.count('aria-label="not seen">?<') == 1
+    assert page.count('aria-label="not judged">?<') == 1
     assert "before the trials not tested" in page
     assert "not tested: queue a&gt;b, queue b&gt;a of gigabit (the sender was slow)" in page
     assert "❔ **the link is what it says**: not tested" in markdown.render(analysis)
