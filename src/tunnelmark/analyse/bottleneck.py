@@ -64,8 +64,11 @@ WHOLE = 1.5
 """Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
 
 
-def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck | None:
-    """What bound a trial over a link of that rate (bit/s; None: not shaped); None if it was not watched or has no result."""
+def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | None = None) -> Bottleneck | None:
+    """What bound a trial over a link of that rate (bit/s; None: not shaped); None if it was not watched or has no result.
+
+    `back`: the rate of what flows back, where it is another.
+    """
     limits = row.limits
     if row.outcome != "ok" or not limits:
         return None
@@ -74,6 +77,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None) -> Bottleneck |
     if found is not None:
         return found
     sender, receiver = _ways(limits)
+    rate = back if sender == "target" and back is not None else rate
     if rate is not None and limits.get(f"wire_{sender}", 0.0) >= FULL * rate and _kept(limits, sender, receiver):
         return Bottleneck("link", why=f"{100 * limits[f'wire_{sender}'] / rate:.0f} % of its rate left the sender")
     if (overflowed := _overflowed(limits, sender)) is not None and _kept(limits, sender, receiver):
@@ -235,11 +239,12 @@ def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
 
 def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:
     """What bound each arm in each setting, of those whose trials were watched."""
-    rates = {profile.name: profile.rate for profile in plan.profiles}
+    profiles = {profile.name: profile for profile in plan.profiles}
     uses = {use.name: use for use in plan.workloads}
     found: dict[tuple[str, Scenario], list[Bottleneck | None]] = {}
     for row in trials:
-        bound = of_trial(row, uses[row.workload], rates[row.profile])
+        profile = profiles[row.profile]
+        bound = of_trial(row, uses[row.workload], profile.rate, profile.rate_of(back=True))
         found.setdefault((row.arm, setting_of(row)), []).append(bound)
     told = {key: of_cell(each) for key, each in found.items()}
     return {key: bound for key, bound in told.items() if bound is not None}

@@ -71,11 +71,12 @@ _TUNNEL = 14 + 8 + 8 + 20
 
 def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[LinkShare, ...]:
     """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
-    rates = {profile.name: profile.carried or profile.rate for profile in plan.profiles}
+    profiles = {profile.name: profile for profile in plan.profiles}
     uses = {workload.name: workload for workload in plan.workloads}
     shares = []
     for cell in cells:
-        rate = rates[cell.setting.profile]
+        back = uses[cell.setting.workload].options.get("flows") == "back"
+        rate = profiles[cell.setting.profile].carried_of(back=back)
         if cell.arm != reference or rate is None or cell.spread is None:
             continue
         if cell.metric.primary and is_throughput(cell.metric) and cell.metric.fills > 0:

@@ -148,6 +148,9 @@ def describe(
                 carried=None if p.carried is None else int(p.carried),
                 wanders=(wandering(p.forward), wandering(p.back)),
                 drawn=(drawn(p.forward, p.model, p.unit), drawn(p.back, p.model, p.unit)),
+                back=None
+                if p.back.rate is None or p.back.rate == p.rate
+                else (int(p.back.rate), int(p.back.carried or p.back.rate)),
             )
             for p in study.profiles
         ),

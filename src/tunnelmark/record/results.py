@@ -109,6 +109,7 @@ class ProfileInfo:
     `drawn`: the share of lost packets where seed and number decide which are lost (`plan.struck.drawn`), forward and back.
     `wanders`: the mean delay and its deviation in seconds where a jitter is a process in time, forward and back.
     `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
+    `back`: rate and carried rate of what flows back, where that has another rate.
     """
 
     name: str
@@ -121,6 +122,15 @@ class ProfileInfo:
     carried: int | None = None
     wanders: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
     drawn: tuple[float | None, float | None] = (None, None)
+    back: tuple[int, int] | None = None
+
+    def rate_of(self, *, back: bool = False) -> int | None:
+        """The rate of one direction in bit/s."""
+        return self.back[0] if back and self.back is not None else self.rate
+
+    def carried_of(self, *, back: bool = False) -> int | None:
+        """The bit/s of full frames in the rate of one direction."""
+        return self.back[1] if back and self.back is not None else self.carried or self.rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,3 +276,11 @@ def test_a_loss_before_the_window_is_told_as_such() -> None:
     assert quiet is not None and busy is not None
     assert quiet.text == busy.text == "loss: the link's queue"
     assert "all before the window" in quiet.why and "before the window" not in busy.why
+
+
+def test_what_flows_back_is_held_against_the_rate_of_that_direction() -> None:
+    down = replace(row(), limits=QUIET | {"wire_source": 0.2e6, "wire_target": 9.9e6})
+    bound = of_trial(down, TCP, 50_000_000, 10_000_000)
+    assert bound is not None and bound.what == "link"
+    alike = of_trial(down, TCP, 50_000_000, None)
+    assert alike is not None and alike.what != "link"

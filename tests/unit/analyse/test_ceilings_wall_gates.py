@@ -98,6 +98,16 @@ def test_direct_fills_the_link_with_what_its_own_packets_hold(inner: str, reache
         assert gate.passed == passed, gate.explanation
 
 
+def test_what_flows_back_has_the_rate_of_that_direction_to_fill():
+    results = with_direct_at(0.47, Study())
+    profile = replace(results.plan.profiles[0], back=(500_000_000, 492_000_000))
+    for flows, passed in (("back", True), ("forward", False)):
+        uses = tuple(replace(use, options={**use.options, "flows": flows}) for use in results.plan.workloads)
+        analysis = judge(replace(results, plan=replace(results.plan, profiles=(profile,), workloads=uses)))
+        gate = next(gate for gate in gates(analysis) if "fills" in gate.name)
+        assert gate.passed == passed, gate.explanation
+
+
 def test_without_a_rate_or_a_greedy_workload_there_is_nothing_to_fill():
     unshaped = ProfileInfo("unshaped", "as fast as the machine", "", None, None)
     assert gates(judge(Study(profiles=(unshaped,)).results()))[2].passed
