@@ -24,6 +24,7 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
     unique([link.name for link in links], ("link",), problems, field="name")
     _routers(content.router, nodes, links, problems)
     _members(links, members, problems)
+    _names(nodes, content.router, problems)
     for place, node in enumerate(nodes):
         if not any(node in link.nodes for link in links):
             problems.add(("topology", "nodes", place), f"no link reaches {node!r}", "name it in the nodes of a link")
@@ -50,6 +51,31 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
     _reachable(made, problems)
     problems.raise_if_any()
     return made
+
+
+_DISTINCT = 9
+"""Letters of a name that become that of an interface, with the link's number and a letter (15 of the kernel's IFNAMSIZ)."""
+
+_MIDDLE = "middle"  # the node that all links run through
+
+
+def _names(nodes: Sequence[str], routers: Sequence[RouterTable], problems: Problems) -> None:
+    """What the names of nodes and routers may be: they are those of interfaces, too."""
+    places: list[tuple[str, tuple[str | int, ...]]] = [
+        *((node, ("topology", "nodes", place)) for place, node in enumerate(nodes)),
+        *((router.name, ("router", place, "name")) for place, router in enumerate(routers)),
+    ]
+    seen: dict[str, str] = {}
+    for name, place in places:
+        if name == _MIDDLE:
+            problems.add(place, f"{name!r} is the laboratory's own node", "choose another name")
+        other = seen.setdefault(name[:_DISTINCT], name)
+        if other != name:
+            problems.add(
+                place,
+                f"{name!r} and {other!r} have the same first {_DISTINCT} letters, which name their interfaces",
+                "put what differs first",
+            )
 
 
 def _members(links: Sequence[LinkTable], members: Sequence[str], problems: Problems) -> None:

@@ -164,6 +164,17 @@ def test_the_hub_must_be_a_node() -> None:
     assert "the topology has no node called 'r1'" in fault(hub)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (["a", "middle"], "'middle' is the laboratory's own node"),
+        (["frankfurt-edge-1", "frankfurt-edge-2"], "have the same first 9 letters"),
+    ],
+)
+def test_names_that_no_interface_can_have_are_refused(nodes: list[str], words: str) -> None:
+    assert words in fault(f'[topology]\ntitle = "T"\nnodes = {nodes}\n[[link]]\nname = "l"\nnodes = "all"\n')
+
+
 def test_nodes_may_be_counted() -> None:
     lan = load_topology("lan-100", FILES)
     assert (len(lan.nodes), lan.nodes[0], lan.nodes[-1]) == (100, "n1", "n100")
