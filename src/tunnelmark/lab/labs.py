@@ -28,10 +28,11 @@ from tunnelmark.lab.node import Node
 from tunnelmark.lab.routing import granted, route
 from tunnelmark.lab.underlay import Underlay
 from tunnelmark.model.clock_offsets import ClockOffset
+from tunnelmark.plan import topologies
 from tunnelmark.plan.model import Profile, Topology
 
-MIDDLE = "middle"
-"""Name of the node that all links run through; no topology may use it."""
+MIDDLE = topologies.MIDDLE
+"""Name of the node that all links run through."""
 
 HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links

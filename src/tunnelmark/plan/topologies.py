@@ -56,7 +56,8 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
 _DISTINCT = 9
 """Letters of a name that become that of an interface, with the link's number and a letter (15 of the kernel's IFNAMSIZ)."""
 
-_MIDDLE = "middle"  # the node that all links run through
+MIDDLE = "middle"
+"""Name of the node that all links run through; no topology may use it."""
 
 
 def _names(nodes: Sequence[str], routers: Sequence[RouterTable], problems: Problems) -> None:
@@ -67,7 +68,7 @@ def _names(nodes: Sequence[str], routers: Sequence[RouterTable], problems: Probl
     ]
     seen: dict[str, str] = {}
     for name, place in places:
-        if name == _MIDDLE:
+        if name == MIDDLE:
             problems.add(place, f"{name!r} is the laboratory's own node", "choose another name")
         other = seen.setdefault(name[:_DISTINCT], name)
         if other != name:
