@@ -67,10 +67,11 @@ struct Late {
     packets: u32,
 }
 
-/// Lateness that is the emulator's own, and late departures whose cause is not known yet.
+/// Lateness that is the emulator's own, what pauses explain, and late departures whose cause is not known yet.
 #[derive(Default)]
 pub struct Blame {
     own: Histogram,
+    excused: Histogram,
     waiting: VecDeque<Late>,
     told: bool,
 }
@@ -95,8 +96,13 @@ impl Blame {
         self.told |= known.until > 0;
         for _ in 0..most {
             let Some(late) = self.waiting.front().filter(|late| late.left <= known.until) else { return };
-            let machine = [late.slept, late.ran].map(|core| known.still(core, late.due, late.left));
-            self.own.add(late.left - late.due - machine[0].max(machine[1]), u64::from(late.packets));
+            let packets = u64::from(late.packets);
+            let [slept, ran] = [late.slept, late.ran].map(|core| known.still(core, late.due, late.left));
+            let excused = slept.max(ran);
+            self.own.add(late.left - late.due - excused, packets);
+            if excused > 0 {
+                self.excused.add(excused, packets);
+            }
             self.waiting.pop_front();
         }
     }
@@ -108,6 +114,11 @@ impl Blame {
             all.add(late.left - late.due, u64::from(late.packets));
         }
         all.quantiles()
+    }
+
+    /// How much of their lateness pauses explain, of the departures that met one.
+    pub fn excused(&self) -> Quantiles {
+        self.excused.quantiles()
     }
 }
 
@@ -130,6 +141,7 @@ mod tests {
         assert_eq!(blame.quantiles().max, 5000.0, "unknown pauses excuse nothing");
         blame.settle(&told, 9);
         assert_eq!((blame.quantiles().count, blame.quantiles().max), (7, 1000.0));
+        assert_eq!((blame.excused().count, blame.excused().max), (7, 4000.0));
         // It slept on the one core and ran on the other: the longer pause explains it.
         let mut blame = late(10 * MS, 15 * MS, 1, 0, 1);
         blame.settle(&told, 9);
@@ -144,7 +156,7 @@ mod tests {
         };
         let mut blame = late(10 * MS, 15 * MS, 1, 1, 1);
         blame.settle(&told, 9);
-        assert_eq!(blame.quantiles().max, 5000.0);
+        assert_eq!((blame.quantiles().max, blame.excused().count), (5000.0, 0));
     }
 
     #[test]

@@ -160,6 +160,7 @@ impl Lane {
             lateness_us: self.late.quantiles(),
             lateness_last_us: late_last,
             own_lateness_us: self.blame.quantiles(),
+            excused_lateness_us: self.blame.excused(),
             realised,
         }
     }

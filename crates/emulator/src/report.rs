@@ -58,6 +58,7 @@ pub struct Direction {
     pub lateness_us: Quantiles,
     pub lateness_last_us: Quantiles,
     pub own_lateness_us: Quantiles,
+    pub excused_lateness_us: Quantiles,
     pub realised: Stats,
 }
 
