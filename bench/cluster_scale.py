@@ -166,7 +166,8 @@ def simulated(workers: int, each: int, mean: float, seed: int) -> Found:
     waits: list[str] = []
     watcher = Watcher(done.append, lambda *_: "", waits=waits.append)
     with cluster(workers, away) as (keys, address, processes):
-        way = Way(address, certificates.security(keys), virtual.measured, virtual.facts)
+        again = dispatch.AGAIN * mean / REAL
+        way = Way(address, certificates.security(keys), virtual.measured, virtual.facts, again=again)
         tasks = [virtual.task_of(seed, mean, number) for number in range(1, blocks + 1)]
         before, begun = [_cpu(each) for each in processes], time.monotonic()
         asyncio.run(dispatch.spread(tasks, virtual.task_of(seed, mean, None), way, watcher))

@@ -25,3 +25,14 @@ def measured(task: BlockTask, name: str) -> BlockDone:
 def fails(task: BlockTask, name: str) -> BlockDone:
     """A block that cannot be measured."""
     raise LabError("no room", hint="make some")
+
+
+def fails_on_w1(task: BlockTask, name: str) -> BlockDone:
+    """A block that the worker w1 cannot measure."""
+    return fails(task, name) if name == "w1" else measured(task, name)
+
+
+def says_nothing(task: BlockTask, name: str) -> WorkerFacts:
+    """What a worker would measure with, which it does not say."""
+    time.sleep(3600)
+    return facts(task, name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client
 
 from support import virtual_blocks
 from support.cluster_nodes import ClusterNodes, kill, nodes
@@ -35,6 +38,7 @@ def spread(
     *,
     workers: int = 2,
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str] = lambda *_: "",
+    held: Callable[[WorkerFacts, Sequence[WorkerFacts]], bool] = lambda *_: False,
     meanwhile: Meanwhile = lambda *_: None,
 ) -> tuple[list[BlockDone], dict[str, list[Any]]]:
     """Spread the blocks over workers; `meanwhile` is called with the cluster and the number of blocks after each of them."""
@@ -47,7 +51,7 @@ def spread(
             meanwhile(cluster, len(done))
 
         watcher = Watcher(
-            note, fit, said["taken"].append, lambda *why: said["left out"].append(why), said["waits"].append
+            note, fit, said["taken"].append, lambda *why: said["left out"].append(why), said["waits"].append, held
         )
         asyncio.run(dispatch.spread(TASKS, ASKS, way(cluster.address), watcher))
     return done, said
@@ -107,9 +111,72 @@ def test_blocks_go_on_when_the_scheduler_was_killed_and_started_again() -> None:
     assert numbers(done) == list(range(1, 9))
 
 
+def test_a_worker_whose_machine_another_one_measures_on_is_not_asked_again() -> None:
+    alone: list[str] = []
+    disturbing: list[str] = []
+
+    def fit(found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
+        (disturbing if taken else alone).append(found.worker)
+        return "it is on the same machine" if taken else "" if len(set(alone)) == 2 else "the other is not there yet"
+
+    def held(found: WorkerFacts, taken: Sequence[WorkerFacts]) -> bool:
+        return bool(taken)
+
+    done, _ = spread(lambda address: replace(virtual(address), again=0.1), fit=fit, held=held)
+    assert len({one.worker for one in done}) == 1
+    assert len(disturbing) <= 1, "at most what was asked already when the first one was taken"
+
+
 def test_a_block_that_fails_everywhere_is_its_own_error() -> None:
-    with pytest.raises(LabError, match="no room"):
-        spread(lambda address: virtual(address, virtual_blocks.fails))
+    with pytest.raises(LabError, match="no room") as caught:
+        spread(lambda address: replace(virtual(address, virtual_blocks.fails), again=0.1))
+    assert "failed 3 times, on w" in caught.value.message
+
+
+def test_blocks_that_fail_on_one_worker_come_from_the_others() -> None:
+    asked: set[str] = set()
+
+    def fit(found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
+        asked.add(found.worker)
+        ready = bool(taken) if found.worker == "w1" else "w1" in asked
+        return "" if ready else "the other is not there yet"
+
+    done, said = spread(lambda address: replace(virtual(address, virtual_blocks.fails_on_w1), again=0.1), fit=fit)
+    assert numbers(done) == list(range(1, 9))
+    assert {one.worker for one in done} == {"w2"}
+    assert any("failed on worker w1" in words for words in said["waits"])
+    assert ("w1", "block N failed there: no room (make some)") in {
+        (name, re.sub(r"\d+", "N", why, count=1)) for name, why in said["left out"]
+    }
+
+
+def test_a_worker_on_which_a_block_has_failed_gets_no_other_for_a_while() -> None:
+    done, said = spread(lambda address: virtual(address, virtual_blocks.fails_on_w1))
+    assert {one.worker for one in done} == {"w2"}
+    assert len(said["waits"]) <= 1
+
+
+def test_a_result_that_cannot_be_kept_ends_it_at_once() -> None:
+    kept: list[int] = []
+
+    def full(_: ClusterNodes, count: int) -> None:
+        kept.append(count)
+        raise OSError(errno.ENOSPC, "no room on the disk")
+
+    with pytest.raises(OSError, match="no room on the disk"):
+        spread(virtual, meanwhile=full)
+    assert kept == [1]
+
+
+def test_a_worker_that_does_not_say_what_it_has_is_left_out() -> None:
+    left_out: list[tuple[str, str]] = []
+    watcher = Watcher(lambda _: None, lambda *_: "", left_out=lambda *why: left_out.append(why))
+    with nodes(1) as cluster, Client(cluster.address) as client:
+        client.wait_for_workers(1, timeout=60)
+        way = replace(virtual(cluster.address), facts=virtual_blocks.says_nothing, patience=1.0)
+        with pytest.raises(LabError, match="it has not said within 1 s what it would measure with"):
+            asyncio.run(dispatch.spread(TASKS, ASKS, way, watcher))
+    assert len(left_out) == 1 and left_out[0][0].startswith("tcp://127.0.0.1:")
 
 
 def test_a_cluster_without_a_fit_worker_is_an_error_that_says_what_to_do() -> None:

@@ -1,0 +1,300 @@
+"""One connection to the scheduler of a cluster: what was given to its workers, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import sys
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tunnelmark.cluster.roster import Roster
+from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
+from tunnelmark.errors import LabError, TunnelmarkError, again, plain
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from tunnelmark.cluster.dispatch import Watcher, Way
+
+LOOK = 0.5
+"""Seconds between two looks at which workers there are."""
+
+TRIES = 3
+"""How often a block may fail by the fault of the machines that it was on, before the command gives up."""
+
+_CONNECT = 5  # seconds for one try to connect
+
+
+@dataclass
+class State:
+    """What is known over all connections: blocks that are not there yet, and the workers on which each has failed, by name."""
+
+    left: dict[int, BlockTask]
+    failed: dict[int, list[str]] = field(default_factory=dict)
+
+
+class SchedulerLost(Exception):
+    """The connection to the scheduler has ended."""
+
+
+@asynccontextmanager
+async def connected(way: Way) -> AsyncIterator[Client]:
+    """A connection to the scheduler; SchedulerLost where there is none. Errors of what is done with it stay what they are."""
+    from distributed import Client
+
+    with _asking():
+        client = Client(way.address, security=way.security, asynchronous=True, timeout=_CONNECT)  # type: ignore[no-untyped-call]
+        await client.__aenter__()  # type: ignore[no-untyped-call]
+    try:
+        yield client
+    finally:
+        with suppress(OSError):  # it is gone already
+            await client.__aexit__(*sys.exc_info())  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Something is asked of the scheduler: what Dask raises where that is gone becomes SchedulerLost."""
+    try:
+        yield
+    except OSError as error:  # also TimeoutError, and Dask's own CommClosedError
+        raise SchedulerLost(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Out:
+    """What a worker was given: the block of that number, or (None) the question what it would measure with.
+
+    `worker` is its name, or its address as long as it has not said one; `since` when it was given, in seconds of CLOCK_MONOTONIC.
+    """
+
+    address: str
+    worker: str
+    number: int | None
+    future: Future[Any]
+    since: float
+
+
+class Connection:
+    """One connection to a scheduler: what was submitted by it, and the workers that it has seen.
+
+    Each thing that is out has a coroutine that follows it, so that what ends costs the same however much is out. A worker whose block has
+    ended gets its next one before the result of the last is fetched; a look at which workers there are is taken each `LOOK` seconds.
+    """
+
+    def __init__(self, client: Client, state: State, asks: BlockTask, way: Way, watcher: Watcher) -> None:
+        self._client, self._state, self._asks, self._way, self._watcher = client, state, asks, way, watcher
+        self._waiting = sorted(state.left)  # a heap: the blocks that no worker has
+        self._out: dict[_Out, asyncio.Task[None]] = {}
+        self._busy: defaultdict[str, set[_Out]] = defaultdict(set)
+        self._roster = Roster(watcher, way.again)
+        self._told: asyncio.Queue[Callable[[], object]] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Until no block is left; SchedulerLost where the scheduler is gone."""
+        idle = time.monotonic()
+        look = idle
+        try:
+            while self._state.left:
+                if self._client.status != "running":
+                    raise SchedulerLost("the connection has ended")
+                if time.monotonic() >= look:
+                    idle = time.monotonic() if await self._workers() else idle
+                    look = time.monotonic() + LOOK
+                    self._require_any(idle)
+                    for address in self._roster.fit:
+                        self._hand_out(address)
+                try:
+                    told = await asyncio.wait_for(self._told.get(), max(look - time.monotonic(), 0.001))
+                except TimeoutError:
+                    continue
+                told()
+                await asyncio.sleep(0)  # what has ended meanwhile comes first: its worker is idle
+        finally:
+            for follower in self._out.values():
+                follower.cancel()
+            await asyncio.gather(*self._out.values(), return_exceptions=True)
+
+    def _require_any(self, idle: float) -> None:
+        if time.monotonic() - idle > self._way.patience:
+            raise LabError(
+                "; ".join(["no worker that is fit for this study has come", *self._roster.reasons()]),
+                hint="start one with `tunnelmark cluster worker`; what was measured is kept, go on with --resume",
+            )
+
+    def _hand_out(self, address: str) -> None:
+        """Give a worker as many blocks that no worker has as it has room for, but for those that it had better not have."""
+        found = self._roster.fit.get(address)
+        if found is None or self._client.status != "running":
+            return
+        room = (self._way.at_once or self._roster.seen[address]) - len(self._busy[address])
+        kept = []
+        while room > 0 and self._waiting:
+            number = heapq.heappop(self._waiting)
+            if self._rather_elsewhere(number, found.worker):
+                kept.append(number)
+                continue
+            key = f"block-{number}-{uuid.uuid4().hex[:8]}"
+            task = self._state.left[number]
+            self._busy[address].add(self._submit(self._way.measure, task, key, address, found.worker))
+            room -= 1
+        for number in kept:
+            heapq.heappush(self._waiting, number)
+
+    def _rather_elsewhere(self, number: int, name: str) -> bool:
+        """Whether a block has failed on a worker, and there is another that may measure and on which it has not."""
+        failed = self._state.failed.get(number, ())
+        return name in failed and any(found.worker not in failed for found in self._roster.fit.values())
+
+    def _submit(
+        self, carry_out: Callable[[BlockTask, str], Any], task: BlockTask, key: str, address: str, name: str
+    ) -> _Out:
+        future = self._client.submit(
+            _on_worker, carry_out, task, key=key, workers=[address], allow_other_workers=False, pure=False
+        )
+        out = _Out(address, name, task.number, future, time.monotonic())
+        self._out[out] = asyncio.create_task(self._follow(out))
+        return out
+
+    async def _follow(self, out: _Out) -> None:
+        """Wait until it has ended, free its worker, and tell what came of it."""
+        from distributed import wait
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        told: Callable[[], object] = partial(self._lost, out)
+        try:
+            await wait([out.future])  # type: ignore[no-untyped-call]
+            if out.future.status == "finished":
+                self._free(out)
+                told = partial(self._came, out, await out.future.result())
+            elif out.future.status == "error":
+                told = partial(self._failed, out, await out.future.exception())  # type: ignore[no-untyped-call]
+        except (FutureCancelledError, FuturesCancelledError):  # with the scheduler, or a worker
+            pass
+        except Exception as error:
+            told = partial(self._broken, out, error)
+        self._told.put_nowait(told)
+
+    def _free(self, out: _Out) -> None:
+        """The worker does nothing for it any more."""
+        if out in self._busy[out.address]:
+            self._busy[out.address].remove(out)
+            self._hand_out(out.address)
+
+    async def _workers(self) -> bool:
+        """Look which workers there are, ask new ones what they have, forget those that are gone; whether any is fit, measures, or is asked for the first time."""
+        if self._client.scheduler is None:
+            raise SchedulerLost("the connection has ended")
+        with _asking():
+            now = await self._client.scheduler.ncores()
+        self._roster.look(now)
+        await self._give_up([*self._gone(), *self._late()])
+        asked = {out.address for out in self._out if out.number is None}
+        for address in self._roster.to_ask(asked):
+            key = f"facts-{address}-{uuid.uuid4().hex[:8]}"
+            self._submit(self._way.facts, self._asks, key, address, address)
+            asked.add(address)
+        return self._roster.any_hope(asked) or any(self._busy.values())
+
+    def _gone(self) -> list[_Out]:
+        """What is lost with its worker; a block of it is handed out again."""
+        gone = [
+            out
+            for out, follower in self._out.items()
+            if (out.address not in self._roster.seen or out.future.status == "lost") and not follower.done()
+        ]
+        for out in gone:
+            self._lost(out)
+            if out.number is not None:
+                self._watcher.waits(
+                    f"the worker at {out.address} is gone; block {out.number} is measured again by another"
+                )
+        return gone
+
+    def _late(self) -> list[_Out]:
+        """Questions that were not answered in time, as where a worker measures for another command, or the answer cannot be fetched; the worker is left out."""
+        since = time.monotonic() - self._way.patience
+        late = [
+            out
+            for out, follower in self._out.items()
+            if out.number is None and out.since < since and not follower.done()
+        ]
+        for out in late:
+            self._forget(out)
+            why = f"it has not said within {self._way.patience:g} s what it would measure with"
+            self._roster.leave_out(out.address, out.worker, why)
+        return late
+
+    async def _give_up(self, given_up: Sequence[_Out]) -> None:
+        """Or the scheduler would have it carried out, should a worker come to the same address."""
+        if not given_up:
+            return
+        with _asking():
+            await self._client.cancel([out.future for out in given_up], force=True)  # type: ignore[no-untyped-call]
+
+    def _forget(self, out: _Out) -> bool:
+        """Whether it was still waited for; now it is not any more."""
+        self._busy[out.address].discard(out)
+        return self._out.pop(out, None) is not None
+
+    def _came(self, out: _Out, found: BlockDone | WorkerFacts) -> None:
+        if not self._forget(out):
+            return
+        if isinstance(found, BlockDone):
+            self._watcher.done(found)
+            del self._state.left[found.number]
+            return
+        if self._roster.takes(out.address, found):
+            self._hand_out(out.address)
+
+    def _lost(self, out: _Out) -> None:
+        """With the scheduler, or its worker: a block is handed out again."""
+        if self._forget(out) and out.number is not None:
+            heapq.heappush(self._waiting, out.number)
+
+    def _broken(self, out: _Out, error: Exception) -> None:
+        if self._forget(out):
+            with _asking():
+                raise error
+
+    def _failed(self, out: _Out, error: BaseException | None) -> None:
+        if not self._forget(out):
+            return
+        if out.number is None:
+            self._roster.leave_out(out.address, out.worker, _words(error))
+            return
+        failed = self._state.failed.setdefault(out.number, [])
+        failed.append(out.worker)
+        if len(failed) >= TRIES:
+            raise _failed_for_good(out.number, failed, error)
+        self._watcher.waits(f"block {out.number} failed on worker {out.worker}; it is measured again")
+        heapq.heappush(self._waiting, out.number)
+        self._roster.leave_out(out.address, out.worker, f"block {out.number} failed there: {_words(error)}")
+
+
+def _on_worker(carry_out: Callable[[BlockTask, str], Any], task: BlockTask) -> Any:
+    """Carry a task out with the name of the worker that it came to."""
+    from distributed import get_worker
+
+    return carry_out(task, str(get_worker().name))
+
+
+def _failed_for_good(number: int, workers: Sequence[str], error: BaseException | None) -> TunnelmarkError:
+    """The last error of a block that has failed on these workers, of its own kind."""
+    failed = f"block {number} failed {len(workers)} times, on {' and '.join(dict.fromkeys(workers))}"
+    if isinstance(error, TunnelmarkError):
+        return again({**plain(error), "message": f"{failed}: {error.message}"})
+    return LabError(f"{failed}: {_words(error)}", hint="the worker's log says more")
+
+
+def _words(error: BaseException | None) -> str:
+    if isinstance(error, TunnelmarkError):
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return f"{type(error).__name__}: {error}"
