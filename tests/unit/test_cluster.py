@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import io
-import json
 import re
-import tarfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,12 +17,8 @@ from support.cluster_nodes import ClusterNodes, kill, nodes
 from tunnelmark.cluster import dispatch
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts, differing, machine_of, programs_hash
-from tunnelmark.errors import LabError, StoreError
-from tunnelmark.record import several_runs, store
-from tunnelmark.record.gathered import GatheredRuns
-from unit.builders import TCP, Study
+from tunnelmark.errors import LabError
 
-STUDY = Study(arms=("direct", "tinc"), workloads=(TCP,), blocks=8)
 ASKS = BlockTask("study", {}, {})
 TASKS = [BlockTask("study", {}, {}, number) for number in range(1, 9)]
 
@@ -189,82 +181,6 @@ def test_a_scheduler_that_is_not_there_is_an_error_that_says_what_to_do() -> Non
     watcher = Watcher(lambda _: None, lambda *_: "")
     with pytest.raises(LabError, match="does not answer"):
         asyncio.run(dispatch.spread(TASKS, ASKS, replace(virtual("tcp://127.0.0.1:9"), patience=0.2), watcher))
-
-
-# ------------------------------------------------------------------------------- blocks gathered in a folder
-
-
-def block(number: int, machine: str = "m1") -> dict[str, Any]:
-    """A block as a worker sends it, of a run that is made up."""
-    whole = STUDY.results()
-    rows = [row for row in whole.trials if row.block == number]
-    plan = replace(whole.plan, trials=tuple(row.trial for row in rows))
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w:gz") as archive:
-        for row in rows:
-            content = b"output"
-            member = tarfile.TarInfo(f"{row.trial}/out")
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    journal = [{"begun": rows[0].started, "boot": machine}, *({"trial": asdict(row)} for row in rows), {"wall": 1.0}]
-    return {
-        "machine": machine,
-        "number": number,
-        "plan": json.dumps(asdict(plan)),
-        "environment": json.dumps(dict(whole.environment)),
-        "journal": [json.dumps(entry) for entry in journal],
-        "raw": held.getvalue(),
-    }
-
-
-def trials(folder: Path) -> list[str]:
-    return sorted(row.trial for _, results in several_runs.load(folder) for row in results.trials)
-
-
-def test_blocks_of_machines_are_sessions_of_one_folder_with_the_plan_of_one_machine(tmp_path: Path) -> None:
-    gathered = GatheredRuns.begin(tmp_path / "run", {}, {"study": "study"})
-    for number in range(1, 9):
-        assert gathered.keep(**block(number, f"m{number % 3}"))
-    assert trials(tmp_path / "run") == sorted(STUDY.results().plan.trials)
-    sizes = [(results.plan.blocks, results.finished) for _, results in several_runs.load(tmp_path / "run")]
-    assert sizes == [(3, True), (3, True), (2, True)]
-    assert (
-        tmp_path / "run" / "sessions" / "01" / "raw" / "001.direct.gigabit.pair.tcp" / "out"
-    ).read_bytes() == b"output"
-
-
-def test_a_block_that_comes_twice_is_kept_once(tmp_path: Path) -> None:
-    gathered = GatheredRuns.begin(tmp_path / "run", {}, {"study": "study"})
-    assert gathered.keep(**block(1)) and not gathered.keep(**block(1, "m2"))
-    assert len(trials(tmp_path / "run")) == 2
-
-
-@pytest.mark.parametrize("cut", ["journal line", "plan only", "new session"])
-def test_what_a_kill_leaves_of_a_block_is_no_part_of_the_results(cut: str, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    gathered = GatheredRuns.begin(folder, {}, {"study": "study"})
-    gathered.keep(**block(1))
-    journal = folder / "sessions" / "01" / "journal.jsonl"
-    whole = journal.read_bytes()
-    gathered.keep(**block(2, "m2" if cut == "new session" else "m1"))
-    if cut == "new session":
-        (folder / "sessions" / "02" / "journal.jsonl").write_bytes(b"")
-    else:
-        journal.write_bytes(whole + (journal.read_bytes()[len(whole) : -20] if cut == "journal line" else b""))
-    again = GatheredRuns(folder)
-    assert again.blocks == {1}
-    assert len(trials(folder)) == 2
-    assert again.keep(**block(2))
-    assert sorted(again.blocks) == [1, 2] and len(trials(folder)) == 4
-    assert store.load(folder / "sessions" / "01").plan.blocks == 2
-
-
-def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="is not empty"):
-        GatheredRuns.begin(tmp_path, {}, {})
-    with pytest.raises(StoreError, match="gathers no blocks"):
-        GatheredRuns(tmp_path)
 
 
 # ------------------------------------------------------------------------------- which workers are alike

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from tunnelmark import registry
-from tunnelmark.cli import core_options, param_types, real_hosts, run_options, vm
+from tunnelmark.cli import core_options, output, param_types, real_hosts, run_options, vm
 from tunnelmark.cli.measuring import show_gathered, study_of
 from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import UsageError
@@ -84,13 +84,24 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
     """Go on with a run over a cluster, on the machines that the options name; the exit code."""
     if length.blocks is not None:
         raise UsageError("a run over a cluster keeps its number of blocks", hint="leave --blocks out")
+    given = {"--rate": options.rate is not None, "--no-repeat": not options.repeat, "--other-boot": options.other_boot}
+    if named := [option for option, there in given.items() if there]:
+        raise UsageError(
+            f"a run over a cluster keeps its rates and its attempts, and goes on in any boot; {named[0]} would change nothing",
+            hint=f"leave {' and '.join(named)} out",
+        )
+    from tunnelmark.cli import spread
+
+    if options.dry_run and options.json:
+        raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
+    if options.dry_run:
+        spread.left(folder, output.console())
+        return 0
     if not options.where:
         raise UsageError(
             f"{folder} gathers blocks of a cluster",
             hint="add --cluster ADDRESS, --hosts FILE, or --local N to measure the rest here",
         )
-    from tunnelmark.cli import spread
-
     console = options.console()
     spread.go_on(folder, options.where, console, spread.Ways(options.wait, options.measure_first))
     return show_gathered(folder, console, options)

@@ -19,11 +19,11 @@ from tunnelmark.cli import interrupts
 from tunnelmark.cli.cluster_options import Where
 from tunnelmark.cluster import certificates, dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
-from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, study_of, task_of
+from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, programs_hash, study_of, task_of
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.vm import kernel
 from tunnelmark.plan.model import Study
-from tunnelmark.record.gathered import GatheredRuns
+from tunnelmark.record.gathered import GatheredRuns, asked_of, blocks_of
 from tunnelmark.record.results import INPUTS
 from tunnelmark.units import clock
 
@@ -62,14 +62,31 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
         kernels = (asyncio.run(kernel.current()),)
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
-    _gather(study, GatheredRuns.begin(folder, study.inputs, asked), folder, where, tuple(kernels), console, ways)
+    with GatheredRuns.begin(folder, study.inputs, asked) as gathered:
+        _gather(study, gathered, folder, where, tuple(kernels), console, ways)
 
 
 def go_on(folder: Path, where: Where, console: Console, ways: Ways) -> None:
     """Measure the blocks that a folder lacks, with the same or other machines."""
-    gathered = GatheredRuns(folder)
-    study = study_of(gathered.asked, folder / INPUTS, registry.catalogue())
-    _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)
+    study = _begun(folder)
+    with GatheredRuns(folder) as gathered:
+        _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)
+
+
+def left(folder: Path, console: Console) -> None:
+    """Say which blocks a folder lacks; nothing is changed there."""
+    study = _begun(folder)
+    missing = _missing(study, blocks_of(folder))
+    numbers = f": {', '.join(map(str, missing))}" if missing else ""
+    console.print(f"{study.name}: {len(missing)} of {study.blocks} blocks to measure{numbers}", soft_wrap=True)
+
+
+def _begun(folder: Path) -> Study:
+    return study_of(asked_of(folder), folder / INPUTS, registry.catalogue())
+
+
+def _missing(study: Study, there: frozenset[int]) -> list[int]:
+    return [number for number in range(1, study.blocks + 1) if number not in there]
 
 
 def _gather(
@@ -81,26 +98,30 @@ def _gather(
     console: Console,
     ways: Ways,
 ) -> None:
-    there = gathered.blocks
-    left = [number for number in range(1, study.blocks + 1) if number not in there]
+    missing = _missing(study, gathered.blocks)
     again = f"tunnelmark run --resume {shlex.quote(str(folder))} {where.words()}"
     interrupts.goes_on(f"every finished block is kept. Go on with: {again}")
-    console.print(f"{study.name}: {len(left)} of {study.blocks} blocks to measure; results in {folder}", soft_wrap=True)
-    if left:
+    console.print(
+        f"{study.name}: {len(missing)} of {study.blocks} blocks to measure; results in {folder}", soft_wrap=True
+    )
+    if missing:
         listener = _Listener(console, gathered, counted=bool(kernels), wait=ways.wait)
         with _cluster(where, listener.left_out) as way:
-            tasks = [task_of(study, number, kernels, measure=ways.measure, wait=ways.wait) for number in left]
-            watcher = Watcher(listener.done, listener.fit, listener.taken, listener.left_out, listener.waits)
+            tasks = [task_of(study, number, kernels, measure=ways.measure, wait=ways.wait) for number in missing]
+            watcher = Watcher(
+                listener.done, listener.fit, listener.taken, listener.left_out, listener.waits, listener.held
+            )
             asks = task_of(study, None, kernels)
             asyncio.run(dispatch.spread(tasks, asks, replace(way, at_once=None if kernels else 1), watcher))
 
 
 class _Listener:
-    """Says what happens, and puts blocks into the folder as they come."""
+    """Says what happens, and puts blocks into the folder as they come. Those that are there already say which programs the others are measured with."""
 
     def __init__(self, console: Console, gathered: GatheredRuns, *, counted: bool, wait: bool) -> None:
         self._console, self._gathered, self._counted, self._wait = console, gathered, counted, wait
-        self._first: WorkerFacts | None = None
+        begun = gathered.programs
+        self._first = WorkerFacts("", begun, programs_hash(begun)) if begun is not None else None
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
@@ -113,8 +134,7 @@ class _Listener:
         cores = int(found.environment["machine"]["cores"])
         if self._counted:
             return ""
-        mine = machine_of(found.environment)
-        if others := [each.worker for each in taken if machine_of(each.environment) == mine]:
+        if others := self._neighbours(found, taken):
             return f"it is on the same machine as {others[0]}, and a machine measures one block at a time"
         if not self._wait:
             return ""
@@ -123,6 +143,15 @@ class _Listener:
         if load.get("steal", 0.0) > STEAL * cores:
             return f"its host takes {load['steal']:.1f} of its {cores} cores away"
         return ""
+
+    def held(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> bool:
+        """Whether one of the workers measures on this one's machine, which a question to this one would disturb."""
+        return not self._counted and bool(self._neighbours(found, taken))
+
+    def _neighbours(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> list[str]:
+        """The workers on the same machine, by name."""
+        mine = machine_of(found.environment)
+        return [each.worker for each in taken if machine_of(each.environment) == mine]
 
     def taken(self, found: WorkerFacts) -> None:
         machine = found.environment["machine"]
@@ -135,6 +164,8 @@ class _Listener:
         self._say(why, "yellow")
 
     def done(self, block: BlockDone) -> None:
+        if self._first is not None and not self._gathered.blocks:
+            self._gathered.begun_with(self._first.environment)
         machine = machine_of(json.loads(block.environment))
         self._gathered.keep(machine, block.number, block.plan, block.environment, block.journal, block.raw)
         count = len(self._gathered.blocks)

@@ -58,7 +58,7 @@ class Roster:
         return True
 
     def leave_out(self, address: str, name: str, why: str, found: WorkerFacts | None = None) -> None:
-        """This one may not measure, until it is asked again; the same reason is said once, whatever its numbers."""
+        """A worker may not measure until it is asked again; the same reason is said once, whatever its numbers."""
         known = self._left_out.get(address)
         if known is None or _NUMBER.sub("", known.why) != _NUMBER.sub("", why):
             self._watcher.left_out(name, why)

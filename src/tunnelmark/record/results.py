@@ -7,7 +7,7 @@ Layout of a results folder:
     journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
     inputs/             the study, profile and topology files as they were
     raw/TRIAL/          what every program of that trial printed; raw/TRIAL~2/ at its second attempt
-    raw/link.WHEN.../   what the probers printed that proved a link
+    raw/link.WHEN.../   what the probers printed that proved a link; the name ends in `.blockN` where a cluster's blocks are gathered
     vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
     samples.parquet, trials.parquet    the journal as tables (see `parquet_schema`), written at the end
     report.md, report.html

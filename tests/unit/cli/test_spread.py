@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tunnelmark import registry
+from tunnelmark import cli, registry
 from tunnelmark.cli import link_capacities, spread
 from tunnelmark.cli.cluster_options import Where
 from tunnelmark.cli.run_options import RunOptions
-from tunnelmark.cluster.tasks import HOST, WorkerFacts, programs_hash, study_of, task_of
+from tunnelmark.cluster.tasks import HOST, BlockDone, WorkerFacts, programs_hash, study_of, task_of
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
@@ -21,6 +21,7 @@ from tunnelmark.plan.load import load_study, save_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record.gathered import GatheredRuns, is_gathered, of_one_machine
 from tunnelmark.units import Rate
+from unit.gathered_blocks import block
 
 CONSOLE = Console(quiet=True)
 THREE = Where(local=3)
@@ -76,6 +77,62 @@ def test_a_worker_with_other_programs_is_left_out_also_where_time_is_counted(tmp
     found = listener(tmp_path, counted=True)
     assert found.fit(worker("a"), []) == ""
     assert found.fit(worker("b", sha="other"), []) == "tinc is not the same program"
+
+
+def test_a_run_that_goes_on_takes_workers_with_the_programs_of_its_blocks_alone(tmp_path: Path) -> None:
+    found = listener(tmp_path)
+    assert found.fit(worker("a"), []) == ""
+    sent = block(1)
+    found.done(BlockDone(1, "a", sent["plan"], sent["environment"], sent["journal"], sent["raw"], 1.0))
+    found._gathered.close()
+    with GatheredRuns(tmp_path / "run") as gathered:
+        again = spread._Listener(CONSOLE, gathered, counted=False, wait=True)
+        assert again.fit(worker("b", sha="other"), []) == "tinc is not the same program"
+        assert again.fit(worker("c"), []) == ""
+
+
+def test_a_run_that_has_no_block_yet_goes_on_with_any_programs(tmp_path: Path) -> None:
+    found = listener(tmp_path)
+    assert found.fit(worker("a"), []) == ""
+    found._gathered.close()
+    with GatheredRuns(tmp_path / "run") as gathered:
+        again = spread._Listener(CONSOLE, gathered, counted=False, wait=True)
+        assert again.fit(worker("b", sha="other"), []) == ""
+
+
+def test_a_machine_that_another_worker_measures_on_is_not_disturbed(tmp_path: Path) -> None:
+    found = listener(tmp_path)
+    assert found.held(worker("b", host="a"), [worker("a")])
+    assert not found.held(worker("b", host="a"), [])
+    assert not found.held(worker("b"), [worker("a")])
+    assert not listener(tmp_path / "2", counted=True).held(worker("b", host="a"), [worker("a")])
+
+
+def begun(folder: Path) -> Path:
+    """A folder that is asked for four blocks and has the second."""
+    whole = study()
+    asked = {key: value for key, value in asdict(task_of(whole, None)).items() if key != "inputs"}
+    with GatheredRuns.begin(folder, whole.inputs, asked) as gathered:
+        gathered.keep(**block(2))
+    return folder
+
+
+def test_a_dry_run_of_one_that_was_begun_says_which_blocks_are_left_and_measures_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = begun(tmp_path / "run")
+    with GatheredRuns(folder):  # another command measures meanwhile
+        assert cli.main(["run", "--resume", str(folder), "--dry-run"]) == 0
+    assert capsys.readouterr().out == "quick: 3 of 4 blocks to measure: 1, 3, 4\n"
+
+
+@pytest.mark.parametrize("option", ["--rate=1 Gbit/s", "--no-repeat", "--other-boot"])
+def test_what_would_change_nothing_of_a_run_that_was_begun_is_refused(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--resume", str(begun(tmp_path / "run")), "--cluster", "tcp://127.0.0.1:9", option]) == 2
+    said = capsys.readouterr().err
+    assert "would change nothing" in said and f"leave {option.partition('=')[0]} out" in said
 
 
 def test_what_a_worker_gets_makes_the_same_plan() -> None:
