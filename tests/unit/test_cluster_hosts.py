@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import queue
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,14 +16,15 @@ import pytest
 
 from support import virtual_blocks
 from support.cluster_nodes import TESTS
-from support.command import environment
+from support.command import command, environment
 from support.sshd import SERVER, SshHost
-from tunnelmark.cluster import dispatch, local_cluster, ssh_hosts
+from tunnelmark.cluster import certificates, dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.ssh_hosts import Host
 from tunnelmark.cluster.tasks import BlockTask
 from tunnelmark.errors import UsageError
 
+KEYS = {"ca": certificates.AUTHORITY, "certificate": certificates.CERTIFICATE, "key": certificates.KEY}
 ASKS = BlockTask("study", {}, {})
 needs_server = pytest.mark.skipif(SERVER is None or os.geteuid() != 0, reason="needs sshd, and root to start it")
 
@@ -109,3 +114,49 @@ def test_what_names_no_host_is_refused_with_its_line(text: str, said: str, tmp_p
     with pytest.raises(UsageError, match=said) as caught:
         ssh_hosts.read(file)
     assert caught.value.hint
+
+
+def test_why_a_host_is_not_there_is_the_last_error_with_its_hint() -> None:
+    assert ssh_hosts.reason(["a banner", "error: no Dask", "hint: pip install it", "Connection closed."]) == (
+        "no Dask (pip install it)"
+    )
+    assert ssh_hosts.reason(["error: the first", "hint: of the first", "error: the last"]) == "the last"
+    assert ssh_hosts.reason(["ssh: no route"]) == "ssh: no route"
+    assert ssh_hosts.reason([]) == ""
+
+
+def test_what_keeps_a_worker_from_joining_is_said_while_its_connection_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates.make(tmp_path / "keys")
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho 'a banner' >&2\necho 'lacks: no answer' >&2\nexec sleep 600\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    said: queue.Queue[tuple[str, str]] = queue.Queue()
+    security = certificates.security(tmp_path / "keys")
+    with ssh_hosts.workers((Host(("lab1",)),), "tls://127.0.0.1:1", security, lambda *why: said.put(why)):
+        assert said.get(timeout=60) == ("lab1", "no answer")
+
+
+def test_a_worker_over_a_connection_says_why_it_cannot_join_and_leaves_nothing(tmp_path: Path) -> None:
+    certificates.make(tmp_path / "keys")
+    pem = {name: (tmp_path / "keys" / file).read_text() for name, file in KEYS.items()}
+    impatient = {"TMPDIR": str(tmp_path), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    with subprocess.Popen(
+        command("cluster", "worker", "tls://127.0.0.1:9", "--keys-from-input"),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment() | impatient,
+    ) as worker:
+        assert worker.stdin is not None and worker.stderr is not None
+        worker.stdin.write(json.dumps(pem) + "\n")
+        worker.stdin.flush()
+        assert worker.stderr.readline().startswith("lacks: tls://127.0.0.1:9 does not answer (")
+        assert [*tmp_path.glob("tunnelmark-worker-*")]
+        worker.stdin.close()
+    deadline = time.monotonic() + 60
+    while [*tmp_path.glob("tunnelmark-worker-*")]:
+        assert time.monotonic() < deadline, "its folder is still there"
+        time.sleep(0.05)

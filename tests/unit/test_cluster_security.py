@@ -19,7 +19,7 @@ from tunnelmark.cli.cluster_command import cluster as command
 from tunnelmark.cli.cluster_options import Where, where
 from tunnelmark.cluster import certificates, dispatch
 from tunnelmark.cluster.dispatch import Watcher, Way
-from tunnelmark.cluster.nodes import is_loopback
+from tunnelmark.cluster.nodes import is_loopback, own_address
 from tunnelmark.cluster.tasks import BlockDone, BlockTask
 from tunnelmark.errors import LabError, StoreError, UsageError
 
@@ -86,11 +86,46 @@ def test_a_folder_that_lacks_a_key_is_named_with_what_makes_it(tmp_path: Path) -
         ("scheduler", "--listen", "0.0.0.0:0"),
         ("scheduler", "--listen", "192.0.2.1:0"),
         ("worker", "tcp://127.0.0.1:1", "--listen", "0.0.0.0"),
+        ("worker", "tcp://192.0.2.1:1"),
+        ("worker", "192.0.2.1:1", "--listen", "127.0.0.1"),
     ],
 )
 def test_without_keys_nothing_listens_where_others_reach_it(line: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="take orders from everyone") as caught:
         CliRunner().invoke(command, line, catch_exceptions=False)
+    assert "--tls" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("scheduler", "--listen", "127.0.0.1:abc"),
+        ("scheduler", "--listen", "127.0.0.1"),
+        ("worker", "tcp://127.0.0.1:1", "--listen", "127.0.0.1:abc"),
+        ("worker", "tcp://127.0.0.1:abc"),
+        ("worker", "tcp://"),
+    ],
+)
+def test_what_is_not_an_address_is_said_with_one_that_is(line: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="is not ADDRESS:PORT") as caught:
+        CliRunner().invoke(command, line, catch_exceptions=False)
+    assert "127.0.0.1:8786" in caught.value.hint
+
+
+def test_a_worker_is_reached_at_its_address_on_the_way_to_the_scheduler() -> None:
+    assert own_address("tls://127.0.0.1:8786") == "127.0.0.1"
+    assert own_address("127.0.0.7") == "127.0.0.1", "the kernel's choice, not the scheduler's own address"
+    assert own_address("tcp://[::1]:8786") == "::1"
+
+
+def test_an_address_has_the_protocol_of_the_keys_that_there_are(tmp_path: Path) -> None:
+    assert where("10.0.0.1:8786", None, tmp_path, None).address == "tls://10.0.0.1:8786"
+    assert where("127.0.0.1:8786", None, None, None).address == "tcp://127.0.0.1:8786"
+    with pytest.raises(UsageError, match="without keys") as caught:
+        where("tcp://10.0.0.1:8786", None, tmp_path, None)
+    assert caught.value.hint == "name tls://10.0.0.1:8786"
+    with pytest.raises(UsageError, match="with keys") as caught:
+        where("tls://127.0.0.1:8786", None, None, None)
     assert "--tls" in caught.value.hint
 
 

@@ -65,21 +65,27 @@ def scheduler(listen: str, dashboard: str | None, tls: Path | None) -> None:
 @click.argument("address")
 @click.option("--name", help="How reports of progress call it  [this machine's name]")
 @click.option(
-    "--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS[:PORT]", help="Where the scheduler reaches it."
+    "--listen",
+    metavar="ADDRESS[:PORT]",
+    help="Where the scheduler reaches it  [this machine's address on the way to the scheduler]",
 )
 @_tls
 @click.option(
     "--keys-from-input", is_flag=True, hidden=True
 )  # `run --hosts`: keys in a line, and the end with the input's
-def worker(address: str, name: str | None, listen: str, tls: Path | None, keys_from_input: bool) -> None:
+def worker(address: str, name: str | None, listen: str | None, tls: Path | None, keys_from_input: bool) -> None:
     """Measure blocks for the scheduler at ADDRESS until Ctrl-C, one at a time."""
     dispatch.require()
     if keys_from_input:
         held = ssh_hosts.security(sys.stdin.readline())
         threading.Thread(target=_end_with_input, daemon=True).start()
-        asyncio.run(nodes.worker(address, name, listen, held, lambda _: None))
+        asyncio.run(nodes.worker(address, name, listen, held, lambda _: None, _lacks))
         return
-    asyncio.run(nodes.worker(address, name, listen, certificates.security(tls) if tls else None, click.echo))
+    address = nodes.addressed(address, keys=tls is not None)
+    if tls is None:
+        click.echo(f"note: without --tls, every user of this machine can have it run programs, {_rights()}", err=True)
+    security = certificates.security(tls) if tls else None
+    asyncio.run(nodes.worker(address, name, listen, security, click.echo, click.echo))
 
 
 @cluster.command(hidden=True)
@@ -89,6 +95,14 @@ def block(folder: Path) -> int:
     from tunnelmark.cli import block_run
 
     return block_run.main(folder)
+
+
+def _lacks(why: str) -> None:
+    click.echo(f"{ssh_hosts.LACKS}{' '.join(why.split())}", err=True)
+
+
+def _rights() -> str:
+    return "as root" if os.geteuid() == 0 else "as you, and as root where you may run tunnelmark by `sudo -n`"
 
 
 def _end_with_input() -> None:

@@ -69,11 +69,12 @@ def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path 
         raise UsageError("--cluster, --hosts and --local each name a place", hint="leave all but one of them out")
     if cluster is None and tls is not None:
         raise UsageError("--tls is for --cluster", hint="workers of --local and --hosts get keys of their own")
-    from tunnelmark.cluster.nodes import is_loopback
+    from tunnelmark.cluster.nodes import addressed, is_loopback
 
     if cluster is not None and tls is None and not is_loopback(cluster):
         raise UsageError(
             f"connections to {cluster} would be open to everyone on the way, and a worker runs what it is sent",
             hint="make keys with `tunnelmark cluster certificates DIR`, give DIR to all machines, and add --tls DIR",
         )
-    return Where(cluster, local, tls, hosts)
+    named = addressed(cluster, keys=tls is not None) if cluster is not None else None
+    return Where(named, local, tls, hosts)

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import socket
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tunnelmark.cluster import worker as block
 from tunnelmark.errors import UsageError
+from tunnelmark.linux import scratch
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
 LOOPBACK = "127.0.0.1"
+
+PORT = 8786
+"""Where a scheduler listens unless another port is stated; Dask's own."""
 
 TTL, SCHEDULER_PAGES, WORKER_PAGES = (
     "distributed.scheduler.worker-ttl",
@@ -44,11 +50,11 @@ async def scheduler(
     from distributed import Scheduler
 
     dask.config.set(SETTINGS if dashboard is None else {TTL: SETTINGS[TTL]})
-    host, _, port = listen.rpartition(":")
-    _closed(host, security)
+    host, port = place(listen)
+    _closed(listen, security)
     async with Scheduler(
         host=host,
-        port=int(port),
+        port=port,
         protocol=_protocol(security),
         security=security,
         dashboard_address=dashboard or f"{LOOPBACK}:0",
@@ -58,40 +64,82 @@ async def scheduler(
 
 
 async def worker(
-    address: str, name: str | None, listen: str, security: Security | None, said: Callable[[str], object]
+    address: str,
+    name: str | None,
+    listen: str | None,
+    security: Security | None,
+    said: Callable[[str], object],
+    lacks: Callable[[str], object],
 ) -> None:
-    """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted."""
+    """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted.
+
+    `listen` None: on this machine's address on the way to the scheduler, which reaches it there. `said` gets that it is ready, `lacks` why it is not.
+    """
     import dask
     from distributed import Worker
 
     dask.config.set(SETTINGS)
-    host, _, port = listen.partition(":")
-    _closed(host, security)
-    with tempfile.TemporaryDirectory(prefix="tunnelmark-worker-") as scratch:
+    _closed(address, security)
+    host, port = (None, 0) if listen is None else place(listen, 0)
+    if listen is not None:
+        _closed(listen, security)
+    folder = Path(tempfile.mkdtemp(prefix="tunnelmark-worker-"))
+    with scratch.held([folder]):
         settings: dict[str, Any] = {
             "name": name or f"{os.uname().nodename}-{os.getpid()}",
             "nthreads": _side_by_side(),
-            "host": host,
-            "port": int(port or 0),
+            "port": port,
             "protocol": _protocol(security),
             "security": security,
             "dashboard_address": f"{LOOPBACK}:0",
-            "local_directory": scratch,
+            "local_directory": str(folder),
         }
         waiting = False
         while True:
             try:
-                async with Worker(address, **settings) as made:
+                async with Worker(address, host=host or own_address(address), **settings) as made:
                     said(f"worker {made.name} waits for blocks of {address}")
                     waiting = False
                     await made.finished()
             except (OSError, RuntimeError) as error:  # what Dask raises where no one answers, or hangs up meanwhile
                 if not waiting:
-                    said(f"{address} does not answer ({error}); trying until it does")
+                    lacks(f"{address} does not answer ({error}); trying until it does")
             if not waiting:
                 block.stop()
             waiting = True
             await asyncio.sleep(_RETRY)
+
+
+def place(text: str, port: int | None = None) -> tuple[str, int]:
+    """Host and port of `ADDRESS:PORT`; `port` is meant where none is stated. UsageError if it is something else."""
+    try:
+        split = urlsplit(f"//{text}")
+        host, number = split.hostname, split.port if split.port is not None else port
+    except ValueError:
+        host, number = None, None
+    if not host or number is None:
+        raise UsageError(f"{text} is not ADDRESS:PORT", hint=f"such as {LOOPBACK}:{PORT}")
+    return host, number
+
+
+def addressed(address: str, *, keys: bool) -> str:
+    """The address of a scheduler with its protocol. UsageError if it is not one, or if its protocol does not go with the keys that there are."""
+    protocol, _, rest = address.rpartition("://")
+    place(rest, PORT)
+    if protocol == "tcp" and keys:
+        raise UsageError(f"{address} is a connection without keys, and --tls names some", hint=f"name tls://{rest}")
+    if protocol == "tls" and not keys:
+        raise UsageError(f"{address} is a connection with keys", hint="name their folder: --tls DIR")
+    return address if protocol else f"{'tls' if keys else 'tcp'}://{rest}"
+
+
+def own_address(address: str) -> str:
+    """The address of this machine on the way to a scheduler; OSError where there is no way. Nothing is sent."""
+    host, port = place(address.rpartition("://")[2], PORT)
+    family, kind, protocol, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as way:
+        way.connect(there)
+        return str(way.getsockname()[0])
 
 
 def is_loopback(address: str) -> bool:
@@ -113,9 +161,10 @@ def _protocol(security: Security | None) -> str:
     return "tls://" if security is not None else "tcp://"
 
 
-def _closed(host: str, security: Security | None) -> None:
-    if security is None and not is_loopback(host):
+def _closed(address: str, security: Security | None) -> None:
+    """UsageError where others than users of this machine could give orders there."""
+    if security is None and not is_loopback(address):
         raise UsageError(
-            f"on {host} it would take orders from everyone who reaches it",
+            f"at {address} it would take orders from everyone who reaches that, or is on the way",
             hint="make keys with `tunnelmark cluster certificates DIR`, and add --tls DIR",
         )

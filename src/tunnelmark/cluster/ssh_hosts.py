@@ -11,7 +11,8 @@ import shlex
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
 if TYPE_CHECKING:
     from distributed.security import Security
 
+LACKS = "lacks: "
+"""How a line of a worker begins that says why it cannot join, on its standard error: the command at the other end hands that on."""
+
+_SAID = 50  # lines that are kept of what ssh and a worker say
 _RETRY = 5.0  # seconds until a host whose connection has ended is tried again
 _OPTIONS = ("-T", *BATCH, "-o", "ExitOnForwardFailure=yes", *ALIVE)
 
@@ -108,6 +113,7 @@ class _Connection:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
+                errors="replace",
                 start_new_session=True,  # Ctrl-C is ours
             ) as self._process:
                 assert self._process.stdin is not None and self._process.stderr is not None
@@ -116,10 +122,20 @@ class _Connection:
                     self._process.stdin.flush()
                 except OSError:  # it has ended, and says why
                     pass
-                lines = self._process.stderr.read().strip().splitlines()
+                lines = self._heard(self._process.stderr)
             if not self._ends.is_set():
-                self._said(self._host.name, lines[-1] if lines else f"ssh ended with code {self._process.returncode}")
+                self._said(self._host.name, reason(lines) or f"ssh ended with code {self._process.returncode}")
                 self._ends.wait(_RETRY)
+
+    def _heard(self, stderr: Iterable[str]) -> Sequence[str]:
+        """The last lines of what ssh and the worker say until they end; what keeps the worker from joining is said at once."""
+        lines: deque[str] = deque(maxlen=_SAID)
+        for line in map(str.strip, stderr):
+            if line.startswith(LACKS) and not self._ends.is_set():
+                self._said(self._host.name, line.removeprefix(LACKS))
+            elif line:
+                lines.append(line)
+        return [*lines]
 
     def _line(self) -> list[str]:
         with socket.socket() as tried:  # the same number on both sides, as a worker says itself where it listens
@@ -131,6 +147,16 @@ class _Connection:
         asked += ["--listen", f"127.0.0.1:{port}", "--keys-from-input"]
         forward = ("-R", back, "-L", f"127.0.0.1:{port}:127.0.0.1:{port}")
         return ["ssh", *_OPTIONS, *forward, *self._host.ssh, shlex.join([*self._host.command, *asked])]
+
+
+def reason(lines: Sequence[str]) -> str:
+    """Why a connection has ended, by what was said: the last error with its hint; without one the last line, and "" if there is none."""
+    places = [place for place, line in enumerate(lines) if line.startswith("error: ")]
+    if not places:
+        return lines[-1] if lines else ""
+    message = lines[places[-1]].removeprefix("error: ")
+    hints = [line.removeprefix("hint: ") for line in lines[places[-1] :] if line.startswith("hint: ")]
+    return f"{message} ({hints[0]})" if hints else message
 
 
 def keys(security: Security) -> dict[str, str]:
