@@ -13,6 +13,9 @@ from tunnelmark.errors import UsageError
 if TYPE_CHECKING:
     from tunnelmark.lab.ssh.inventory import Inventory
 
+ELSEWHERE = "these nodes run on other hosts"
+"""What is said where an option means nothing for the hosts of an inventory (`here_only`)."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 

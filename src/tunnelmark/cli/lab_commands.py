@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import click
-from click.core import ParameterSource
 
 from tunnelmark import registry
 from tunnelmark.cli import (
     binary_overrides,
     core_options,
+    here_only,
     interrupts,
     inventory_options,
     lab_completion,
@@ -37,12 +37,6 @@ from tunnelmark.packages import status
 
 _PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
 _HOSTS_PATIENCE = 240.0  # the same on other hosts, of which each may take 60 s to begin
-_HERE_ONLY = {
-    "bins": ("--bin", "install that program on the hosts, and leave --bin out"),
-    "no_wait": ("--no-wait", "a host where another command measures is not disturbed: wait for its end"),
-    "let_cores_sleep": (core_options.OPTION, "leave it out: the hosts keep their cores awake"),
-}
-"""By parameter of `up`: an option that has no meaning where the nodes are on other hosts, and what to do without it."""
 
 _name = click.option(
     "--name",
@@ -95,7 +89,7 @@ def up(
         privileges.require("the lab makes network namespaces")
         _require_programs(vpn or "")
     else:
-        _require_for_hosts(click.get_current_context())
+        here_only.refuse(inventory_options.ELSEWHERE)
     if lab_states.state_of(name) is not None:
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     if (gone := lab_states.lost(name)) is not None:
@@ -241,13 +235,6 @@ def _require_programs(vpn: str) -> None:
     driver, options = registry.arm(vpn)
     if (found := status.missing(driver.part(options))) is not None:
         raise found
-
-
-def _require_for_hosts(context: click.Context) -> None:
-    """UsageError if an option was given that says something of a lab on this machine."""
-    for parameter, (option, hint) in _HERE_ONLY.items():
-        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"{option} is for a lab on this machine, and these nodes run on other hosts", hint=hint)
 
 
 def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes], patience: float) -> dict[str, Any]:

@@ -13,7 +13,16 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tunnelmark.cli import core_options, inventory_options, link_capacities, output, param_types, real_hosts, vm
+from tunnelmark.cli import (
+    core_options,
+    here_only,
+    inventory_options,
+    link_capacities,
+    output,
+    param_types,
+    real_hosts,
+    vm,
+)
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
@@ -61,6 +70,8 @@ def check_link(
     files, topology = files.with_paths("topology", topology)
     what = load_topology(topology, files), load_profile(profile, files)
     guests, on = vm.chosen(backend, kernels), inventory_options.chosen(backend, inventory)
+    if on is not None:
+        here_only.refuse(inventory_options.ELSEWHERE)
     console = output.console(stderr=as_json)
     proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
     measured = real_hosts.alone(on, console, f"check-link {profile}", seconds=probes / rate)

@@ -71,8 +71,9 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
                 hint="leave --cluster, --hosts, --local and --tls out",
             )
         loaded = options.of(_begun(resume, length.blocks))
-        begun_on = replace(options, guests=vm.of_results(resume), on=real_hosts.of_results(resume), resuming=True)
-        return study_of(loaded, resume, begun_on)
+        hosts = real_hosts.of_results(resume)
+        options.require_heard(hosts)
+        return study_of(loaded, resume, replace(options, guests=vm.of_results(resume), on=hosts, resuming=True))
     if options.other_boot:
         raise UsageError("a new run has only one boot", hint="--other-boot goes with --resume")
     assert study is not None
@@ -102,6 +103,7 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
             f"{folder} gathers blocks of a cluster",
             hint="add --cluster ADDRESS, --hosts FILE, or --local N to measure the rest here",
         )
+    options.require_heard(None)
     console = options.console()
     spread.go_on(folder, options.where, console, spread.Ways(options.wait, options.measure_first))
     return show_gathered(folder, console, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
@@ -18,6 +19,7 @@ from tunnelmark.cli import (
     collector_options,
     core_options,
     enough_options,
+    here_only,
     inventory_options,
     link_capacities,
     part_options,
@@ -109,7 +111,20 @@ class RunOptions:
             raise UsageError(
                 "a study runs on the hosts of an inventory, or spread over machines", hint="leave one of the two out"
             )
+        self.require_heard(chosen)
         return replace(self, guests=vm.chosen(self.backend, self.kernels), on=chosen)
+
+    def require_heard(self, on: Inventory | None) -> None:
+        """UsageError if an option was given that no one hears of where the study is measured: on the hosts of an inventory, or spread over machines."""
+        if on is not None:
+            here_only.refuse(inventory_options.ELSEWHERE)
+        elif not self.where:
+            return
+        elif self.local is None:
+            here_only.refuse("these blocks are measured on others", heard=("no_wait",))
+        elif os.geteuid() != 0:
+            why = "these workers begin blocks by sudo, which drops it"
+            here_only.refuse(why, heard=("no_wait",), hint="run the command as root, or leave it out")
 
 
 def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
