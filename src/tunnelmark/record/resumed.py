@@ -14,21 +14,19 @@ from tunnelmark.record.results import PlanInfo
 
 
 def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = False) -> None:
-    """StoreError if the machine, a VPN or a workload's program is not what it was when the results were begun.
+    """StoreError if the machine, tunnelmark, the emulator, a VPN or a workload's program is not what it was when the results were begun.
 
-    `other_boot`: the machine may have been started again since, as long as nothing else of it differs.
+    Of results from several hosts each one's machine counts. `other_boot`: the machine may have been started again since, as long as nothing else of it differs.
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
     differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
     kin = fingerprint_diff.kinship(before, now)
-    # The fingerprint knows how much of the memory the kernel keeps for itself in each boot; this list does not.
-    unsure = () if kin == "not known" else ("memory_bytes",)
-    mine, theirs = (
-        {key: value for key, value in where.get("machine", {}).items() if key not in unsure} for where in (before, now)
-    )
-    if mine != theirs:
-        keys = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
-        differs += [f"machine: {key} {mine.get(key)}, now {theirs.get(key)}" for key in keys]
+    differs += _own_programs(before, now)
+    mine, theirs = (_machines(where, memory=kin == "not known") for where in (before, now))
+    for name in {**mine, **theirs}:
+        was, is_now = mine.get(name, {}), theirs.get(name, {})
+        keys = [key for key in {**was, **is_now} if was.get(key) != is_now.get(key)]
+        differs += [f"{name}: {key} {was.get(key)}, now {is_now.get(key)}" for key in keys]
     if kin == "other machine":
         differs += [
             str(each) for each in fingerprint_diff.differences(before[fingerprint_diff.KEY], now[fingerprint_diff.KEY])
@@ -43,6 +41,34 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
             f"{folder} was begun before this machine was started again; nothing else of it differs",
             hint="--other-boot goes on all the same, and the report says that its intervals cover several boots",
         )
+
+
+def _own_programs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs of this program's version and its emulator, where both are recorded."""
+    found = []
+    mine, theirs = before.get("tunnelmark"), now.get("tunnelmark")
+    if mine is not None and theirs is not None and mine != theirs:
+        found.append(f"tunnelmark {mine}, now {theirs}")
+    was, is_now = (where.get("lab", {}).get("emulator", {}).get("sha256") for where in (before, now))
+    # Of a study on other hosts it is the emulator of the machine with the command that is recorded, which makes no link.
+    if was is not None and is_now is not None and was != is_now and "hosts" not in now:
+        found.append("the emulator")
+    return found
+
+
+def _machines(environment: Mapping[str, Any], *, memory: bool) -> dict[str, dict[str, Any]]:
+    """The machine of an environment, or that of each of its hosts, by what it is called.
+
+    How much of the memory the kernel keeps for itself differs from boot to boot. A fingerprint knows that, so `memory` counts only where there
+    is none, and that of hosts does not: theirs are not recorded.
+    """
+    hosts = environment.get("hosts", {})
+    found = {f"host {name}": about.get("machine", {}) for name, about in hosts.items()}
+    found = found or {"machine": environment.get("machine", {})}
+    unsure = () if memory and not hosts else ("memory_bytes",)
+    return {
+        name: {key: value for key, value in machine.items() if key not in unsure} for name, machine in found.items()
+    }
 
 
 def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:

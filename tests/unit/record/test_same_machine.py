@@ -77,6 +77,34 @@ def test_another_program_is_refused(folder: Path):
         resumed.require_same(folder, {**BEGUN, "vpns": {"tinc": {"version": "1.1"}}})
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"tunnelmark": "0.2.0"}, "tunnelmark 0.1.0, now 0.2.0"),
+        ({"lab": {"emulator": {"sha256": "b"}}}, "the emulator"),
+    ],
+)
+def test_another_version_of_ours_is_refused_where_it_is_recorded(fields: dict[str, Any], why: str, folder: Path):
+    resumed.require_same(folder, BEGUN | fields)  # results from before it was recorded
+    recorded = BEGUN | {"tunnelmark": "0.1.0", "lab": {"emulator": {"path": "here", "sha256": "a"}}}
+    (folder / ENVIRONMENT).write_text(json.dumps(recorded))
+    resumed.require_same(folder, recorded | {"lab": {"emulator": {"path": "there", "sha256": "a"}}})
+    with pytest.raises(StoreError, match=why):
+        resumed.require_same(folder, recorded | fields)
+
+
+def test_each_host_of_a_run_must_be_what_it_was(folder: Path):
+    def over(kernel: str, memory: int = 8 << 30) -> dict[str, Any]:
+        machine = BEGUN["machine"]
+        hosts = {"alpha": {"machine": machine}, "beta": {"machine": {"kernel": kernel, "memory_bytes": memory}}}
+        return BEGUN | {"hosts": hosts, "lab": {"emulator": {"sha256": kernel}}}
+
+    (folder / ENVIRONMENT).write_text(json.dumps(over("6.1")))
+    resumed.require_same(folder, over("6.1", (8 << 30) - 65536))
+    with pytest.raises(StoreError, match=r"\(host beta: kernel 6\.1, now 6\.12\)"):
+        resumed.require_same(folder, over("6.12"))
+
+
 def test_results_from_before_fingerprints_are_held_against_what_they_have(folder: Path):
     old = {key: value for key, value in BEGUN.items() if key != "fingerprint"}
     (folder / ENVIRONMENT).write_text(json.dumps(old))

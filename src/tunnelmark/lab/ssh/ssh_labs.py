@@ -229,11 +229,25 @@ class SshLabs(Labs):
     async def _connect(self, host: InventoryHost) -> None:
         connection = self._connections[host.name] = HostConnection(host)
         await connection.begin()
+        if (unlike := self._unlike(connection)) is not None:
+            await connection.end()
+            raise unlike
+
+    def _unlike(self, connection: HostConnection) -> LabError | None:
+        """Why a host may not take part: another version than ours, or, where it was lost, another kernel than it had before."""
+        name = connection.host.name
         if (theirs := connection.about["tunnelmark"]) != tunnelmark.__version__:
-            raise LabError(
-                f"host {host.name} has tunnelmark {theirs}, this machine {tunnelmark.__version__}",
+            return LabError(
+                f"host {name} has tunnelmark {theirs}, this machine {tunnelmark.__version__}",
                 hint="install the same version on all hosts",
             )
+        before = self.record.get("hosts", {}).get(name, {}).get("release")
+        if before is not None and (now := connection.about["release"]) != before:
+            return LabError(
+                f"host {name} came back with Linux {now}, and had {before}",
+                hint=f"start it with Linux {before}, and go on with `tunnelmark run --resume DIR`",
+            )
+        return None
 
     async def _reconnect(self, lost: HostConnection) -> None:
         until = time.monotonic() + _BACK
