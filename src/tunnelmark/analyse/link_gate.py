@@ -53,12 +53,29 @@ def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
     return found or ({_WHOLE: look.reason} if look.verdict == "outside" else {})
 
 
+class _Sessions:
+    """The number of the session in which something was measured: as the journal has it, for sessions may overlap; by time where it has not."""
+
+    def __init__(self, results: Results) -> None:
+        self._starts = sorted(session.started for session in results.sessions)
+        numbered = [*enumerate(results.sessions, start=1)]
+        self._attempts = {key: number for number, session in numbered for key in session.attempts}
+        self._looks = {key: number for number, session in numbered for key in session.looks}
+
+    def of_row(self, row: TrialRow) -> int:
+        return self._attempts.get((row.trial, row.attempt)) or bisect_right(self._starts, row.started)
+
+    def of_look(self, look: LinkProof) -> int:
+        known = self._looks.get((look.profile, look.topology, look.started))
+        return known or bisect_right(self._starts, look.started)
+
+
 def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
     """The looks at each link of each session by round, in order."""
-    starts = sorted(session.started for session in results.sessions)
+    sessions = _Sessions(results)
     found: dict[Place, list[LinkProof]] = {}
     for one in results.proofs:
-        place = (bisect_right(starts, one.started), one.profile, one.topology, one.when, one.round)
+        place = (sessions.of_look(one), one.profile, one.topology, one.when, one.round)
         found.setdefault(place, []).append(one)
     return found
 
@@ -80,13 +97,13 @@ def _shown_by(results: Results) -> Mapping[str, str]:
 
 def voided(results: Results) -> Results:
     """The results; trials are void if their link was outside its tolerance before, between or after them in the same session."""
-    starts = sorted(session.started for session in results.sessions)
+    sessions = _Sessions(results)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
     shown_by = _shown_by(results)
 
     def judged(row: TrialRow) -> TrialRow:
         topology = shown_by.get(row.topology, row.topology)
-        found = bad.get((bisect_right(starts, row.started), row.profile, topology))
+        found = bad.get((sessions.of_row(row), row.profile, topology))
         if found is None or row.outcome != "ok":
             return row
         kind = TrialVoid("", hint="").kind

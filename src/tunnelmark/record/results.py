@@ -227,12 +227,15 @@ class TrialRow:
 class Session:
     """One run or resumption of the study: when it began, and its wall seconds (None while it has no end).
 
-    `boot` is the machine's id of that boot, empty where it was not recorded or has no meaning.
+    `boot` is the machine's id of that boot, empty where it was not recorded or has no meaning. What was measured in it, by the journal's order:
+    `attempts` by trial and number, `looks` at links by profile, topology and when they began. Blocks of a cluster are sessions of their own, and may overlap in time.
     """
 
     started: float
     wall: float | None
     boot: str = ""
+    attempts: frozenset[tuple[str, int]] = field(default=frozenset(), compare=False)
+    looks: frozenset[tuple[str, str, float]] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

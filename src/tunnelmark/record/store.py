@@ -164,19 +164,29 @@ def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
     trials, sessions, proofs, looks, decisions = [], [], [], [], []
+    attempts: list[set[tuple[str, int]]] = [set()]  # of each session; at first of what is in none
+    seen: list[set[tuple[str, str, float]]] = [set()]
     for entry in entries(folder / results.JOURNAL):
         if "trial" in entry:
-            trials.append(_TRIAL.validate_python(entry["trial"]))
+            trials.append(row := _TRIAL.validate_python(entry["trial"]))
+            attempts[-1].add((row.trial, row.attempt))
         elif "link" in entry:
-            proofs.append(_PROOF.validate_python(entry["link"]))
+            proofs.append(proof := _PROOF.validate_python(entry["link"]))
+            seen[-1].add((proof.profile, proof.topology, proof.started))
         elif "yardsticks" in entry:
             looks.append(_LOOK.validate_python(entry["yardsticks"]))
         elif "blocks" in entry:
             decisions.append(_DECISION.validate_python(entry["blocks"]))
         elif "begun" in entry:
             sessions.append(Session(entry["begun"], None, entry.get("boot", "")))
+            attempts.append(set())
+            seen.append(set())
         elif "wall" in entry:
             sessions[-1] = replace(sessions[-1], wall=entry["wall"])
+    sessions = [
+        replace(session, attempts=frozenset(own), looks=frozenset(met))
+        for session, own, met in zip(sessions, attempts[1:], seen[1:], strict=True)
+    ]
     return Results(
         folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs), tuple(looks), tuple(decisions)
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from tunnelmark.lab.probe_sender import CORRUPTED
 from tunnelmark.model.observation import RECORDS
 from tunnelmark.model.retries import Retries
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
+from tunnelmark.record import store
+from tunnelmark.record.journal import Journal
 from tunnelmark.record.link_proof import LinkLine, LinkProof
-from tunnelmark.record.results import Session
+from tunnelmark.record.results import ENVIRONMENT, JOURNAL, Session
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 from unit.made_looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation, profile, report
@@ -134,6 +137,19 @@ class TestAStudy:
 
     def test_of_another_session_is_not(self):
         assert {row.outcome for row in voided(self.results("outside", 1e6 + 5)).trials} == {"ok"}
+
+    def test_of_a_block_that_was_measured_at_the_same_time_is_not(self, tmp_path: Path):
+        whole = Study(blocks=2).results()
+        store.write_plan(tmp_path, whole.plan)
+        (tmp_path / ENVIRONMENT).write_text("{}")
+        with Journal(tmp_path / JOURNAL) as journal:
+            for block, verdict in ((1, "proved"), (2, "outside")):
+                proof = LinkProof("gigabit", "pair", "before", block + 0.5, 1.0, verdict, "rate a>b: 1", ())
+                rows = [replace(row, started=10.0) for row in whole.trials if row.block == block]
+                kept = [{"trial": asdict(row)} for row in rows]
+                journal.append({"merged": [{"begun": float(block)}, {"link": asdict(proof)}, *kept, {"wall": 20.0}]})
+        found = voided(store.load(tmp_path)).trials
+        assert {(row.block, row.outcome) for row in found} == {(1, "ok"), (2, "void")}
 
     def test_is_not_void_where_its_link_was_proved(self):
         results = self.results("proved", -5)
