@@ -57,8 +57,9 @@ class _Sessions:
     """The number of the session in which something was measured: as the journal has it, for sessions may overlap; by time where it has not."""
 
     def __init__(self, results: Results) -> None:
-        self._starts = sorted(session.started for session in results.sessions)
-        numbered = [*enumerate(results.sessions, start=1)]
+        ordered = sorted(results.sessions, key=lambda session: session.started)
+        self._starts = [session.started for session in ordered]
+        numbered = [*enumerate(ordered, start=1)]
         self._attempts = {key: number for number, session in numbered for key in session.attempts}
         self._looks = {key: number for number, session in numbered for key in session.looks}
 

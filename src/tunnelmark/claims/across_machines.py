@@ -159,6 +159,10 @@ def _as_one(sessions: Sequence[Results]) -> Results:
         first,
         plan=plan,
         trials=tuple(trials),
-        sessions=tuple(session for each in sessions for session in each.sessions),
+        sessions=tuple(
+            replace(session, attempts=frozenset((f"{place}/{trial}", number) for trial, number in session.attempts))
+            for place, each in enumerate(sessions, start=1)
+            for session in each.sessions
+        ),
         proofs=tuple(proof for each in sessions for proof in each.proofs),
     )
