@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
+from tunnelmark.cluster import worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError
 
@@ -30,6 +32,13 @@ def fails(task: BlockTask, name: str) -> BlockDone:
 def fails_on_w1(task: BlockTask, name: str) -> BlockDone:
     """A block that the worker w1 cannot measure."""
     return fails(task, name) if name == "w1" else measured(task, name)
+
+
+def endless(task: BlockTask, name: str) -> BlockDone:
+    """A block by a process of its own that ends only with its input; the task's study names a file that says that it has begun."""
+    begins = f"import pathlib, sys; pathlib.Path({task.study!r}).touch(); sys.stdin.read()"
+    worker.listening([sys.executable, "-c", begins])
+    raise LabError("it was ended")
 
 
 def says_nothing(task: BlockTask, name: str) -> WorkerFacts:

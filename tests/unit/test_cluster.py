@@ -7,6 +7,7 @@ import errno
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,6 +170,24 @@ def test_a_worker_that_does_not_say_what_it_has_is_left_out() -> None:
         with pytest.raises(LabError, match="it has not said within 1 s what it would measure with"):
             asyncio.run(dispatch.spread(TASKS, ASKS, way, watcher))
     assert len(left_out) == 1 and left_out[0][0].startswith("tcp://127.0.0.1:")
+
+
+def test_a_block_whose_command_has_gone_ends_and_its_worker_is_free_for_others(tmp_path: Path) -> None:
+    begun, done = tmp_path / "begun", list[BlockDone]()
+    watcher = Watcher(done.append, lambda *_: "")
+
+    async def gone(address: str) -> None:
+        way = virtual(address, virtual_blocks.endless)
+        command = asyncio.create_task(dispatch.spread([BlockTask(str(begun), {}, {}, 1)], ASKS, way, watcher))
+        while not begun.exists():
+            await asyncio.sleep(0.05)
+        command.cancel()
+        await asyncio.wait([command])
+
+    with nodes(1) as cluster:
+        asyncio.run(gone(cluster.address))
+        asyncio.run(dispatch.spread(TASKS, ASKS, replace(virtual(cluster.address), patience=10), watcher))
+    assert numbers(done) == list(range(1, 9))
 
 
 def test_a_cluster_without_a_fit_worker_is_an_error_that_says_what_to_do() -> None:

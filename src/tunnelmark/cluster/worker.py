@@ -11,10 +11,10 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tunnelmark.cluster.tasks import HOST, BlockDone, BlockTask, WorkerFacts, programs_hash
 from tunnelmark.errors import LabError, again
@@ -26,14 +26,57 @@ MODULE = "tunnelmark.cli.block_run"
 REQUEST, ERROR, FACTS, RESULTS = "request.json", "error.json", "facts.json", "results"
 """Files of the folder that worker and process share."""
 
-_lives: set[int] = set()
+_LOOK = 1.0  # seconds between two looks at whether a block is waited for
+
+_lives: set[IO[bytes]] = set()
 """Pipes that the processes of blocks listen to: each ends when its pipe is closed."""
 
 
 def stop() -> None:
     """End every block that is measured here now; no one waits for it any more."""
     while _lives:
-        os.close(_lives.pop())
+        _lives.pop().close()
+
+
+def listening(line: Sequence[str], files: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
+    """Run a process that ends with its input: when it is done, this worker ends, or no one waits for what it does any more."""
+    wanted = _wanted()
+    theirs, ours = os.pipe2(os.O_CLOEXEC)
+    with open(ours, "wb") as life:
+        _lives.add(life)
+        try:
+            try:
+                process = subprocess.Popen(
+                    line, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=files
+                )
+            finally:
+                os.close(theirs)
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=_LOOK)
+                    return subprocess.CompletedProcess(line, process.returncode, output, errors)
+                except subprocess.TimeoutExpired:
+                    if not wanted():
+                        life.close()
+        finally:
+            _lives.discard(life)
+
+
+def _wanted() -> Callable[[], bool]:
+    """Whether the task of Dask that this thread carries out is waited for. Where its command has gone, or has given it up, Dask says so of the task and lets the thread go on."""
+    from distributed import get_worker
+
+    try:
+        here = get_worker()
+    except ValueError:  # not in a worker
+        return lambda: True
+    key = here.get_current_task()
+
+    def wanted() -> bool:
+        known = here.state.tasks.get(key)
+        return known is not None and known.state in ("executing", "long-running")
+
+    return wanted
 
 
 def measure(task: BlockTask, name: str) -> BlockDone:
@@ -93,15 +136,7 @@ class _Shared:
                 "block",
                 str(self.folder),
             ]
-        life, ours = os.pipe2(os.O_CLOEXEC)
-        _lives.add(ours)
-        try:
-            done = subprocess.run(line, stdin=life, capture_output=True, text=True, check=False, pass_fds=[self._held])
-        finally:
-            os.close(life)
-            if ours in _lives:
-                _lives.discard(ours)
-                os.close(ours)
+        done = listening(line, [self._held])
         if (self.folder / ERROR).exists():
             raise again(json.loads((self.folder / ERROR).read_text()))
         if done.returncode:
