@@ -21,9 +21,8 @@ def block(number: int, machine: str = "m1") -> dict[str, Any]:
     rows = [row for row in whole.trials if row.block == number]
     plan = replace(whole.plan, trials=tuple(row.trial for row in rows))
     look = "link.before.gigabit.pair.1"
-    proof = LinkProof(
-        *("gigabit", "pair", "before", rows[0].started, 1.0, "proved", "as stated", ()), raw=(f"raw/{look}/out",)
-    )
+    files = (f"raw/{look}/out",)
+    proof = LinkProof("gigabit", "pair", "before", rows[0].started, 1.0, "proved", "as stated", (), raw=files)
     journal = [
         {"begun": rows[0].started, "boot": machine},
         {"link": asdict(proof)},

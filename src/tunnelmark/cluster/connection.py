@@ -233,7 +233,7 @@ class Connection:
         return late
 
     async def _give_up(self, given_up: Sequence[_Out]) -> None:
-        """Or the scheduler would have it carried out, should a worker come to the same address."""
+        """Have the scheduler forget it, which would have it carried out again, should a worker come to the same address."""
         if not given_up:
             return
         with _asking():
