@@ -147,9 +147,10 @@ def _warm(options: ConnectOptions, way: _stream.StreamWay, happened: list[Mappin
     if number != first:  # the first was lost: it left when the schedule said
         sent = way.begun + first * way.interval + options.pause
     cold = cast(Mapping[str, float], happened[0].get("first_packet", {}))
+    before = [arrived - sent for number, sent, arrived in way.arrivals if number < first]
     return [
         Sample("warm", (arrived - sent) * 1e3),
-        Sample("usual", median(arrived - sent for number, sent, arrived in way.arrivals if number < first) * 1e3),
+        *([Sample("usual", median(before) * 1e3)] if before else []),
         *([Sample("cold", max(cold.values()))] if cold else []),
     ]
 

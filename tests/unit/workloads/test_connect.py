@@ -237,6 +237,11 @@ class TestTheFirstPacket:
         assert values["usual"] == pytest.approx(1)
         assert values["cold"] == 0.2
 
+    def test_is_timed_without_a_usual_one_where_none_came_before_the_pause(self):
+        after = [(n, 10 * n + 1000, 10 * n + 1001) for n in range(100, 200)]
+        values = whole(WORKLOAD.read(stamped(after, 200), options(event="none", idle="1 s", rate=100)))
+        assert values == {"warm": pytest.approx(1), "cold": 0.2}
+
     def test_that_never_comes_is_a_failure(self):
         none = [(n, 10 * n, 10 * n + 1) for n in range(100)]
         with pytest.raises(WorkloadFailed, match="no probe arrived in 1 s after 1 idle seconds"):
