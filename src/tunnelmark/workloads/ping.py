@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -20,17 +20,13 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
+from tunnelmark.workloads import _ping
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 _CLIENT = "client"
 _GRACE_S = 5.0
-_SEQUENCE_NUMBERS = 65536  # icmp_seq has 16 bits; beyond that, answers could not be distinguished
 
 _HEADER = re.compile(r"^PING .*\) (\d+)(?:\(\d+\) bytes of data\.| data bytes)$", re.MULTILINE)
-_ANSWER = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from \S+ icmp_seq=(\d+) .*time=([0-9.]+) ms$", re.MULTILINE)
-_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)ms$", re.MULTILINE)
-
-
 _ERROR = re.compile(r"^(?:\[\S+\] )?From \S+ icmp_seq=\d+ (.+)$", re.MULTILINE)
 _SHOWN = 2000
 """Probes of a size that are kept as a series; percentiles are of all probes, and all are in the raw output."""
@@ -59,18 +55,9 @@ class PingOptions(Options):
             )
         if len(set(self.sizes)) < len(self.sizes):
             raise ValueError("should name each of its sizes once")
-        if self.duration / self.interval >= _SEQUENCE_NUMBERS:
-            raise ValueError(f"should send fewer than {_SEQUENCE_NUMBERS} probes of a size")
+        if self.duration / self.interval >= _ping.SEQUENCE_NUMBERS:
+            raise ValueError(f"should send fewer than {_ping.SEQUENCE_NUMBERS} probes of a size")
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class _Probes:
-    """The probes of one size: answered ones as (seconds since the first was sent, ms), and how many were lost."""
-
-    answers: tuple[tuple[float, float], ...]
-    lost: int
-    seconds: float
 
 
 _METRICS = (
@@ -128,45 +115,26 @@ def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
         probes = _probes(text[header.start() : end], options.duration)
         suffix = "" if len(options.sizes) == 1 else f"_{size}"
         samples += _samples(probes, suffix, window)
-        window += probes.seconds
+        window += min(float(options.duration), probes.sent_for + probes.spacing)
     return Reading(samples=tuple(samples), window=window, warmup=0.0)
 
 
-def _probes(text: str, duration: Duration) -> _Probes:
-    """Reads the output of one ping."""
-    summary = _SUMMARY.search(text)
-    answers: dict[int, tuple[float, float]] = {}
-    for stamp, sequence, milliseconds in _ANSWER.findall(text):  # duplicates say (DUP!) and do not match
-        answers[int(sequence)] = (float(stamp) - float(milliseconds) / 1e3, float(milliseconds))
-    if summary is None or int(summary[2]) != len(answers):
-        raise OutputUnreadable(
-            "ping's output is cut short or in another form", hint="compare `ping -V` and the raw output"
-        )
-    transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
-    if sent_for < duration / 2 and (error := _ERROR.search(text)):  # with a deadline iputils' ping ends at the first
+def _probes(text: str, duration: Duration) -> _ping.Probes:
+    """Reads the output of one ping; WorkloadFailed if nothing answered."""
+    probes = _ping.read(text, duration)
+    if probes.sent_for < duration / 2 and (
+        error := _ERROR.search(text)
+    ):  # with a deadline iputils' ping ends at the first
         raise WorkloadFailed(
-            f"ping ended after {sent_for:.1f} of {duration:g} s, because an error came back: {error[1]}",
+            f"ping ended after {probes.sent_for:.1f} of {duration:g} s, because an error came back: {error[1]}",
             hint="a path that takes smaller packets than the interface says, or a route that was gone for a moment; see the raw output",
         )
-    if not answers:
+    if not probes.answers:
         raise WorkloadFailed("ping got no answer at all", hint="see the VPN's logs: it had answered before the trial")
-    spacing = sent_for / max(1, transmitted - 1)
-    slowest = max(milliseconds for _, milliseconds in answers.values()) / 1e3
-    # ping ends at its deadline without waiting; a probe that an answer could not reach by then is not lost.
-    lost = sum(
-        1
-        for sequence in range(1, transmitted + 1)
-        if sequence not in answers and (sequence - 1) * spacing + slowest < duration
-    )
-    first = min(sent for sent, _ in answers.values())
-    return _Probes(
-        answers=tuple((max(0.0, sent - first), milliseconds) for sent, milliseconds in answers.values()),
-        lost=lost,
-        seconds=min(float(duration), sent_for + spacing),
-    )
+    return probes
 
 
-def _samples(probes: _Probes, suffix: str, begin: float) -> list[Sample]:
+def _samples(probes: _ping.Probes, suffix: str, begin: float) -> list[Sample]:
     """The metrics of one size; `begin` is when its probes began, in seconds of the window."""
     times = np.array([milliseconds for _, milliseconds in probes.answers])
     whole = {

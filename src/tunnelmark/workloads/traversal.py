@@ -6,15 +6,13 @@ Through routers that translate addresses or filter, a VPN may begin with a relay
 
 from __future__ import annotations
 
-import re
-
 from pydantic import Field
 
-from tunnelmark.errors import OutputUnreadable
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import WholeSeconds
 from tunnelmark.units import Duration
+from tunnelmark.workloads import _ping
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 METRICS = (
@@ -31,32 +29,34 @@ METRICS = (
 )
 _INTERVAL = 0.02  # seconds: the kernel's tick makes it up to 24 ms
 _SIZE = 1000  # bytes of a ping: more than a VPN's own packets, and whole with every VPN's MTU
-_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,", re.MULTILINE)
+_LONGEST = int(_ping.SEQUENCE_NUMBERS * _INTERVAL)  # whole seconds
 
 
 class TraversalOptions(Options):
     """`duration`: a path that is found later is not seen."""
 
     duration: WholeSeconds = Field(
-        default=Duration(20), ge=2, description="whole seconds from '2 s' on, such as '20 s'"
+        default=Duration(20),
+        ge=2,
+        le=_LONGEST,
+        description=f"whole seconds from '2 s' to '{_LONGEST} s', such as '20 s'",
     )
 
 
 def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
-    """One ping, from end to end."""
+    """One ping, from end to end, which is interrupted at the end: with a deadline of its own it would end at the first ICMP error."""
     seconds = float(options.duration)
-    argv = ("ping", "-n", "-q", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), "-w", f"{seconds:.0f}")
-    client = Program("client", ends.source, ("sh", "-c", '"$@" || true', "sh", *argv, str(ends.target_address)))
+    limit = ("timeout", "--foreground", "--signal=INT", f"{seconds:.0f}")
+    argv = ("ping", "-n", "-D", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), str(ends.target_address))
+    client = Program("client", ends.source, ("sh", "-c", '"$@" || true', "sh", *limit, *argv))
     return Traffic((), client, window=seconds, warmup=0.0, timeout=seconds + 10)
 
 
 def read(outputs: dict[str, str], options: TraversalOptions) -> Reading:
     """How many pings were lost; the rest is the collector's to say."""
-    summary = _SUMMARY.search(outputs.get("client", ""))
-    if summary is None or not int(summary[1]):
-        raise OutputUnreadable("ping printed no summary", hint="compare `ping -V` and the raw output")
-    sent, answered = int(summary[1]), int(summary[2])
-    return Reading((Sample("lost", 100 * (sent - answered) / sent),), float(options.duration), 0.0)
+    probes = _ping.read(outputs.get("client", ""), options.duration)
+    lost = 100 * probes.lost / (probes.lost + len(probes.answers))
+    return Reading((Sample("lost", lost),), float(options.duration), 0.0)
 
 
 WORKLOAD = Workload(
@@ -65,8 +65,8 @@ WORKLOAD = Workload(
     metrics=METRICS,
     traffic=traffic,
     read=read,
-    programs=("ping",),
-    packages=("iputils-ping",),
+    programs=("ping", "timeout"),
+    packages=("iputils-ping", "coreutils"),
     options=TraversalOptions,
     watch=("path",),
     at_once=True,

@@ -1,0 +1,58 @@
+"""What iputils' ping printed, one probe a line: which probes were answered and when, and how many were lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tunnelmark.errors import OutputUnreadable
+
+_ANSWER = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from \S+ icmp_seq=(\d+) .*time=([0-9.]+) ms$", re.MULTILINE)
+_SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)ms$", re.MULTILINE)
+_HINT = "compare `ping -V` and the raw output"
+
+SEQUENCE_NUMBERS = 65536
+"""icmp_seq has 16 bits: of more probes, answers could not be distinguished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The probes of one ping: answered ones as (seconds since the first of them was sent, ms), and how many were lost.
+
+    They were sent for `sent_for` seconds, from the first to the last, `spacing` seconds apart on average.
+    """
+
+    answers: tuple[tuple[float, float], ...]
+    lost: int
+    sent_for: float
+    spacing: float
+
+
+def read(text: str, duration: float) -> Probes:
+    """Reads the output of one ping with `-D` that ended after `duration` seconds without waiting for answers.
+
+    A probe that the slowest answer could not have reached by then is not lost. OutputUnreadable if the output is not ping's.
+    """
+    summary = _SUMMARY.search(text)
+    if summary is None or not int(summary[1]):
+        raise OutputUnreadable("ping printed no summary", hint=_HINT)
+    answers: dict[int, tuple[float, float]] = {}
+    for stamp, sequence, milliseconds in _ANSWER.findall(text):  # duplicates say (DUP!) and do not match
+        answers[int(sequence)] = (float(stamp) - float(milliseconds) / 1e3, float(milliseconds))
+    if int(summary[2]) != len(answers):
+        raise OutputUnreadable("ping's output is cut short or in another form", hint=_HINT)
+    transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
+    spacing = sent_for / max(1, transmitted - 1)
+    slowest = max((milliseconds for _, milliseconds in answers.values()), default=0.0) / 1e3
+    lost = sum(
+        1
+        for sequence in range(1, transmitted + 1)
+        if sequence not in answers and (sequence - 1) * spacing + slowest < duration
+    )
+    first = min((sent for sent, _ in answers.values()), default=0.0)
+    return Probes(
+        answers=tuple((max(0.0, sent - first), milliseconds) for sent, milliseconds in answers.values()),
+        lost=lost,
+        sent_for=sent_for,
+        spacing=spacing,
+    )
