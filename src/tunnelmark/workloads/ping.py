@@ -122,9 +122,9 @@ def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
 def _probes(text: str, duration: Duration) -> _ping.Probes:
     """Reads the output of one ping; WorkloadFailed if nothing answered."""
     probes = _ping.read(text, duration)
-    if probes.sent_for < duration / 2 and (
-        error := _ERROR.search(text)
-    ):  # with a deadline iputils' ping ends at the first
+    # With a deadline iputils' ping ends at the first error; a whole run's last probe may leave two late spacings before it.
+    short = probes.sent_for < duration - 2 * probes.spacing
+    if short and (error := _ERROR.search(text)):
         raise WorkloadFailed(
             f"ping ended after {probes.sent_for:.1f} of {duration:g} s, because an error came back: {error[1]}",
             hint="a path that takes smaller packets than the interface says, or a route that was gone for a moment; see the raw output",

@@ -59,6 +59,21 @@ class TestWhatItReads:
         late = end.replace("20ms", "980ms")
         assert whole(WORKLOAD.read({"client": text + answer + error + late}, options(duration="1 s", sizes=[1440])))
 
+    def test_is_a_failure_where_an_error_ended_it_in_its_second_half(self):
+        answers = "".join(
+            f"[{1795294649 + n / 100:.6f}] 64 bytes from 10.77.0.2: icmp_seq={n} ttl=64 time=0.028 ms\n"
+            for n in range(1, 121)
+        )
+        text = (
+            f"PING 10.77.0.2 (10.77.0.2) 56(84) bytes of data.\n{answers}"
+            "[1795294650.21] From 10.77.0.1 icmp_seq=121 Destination Host Unreachable\n"
+            "\n121 packets transmitted, 120 received, +1 errors, 0.826446% packet loss, time 1200ms\n"
+        )
+        with pytest.raises(WorkloadFailed, match=r"ended after 1.2 of 2 s, because an error came back: Destination"):
+            WORKLOAD.read({"client": text}, options(duration="2 s"))
+        whole_run = text.replace("time 1200ms", "time 1980ms")
+        assert whole(WORKLOAD.read({"client": whole_run}, options(duration="2 s")))["loss"] > 0
+
     def test_agrees_with_what_ping_itself_says(self):
         reading = read("ping-loss", sizes=[1400])  # ping: rtt min/avg/max/mdev = 0.020/97.205/119.723/33.101 ms
         assert whole(reading)["rtt_mean"] == pytest.approx(97.205, rel=0.01)
