@@ -96,7 +96,7 @@ def _traffic(ends: Endpoints, options: PingOptions) -> Traffic:
         for size in options.sizes
     ]
     seconds = options.duration * len(pings)
-    client = Program(_CLIENT, ends.source, ("sh", "-c", " && ".join(pings)))
+    client = Program(_CLIENT, ends.source, ("sh", "-c", "; ".join(pings)))
     return Traffic(servers=(), client=client, window=seconds, warmup=0.0, timeout=seconds + _GRACE_S)
 
 
@@ -112,15 +112,15 @@ def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
     samples: list[Sample] = []
     window = 0.0
     for size, header, end in zip(options.sizes, headers, ends, strict=True):
-        probes = _probes(text[header.start() : end], options.duration)
+        probes = _probes(text[header.start() : end], options.duration, size)
         suffix = "" if len(options.sizes) == 1 else f"_{size}"
         samples += _samples(probes, suffix, window)
         window += min(float(options.duration), probes.sent_for + probes.spacing)
     return Reading(samples=tuple(samples), window=window, warmup=0.0)
 
 
-def _probes(text: str, duration: Duration) -> _ping.Probes:
-    """Reads the output of one ping; WorkloadFailed if nothing answered."""
+def _probes(text: str, duration: Duration, size: int) -> _ping.Probes:
+    """Reads the output of one ping with payloads of `size` bytes; WorkloadFailed if nothing answered."""
     probes = _ping.read(text, duration)
     # With a deadline iputils' ping ends at the first error; a whole run's last probe may leave two late spacings before it.
     short = probes.sent_for < duration - 2 * probes.spacing
@@ -130,7 +130,9 @@ def _probes(text: str, duration: Duration) -> _ping.Probes:
             hint="a path that takes smaller packets than the interface says, or a route that was gone for a moment; see the raw output",
         )
     if not probes.answers:
-        raise WorkloadFailed("ping got no answer at all", hint="see the VPN's logs: it had answered before the trial")
+        raise WorkloadFailed(
+            f"ping got no answer at all with {size} bytes", hint="see the VPN's logs: it had answered before the trial"
+        )
     return probes
 
 

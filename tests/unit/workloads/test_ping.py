@@ -28,7 +28,7 @@ class TestWhatItStarts:
 
     def test_is_one_ping_after_the_other_for_several_sizes(self):
         script = WORKLOAD.traffic(ends("200::1", "200::2"), options(sizes=[56, 1200], interval="20 ms")).client.argv[2]
-        assert script == "ping -n -D -i 0.02 -w 2 -s 56 200::2 && ping -n -D -i 0.02 -w 2 -s 1200 200::2"
+        assert script == "ping -n -D -i 0.02 -w 2 -s 56 200::2; ping -n -D -i 0.02 -w 2 -s 1200 200::2"
 
     def test_has_an_end(self):
         traffic = WORKLOAD.traffic(ends(), options(sizes=[56, 1200], duration="3 s"))
@@ -120,6 +120,13 @@ class TestLoss:
     def test_of_everything_is_a_failure(self):
         with pytest.raises(WorkloadFailed, match="no answer"):
             read("ping-unanswered")
+
+    def test_of_everything_of_one_size_names_the_size(self):
+        second = recorded("ping-ipv4")["client"].replace(" 56(84) ", " 1000(1028) ")
+        with pytest.raises(WorkloadFailed, match="no answer at all with 56 bytes"):
+            WORKLOAD.read(
+                {"client": recorded("ping-unanswered")["client"] + second}, options(duration="1 s", sizes=[56, 1000])
+            )
 
 
 class TestWhatItCannotRead:
