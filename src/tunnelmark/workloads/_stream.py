@@ -77,9 +77,10 @@ class StreamReport(BaseModel):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Silence:
-    """A time between two arrivals, in seconds; `missing` is how many probes between the two had not arrived by then.
+    """A time between two arrivals, in seconds; `missing` is how many probes before the second had not arrived by then.
 
-    Those have the numbers from `first` on.
+    Those have the numbers from `first` on, beyond the highest that had come: no probe is missing in two silences, however late
+    others arrive.
     `length` is what it is longer than the sender left: an interval, or where nothing is missing what the sender says that
     it left, for then a sender that was late is not the path's doing.
     """
@@ -116,10 +117,13 @@ class StreamWay:
     def silences(self) -> list[Silence]:
         """Every time between two arrivals."""
         found = []
-        for (number, sent, arrived), (next_number, next_sent, next_arrived) in pairwise(self.arrivals):
-            left = next_sent - sent if next_number == number + 1 else self.interval
-            length = next_arrived - arrived - left
-            found.append(Silence(length, arrived, next_arrived, next_number - number - 1, number + 1))
+        highest, highest_sent, _ = self.arrivals[0]
+        for (_, _, arrived), (number, sent, next_arrived) in pairwise(self.arrivals):
+            left = sent - highest_sent if number == highest + 1 else self.interval
+            missing = max(0, number - highest - 1)
+            found.append(Silence(next_arrived - arrived - left, arrived, next_arrived, missing, highest + 1))
+            if number > highest:
+                highest, highest_sent = number, sent
         return found
 
 

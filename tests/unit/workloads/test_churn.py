@@ -1,6 +1,8 @@
 """The workload `churn`, read from what the probes really printed, and from what they might."""
 
 import json
+import random
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -69,6 +71,14 @@ def outputs(
     }
     lines = [{"kind": "deployed", "first_packet": {"a>b": 0.1}}, *(EVENTS if events is None else events)]
     return {"client": json.dumps(said), "server": json.dumps(said), "events": "\n".join(map(json.dumps, lines))}
+
+
+def arriving(order: list[int]) -> dict[str, str]:
+    """Of the same probes those arrive at both ends, in that order, each 1 ms after it and all before it were sent."""
+    came = [(n, 10_000 * n, 10_000 * last + 1000) for n, last in zip(order, accumulate(order, max), strict=True)]
+    plain = outputs(set())
+    ends_ = {end: json.dumps(json.loads(plain[end]) | {"arrivals": came}) for end in ("client", "server")}
+    return plain | ends_
 
 
 def read(missing: set[int], **more: Any) -> Reading:
@@ -164,6 +174,22 @@ class TestEachGap:
         values = whole(read({101, 450}))
         assert (values["lost_events"], values["lost_else"]) == (2, 2)
         assert values["unaccounted"] == 0
+
+    def test_counts_a_lost_probe_once_though_others_come_late(self):
+        """Of 100 to 299 only 105 arrives, behind 300."""
+        values = whole(WORKLOAD.read(arriving([*range(100), 300, 105, *range(301, 1100)]), options(**LISTED)))
+        assert (values["lost_events"], values["lost_else"]) == (2 * 199, 0)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_and_other_losses_are_all_that_was_lost_in_whatever_order_the_rest_arrives(self, seed):
+        source = random.Random(seed)
+        there = [n for n in range(1100) if n > 1080 or source.random() > 0.3]
+        order = sorted(there, key=lambda n: n + source.choice((0, 0, 5, 300)) * source.random())
+        reading = WORKLOAD.read(arriving(order), options(**LISTED))
+        values = whole(reading)
+        assert sum(lost for _, lost in series(reading, "lost_events")) == values["lost_events"]
+        assert values["lost_events"] + values["lost_else"] == 2 * (1100 - len(there))
+        assert min(values["lost_events"], values["lost_else"]) >= 0
 
     def test_shows_in_the_series_of_what_arrived(self):
         passing = dict(series(read(at(7.0, 8.0)), "passing"))
