@@ -26,8 +26,8 @@ PORT = 5201
 _STEP = "0.1"  # seconds from one interval to the next
 _CONNECT_MS = 3000  # for the control connection; the overlay has just answered a ping
 _IDLE_S = 5  # a server that no client reaches ends by itself: longer than any client tries
-_SILENCE_MS = 3000  # a server that gets no more data ends the test with an error
 _GRACE_S = 10.0  # what connecting, draining queues and exchanging results may take at most
+_OVERDUE_S = 5.0  # beyond a test's length: a silence as long is an error; within the grace, so that both sides say why
 
 
 class _Said(BaseModel):
@@ -81,6 +81,15 @@ class Report(_Said, Generic[SpanT, EndT]):
         return inside
 
 
+def silence(duration: float) -> float:
+    """Seconds without data after which a server ends a test of that length with an error.
+
+    Longer than any silence in its middle, such as a link's cut of some seconds: that is a result. A stream that never opened still
+    ends within the trial's time, with words of iperf3's own.
+    """
+    return duration + _OVERDUE_S
+
+
 def pair(
     source: str,
     target: str,
@@ -97,9 +106,10 @@ def pair(
         node=target,
         argv=(
             *(PROGRAM, "--server", "--one-off", "--json", "--interval", _STEP, "--port", str(port)),
-            *("--idle-timeout", str(_IDLE_S), "--rcv-timeout", str(_SILENCE_MS)),
+            *("--idle-timeout", str(_IDLE_S), "--rcv-timeout", f"{1000 * silence(duration):.0f}"),
         ),
         ready=TcpPort(port),
+        ready_timeout=duration + _GRACE_S,  # a client that the path has cut off may end long before it
     )
     client = Program(
         name=CLIENT + suffix,

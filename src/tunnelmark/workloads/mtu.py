@@ -101,14 +101,16 @@ def _traffic(ends: Endpoints, options: MtuOptions) -> Traffic:
     six = ends.target_address.version == 6
     answers = f"[{ends.target_address}]:{_PORT}" if six else f"{ends.target_address}:{_PORT}"
     seconds = float(options.duration) * len(_runs(options))
-    timeout = _SEARCH_S + seconds + _CONNECT_S * len(_runs(options)) + _GRACE_S
+    # Each stream may stall from its begin on, as in a black hole; the next one begins when its server has given up.
+    silence = _iperf3.silence(options.duration)
+    timeout = _SEARCH_S + silence * len(_runs(options)) + _GRACE_S
     servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), long_running=True)]
     clients = [(PROGRAM, "mtu", "--to", answers)]
     for place, size in enumerate(_runs(options)):
         port = _TCP_PORT + place
         server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
         # They wait from the trial's begin on, and are asked to end where no client came.
-        waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{_CONNECT_S * 1000:.0f}")
+        waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{silence * 1000:.0f}")
         servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), long_running=True))
         client = (_iperf3.PROGRAM, "--client", str(ends.target_address), "--json", "--port", str(port))
         how = ("--time", f"{options.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")

@@ -37,6 +37,13 @@ class TestWhatItStarts:
         assert script.startswith("tunnelmark-probe mtu --to '[200::2]:5211'")
         assert script.endswith("--set-mss 1220")
 
+    def test_has_time_for_streams_that_all_stall_until_their_servers_give_up(self):
+        traffic = WORKLOAD.traffic(ends(), options(sizes=[576, 1000], duration="4 s"))
+        streams = [one.argv for one in traffic.servers if one.name != "answers"]
+        silences = [int(argv[argv.index("--rcv-timeout") + 1]) / 1000 for argv in streams]
+        assert min(silences) > 4 + 4
+        assert traffic.timeout > sum(silences) + 20
+
     def test_has_an_end(self):
         traffic = WORKLOAD.traffic(ends(), options())
         assert traffic.window == 3

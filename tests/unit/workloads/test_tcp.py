@@ -44,6 +44,14 @@ class TestWhatItStarts:
         assert "--connect-timeout" in traffic.client.argv
         assert "--idle-timeout" in traffic.servers[0].argv
 
+    @pytest.mark.parametrize("duration", [1, 41])
+    def test_bears_a_silence_as_long_as_itself_and_ends_a_dead_stream_within_its_time(self, duration):
+        traffic = WORKLOAD.traffic(ends(), options(duration=f"{duration} s"))
+        (server,) = traffic.servers
+        silence = int(server.argv[server.argv.index("--rcv-timeout") + 1]) / 1000
+        assert duration + 4 < silence < traffic.timeout - 2, "its client is then left alone for 2 s"
+        assert silence < server.ready_timeout, "it may be waited for so long once its client has ended"
+
     def test_plans_what_it_measures(self):
         traffic = WORKLOAD.traffic(ends(), options(duration="3 s", warmup="500 ms"))
         assert (traffic.window, traffic.warmup) == (2.5, 0.5)
