@@ -17,7 +17,7 @@ from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.model.steps import TcpPort, UdpPort
-from tunnelmark.plan.fields import DurationText, WholeSeconds
+from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _iperf3
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
@@ -34,7 +34,10 @@ _GRACE_S = 10.0  # beyond all that: starting, draining queues, exchanging result
 
 
 class MtuOptions(Options):
-    """`sizes` are inner IP packets in bytes to which TCP is held, each for `duration`, of which `warmup` is not measured."""
+    """`sizes` are inner IP packets in bytes to which TCP is held, each for `duration`, of which `warmup` is not measured.
+
+    Where they are not stated, both are as long as the link asks for (`plan.lengths`), and these defaults at least.
+    """
 
     sizes: Annotated[
         tuple[
@@ -42,8 +45,8 @@ class MtuOptions(Options):
         ],  # RFC 791: every host takes 576; iperf3 knows no MSS above 9216
         Field(strict=False),
     ] = (576, 1000)
-    duration: WholeSeconds = Duration(1)
-    warmup: DurationText = Duration(0.3)
+    duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(1)
+    warmup: Annotated[DurationText, OfPath("transfer")] = Duration(0.3)
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> MtuOptions:
@@ -143,8 +146,13 @@ def _read(outputs: dict[str, str], options: MtuOptions) -> Reading:
             continue
         report = _iperf3.read(outputs, _server(size), _iperf3.Report[_Received, _Congestion])
         spans = report.spans(options.warmup, options.duration)
-        seconds = _iperf3.window(spans)
-        samples.append(Sample(f"goodput{_suffix(size)}", sum(span.bytes for span in spans) * 8 / seconds))
+        seconds, arrived = _iperf3.window(spans), sum(span.bytes for span in spans)
+        if not arrived and not black_hole:
+            raise WorkloadFailed(
+                f"not a byte arrived in {seconds:.1f} s of the stream{_held(size)}".rstrip(","),
+                hint="see the VPN's logs: the stream stalled after its start",
+            )
+        samples.append(Sample(f"goodput{_suffix(size)}", arrived * 8 / seconds))
         if size is None:
             samples.append(Sample("mss", float(_as(_Client, client).start.tcp_mss_default)))
         window += seconds

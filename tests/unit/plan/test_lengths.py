@@ -16,6 +16,7 @@ from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
 from tunnelmark.plan.routes import crossed
 from tunnelmark.units import Duration, Rate, Share, Size
+from tunnelmark.workloads.mtu import MtuOptions
 from tunnelmark.workloads.ping import PingOptions
 from tunnelmark.workloads.tcp import TcpOptions
 
@@ -27,7 +28,7 @@ def link(trip: float = 0.0, rate: float | None = None, queue: int | None = None,
 
 
 def use(workload: str = "tcp", **options: str) -> WorkloadUse:
-    kinds: dict[str, type[Options]] = {"tcp": TcpOptions, "ping": PingOptions}
+    kinds: dict[str, type[Options]] = {"tcp": TcpOptions, "ping": PingOptions, "mtu": MtuOptions}
     kind = kinds[workload]
     return WorkloadUse(workload, workload, options, {}, lengths.open_lengths(kind.model_validate(options)))
 
@@ -43,6 +44,12 @@ def test_slow_start_doubles_from_ten_segments_until_the_link_is_full():
     needed = lengths.needed([full])
     assert (needed.warmup, needed.window, needed.period) == (pytest.approx(1.1), pytest.approx(2.0), 0.0)
     assert dict(use().over(full).options) == {"warmup": "1.1 s", "duration": "4 s"}
+
+
+def test_each_stream_of_mtu_is_as_long_as_a_stream_of_tcp():
+    full = link(0.1, 8 * 144_800_000, 20_000_000)
+    assert dict(use("mtu").over(full).options) == {"warmup": "1.1 s", "duration": "4 s"}
+    assert dict(use("mtu").over(link(0.003, 1e9, 2**19)).options) == {}
 
 
 def test_a_short_queue_costs_the_way_back_of_cubic_or_of_reno_and_no_longer_than_to_the_next_burst():

@@ -19,6 +19,15 @@ def read(name: str) -> Reading:
     return WORKLOAD.read(recorded(name), options(sizes=[576]))
 
 
+def stalled(name: str, server: str) -> dict[str, str]:
+    """Recorded output of which one server received nothing after the first 0.3 s."""
+    outputs = recorded(name)
+    said = json.loads(outputs[server])
+    for step in said["intervals"][3:]:
+        step["streams"][0]["bytes"] = 0
+    return outputs | {server: json.dumps(said)}
+
+
 class TestWhatItStarts:
     def test_is_a_search_and_then_a_stream_for_each_size(self):
         traffic = WORKLOAD.traffic(ends(), options(sizes=[576, 1000], duration="2 s"))
@@ -80,6 +89,14 @@ class TestWhatItReads:
         dead = json.dumps({"error": "error - control socket has closed unexpectedly"})
         values = whole(WORKLOAD.read({**outputs, "client": "\n".join([search, dead, dead])}, options(sizes=[576])))
         assert values["goodput"] == values["goodput_576"] == 0
+
+    @pytest.mark.parametrize(("name", "server"), [("mtu-local", "server"), ("mtu-local", "server_576")])
+    def test_is_a_failure_where_nothing_arrived_and_nothing_swallows_packets(self, name, server):
+        with pytest.raises(WorkloadFailed, match=r"not a byte arrived in 0\.\d s of the stream"):
+            WORKLOAD.read(stalled(name, server), options(sizes=[576]))
+
+    def test_is_no_goodput_where_a_black_hole_held_the_stream_without_an_error(self):
+        assert whole(WORKLOAD.read(stalled("mtu-black-hole", "server"), options(sizes=[576])))["goodput"] == 0
 
     @pytest.mark.parametrize("name", ["mtu-local", "mtu-icmp", "mtu-black-hole"])
     def test_is_declared(self, name):
