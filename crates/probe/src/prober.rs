@@ -17,8 +17,11 @@ pub const STREAM: u32 = 0x4d54_5500;
 /// From one try of a size to the next.
 const SPACING: u64 = 20 * MILLISECOND;
 
-/// What an answer is given at least, beyond the last try.
+/// What an answer is given at least, beyond the last try, once one has come and says how long the path is.
 const PATIENCE: u64 = 300 * MILLISECOND;
+
+/// The same as long as no answer has come: five times the round trip over a geostationary satellite.
+const FIRST_PATIENCE: u64 = 3000 * MILLISECOND;
 
 /// No IPv4 packet is larger.
 pub const LARGEST: usize = 65_535;
@@ -119,7 +122,7 @@ impl Prober {
         for one in 1..=self.tries {
             // One that cannot be sent, for want of a route or a buffer, is as good as lost.
             let _ = self.send(size);
-            let wait = if one < self.tries { SPACING } else { PATIENCE.max(2 * self.rtt + PATIENCE / 2) };
+            let wait = if one < self.tries { SPACING } else { patience(self.rtt) };
             if self.answered(first, size, wait, &mut result) {
                 result = Try { size, outcome: Outcome::Passed, said: 0 };
                 break;
@@ -194,6 +197,11 @@ impl Prober {
     }
 }
 
+/// Nanoseconds that an answer is given beyond the last try, where the longest round trip so far was `rtt` (0: none yet).
+fn patience(rtt: u64) -> u64 {
+    if rtt == 0 { FIRST_PATIENCE } else { PATIENCE.max(2 * rtt + PATIENCE / 2) }
+}
+
 /// One refusal from the socket's error queue (ip(7), IP_RECVERR).
 fn refusal(socket: &UdpSocket) -> Option<Refusal> {
     let mut control = MaybeUninit::<[u64; 64]>::uninit(); // aligned as control messages must be
@@ -230,4 +238,49 @@ fn refusal(socket: &UdpSocket) -> Option<Refusal> {
     }
     // Another error, such as a port that is not open. It says nothing of sizes, so it must not look like a refusal.
     Some(Refusal { here: false, mtu: usize::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::packet;
+
+    /// The other end of a path that takes this long, back and forth.
+    fn far(round_trip: Duration) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = socket.local_addr().unwrap();
+        thread::spawn(move || {
+            let mut buffer = vec![0; LARGEST];
+            loop {
+                let (length, from) = socket.recv_from(&mut buffer).unwrap();
+                let header = Header::read(&buffer[..length]).unwrap();
+                let back = socket.try_clone().unwrap();
+                thread::spawn(move || {
+                    thread::sleep(round_trip);
+                    let mut small = [0; packet::LEN];
+                    Header { intended: length as u64, ..header }.write(&mut small);
+                    back.send_to(&small, from)
+                });
+            }
+        });
+        at
+    }
+
+    #[test]
+    fn the_first_answer_of_a_long_path_is_waited_for_and_those_after_it_as_well() {
+        let mut prober = Prober::new(far(Duration::from_millis(600)), 6).unwrap();
+        assert_eq!(prober.attempt(1000), Outcome::Passed);
+        assert!(prober.rtt >= 600 * MILLISECOND);
+        assert_eq!(prober.attempt(500), Outcome::Passed);
+    }
+
+    #[test]
+    fn silence_is_waited_for_as_long_as_the_path_asks_for() {
+        assert_eq!(patience(0), 3000 * MILLISECOND);
+        assert_eq!(patience(MILLISECOND), 300 * MILLISECOND);
+        assert_eq!(patience(600 * MILLISECOND), 1350 * MILLISECOND);
+    }
 }
