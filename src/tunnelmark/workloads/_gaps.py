@@ -9,7 +9,7 @@ from typing import Any
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.workloads._schedule import kind_of
-from tunnelmark.workloads._stream import DEAD, NEAR, NOTABLE, Silence, StreamWay
+from tunnelmark.workloads._stream import NEAR, NOTABLE, Silence, StreamWay
 from tunnelmark.workloads.base import ENDINGS
 
 
@@ -125,7 +125,7 @@ def _cause(silence: Silence, happened: Sequence[Happened], slack: float, recover
 
 
 def _alive(way: StreamWay, happened: Sequence[Happened]) -> None:
-    if way.tail <= max(DEAD * way.interval, NEAR):
+    if not way.dead():
         return
     last = max(arrived for _, _, arrived in way.arrivals)
     before = [one for one in happened if one.begun <= last + NOTABLE * way.interval]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -27,10 +28,11 @@ NOTABLE = 3
 """Probes in a row that are missing: fewer are loss."""
 
 NEAR = 1.0
-"""Seconds after an event's end: a silence that begins later is the event's only if probes are missing."""
+"""Seconds after an event's end: a silence that begins later is the event's only if probes are missing. One as long at the end
+of the stream means that the path is dead."""
 
-DEAD = 10
-"""Probes at the end of which none arrived: more, and the path has not come back."""
+_DEAD = 10
+"""Probes at the end that may be lost without the path being dead, however short its gaps are."""
 
 _PORT = 5210
 
@@ -113,6 +115,10 @@ class StreamWay:
     def tail(self) -> float:
         """Seconds of probes at the end of which none arrived."""
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
+
+    def dead(self, gap: float = inf) -> bool:
+        """Whether nothing arrived any more at the end: for NEAR seconds, or for longer than the longest `gap` before where that was shorter."""
+        return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 
     def silences(self) -> list[Silence]:
         """Every time between two arrivals."""

@@ -19,7 +19,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _events, _paths, _stream
-from tunnelmark.workloads._stream import BEFORE, DEAD, NEAR, NOTABLE
+from tunnelmark.workloads._stream import BEFORE, NEAR, NOTABLE
 from tunnelmark.workloads.base import ANSWERED, EVERY_NODE, PATH_LOOKS, Endpoints, Reading, Traffic, Workload
 
 _AFTER_IDLE = 1.0  # seconds of probes after the idle time
@@ -171,7 +171,7 @@ def _interrupted(
         silences = way.silences()
         after = [one for one in silences if one.ended > begun and (one.begun < near or one.missing >= NOTABLE)]
         longest = max(after, default=_stream.Silence(0.0, begun, begun, 0))
-        if way.tail > max(DEAD * way.interval, longest.length):
+        if way.dead(longest.length):
             last = way.arrivals[-1][2] - begun
             raise WorkloadFailed(
                 f"did not come back within {float(options.duration):g} s: of the probes from {way.name} the last arrived "

@@ -28,7 +28,9 @@ CLIENT, ANSWERS = "client", "answers"
 _PORT = 5211  # of the search
 _TCP_PORT = 5212  # of the first stream; each has one of its own
 _TCP_HEADER = 20  # bytes, without options: what TCP's MSS leaves out besides the IP header
-_SEARCH_S = 30.0  # the search takes at most: 16 sizes of half a second each, or 1.5 s over a satellite, and then a second look
+_SEARCH_S = (
+    30.0  # the search takes at most: 16 sizes of half a second each, or 1.5 s over a satellite, and then a second look
+)
 _CONNECT_S = 3.0  # iperf3 may take to reach its server
 _GRACE_S = 10.0  # beyond all that: starting, draining queues, exchanging results
 

@@ -211,6 +211,11 @@ class TestAPathThatStaysDead:
         with pytest.raises(WorkloadFailed, match=r"the last arrived 1\.39 s after"):
             WORKLOAD.read(stamped(again, 300), options(**RESTART))
 
+    def test_is_one_that_went_again_for_less_time_than_before(self):
+        again = [(n, 10 * n, 10 * n + 1) for n in range(800) if n < 100 or 400 <= n < 600]
+        with pytest.raises(WorkloadFailed, match=r"the last arrived 4\.99 s after"):
+            WORKLOAD.read(stamped(again, 800), options(**RESTART))
+
     def test_is_not_one_of_which_the_last_probes_were_lost(self):
         some = [(n, 10 * n, 10 * n + 1) for n in range(297)]
         assert whole(WORKLOAD.read(stamped(some, 300), options(**RESTART)))["lost"] == 6
