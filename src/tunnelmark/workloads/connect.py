@@ -118,21 +118,30 @@ def _read(outputs: dict[str, str], options: ConnectOptions) -> Reading:
         else _interrupted(options, ways, happened[1:], latest)
     )
     if options.node == "all":
-        backs = sorted(
-            cast(float, line["begun"]) - cast(float, happened[1]["begun"]) for line in lines if line not in happened
-        )
-        samples += (
-            [
-                Sample(name, value)
-                for name, value in zip(_EACH, (backs[0], median(backs), backs[-1], fmean(backs)), strict=True)
-            ]
-            if backs
-            else []
-        )
+        samples += _nodes_back(lines[0], happened[1], [line for line in lines if line["kind"] == ANSWERED], options)
     if options.may_change_path:
         begun, ended = cast(float, happened[1]["begun"]), happened[-1]["ended"]
         samples += _paths.read(outputs.get(PATH_LOOKS, ""), begun, ended if isinstance(ended, float) else inf)
     return Reading(tuple(samples), window=options.watched, warmup=BEFORE + options.pause)
+
+
+def _nodes_back(
+    deployed: Mapping[str, object],
+    event: Mapping[str, object],
+    answered: list[Mapping[str, object]],
+    options: ConnectOptions,
+) -> list[Sample]:
+    """When each node carried traffic again after all were rebooted; WorkloadFailed if one that had done so before did not."""
+    ways = cast(Mapping[str, float], deployed.get("first_packet", {}))
+    away = {node for way in ways for node in way.split(">")} - {cast(str, line["node"]) for line in answered}
+    if away or not answered:
+        raise WorkloadFailed(
+            f"did not come back within {float(options.duration):g} s: {', '.join(sorted(away)) or 'every node'}",
+            hint="that is a result; with a longer `duration` it may come back",
+        )
+    backs = sorted(cast(float, line["begun"]) - cast(float, event["begun"]) for line in answered)
+    values = backs[0], median(backs), backs[-1], fmean(backs)
+    return [Sample(name, value) for name, value in zip(_EACH, values, strict=True)]
 
 
 def _warm(options: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:

@@ -54,20 +54,29 @@ def stamped(times: list[tuple[int, int, int]], sent: int, **what: Any) -> dict[s
     }
 
 
-def test_a_reboot_of_all_tells_when_nodes_were_back_first_median_last_and_in_the_mean():
-    times = [(n, 10 * n, 10 * n + 1) for n in range(400) if n < 100 or n > 250]
-    outputs = stamped(times, 400)
-    lines = [json.loads(line) for line in outputs["events"].splitlines()]
-    lines[1] |= {"kind": "power-off", "node": EVERY_NODE}
-    lines += [
-        {"kind": "answered", "node": node, "begun": 2.0 + after, "ended": 2.0 + after}
-        for node, after in (("b", 1.6), ("a", 1.0), ("c", 1.9))
-    ]
-    text = "\n".join(json.dumps(line) for line in lines)
-    chosen = options(event="reboot", node="all", duration="2 s", rate=100)
-    values = whole(WORKLOAD.read({**outputs, "events": text}, chosen))
-    found = [values[f"node_back_{which}"] for which in ("first", "median", "last", "mean")]
-    assert found == pytest.approx([1.0, 1.6, 1.9, 1.5])
+class TestARebootOfAll:
+    def read(self, back: dict[str, float]) -> Reading:
+        """A lab of three nodes, and after how many seconds which carried traffic again."""
+        outputs = stamped([(n, 10 * n, 10 * n + 1) for n in range(400) if n < 100 or n > 250], 400)
+        lines = [json.loads(line) for line in outputs["events"].splitlines()]
+        lines[0]["first_packet"] = {"a>b": 0.1, "b>a": 0.2, "a>c": 0.1, "c>a": 0.2}
+        lines[1] |= {"kind": "power-off", "node": EVERY_NODE}
+        lines += [
+            {"kind": "answered", "node": node, "begun": 2.0 + after, "ended": 2.0 + after}
+            for node, after in back.items()
+        ]
+        text = "\n".join(json.dumps(line) for line in lines)
+        return WORKLOAD.read({**outputs, "events": text}, options(event="reboot", node="all", duration="2 s", rate=100))
+
+    def test_tells_when_nodes_were_back_first_median_last_and_in_the_mean(self):
+        values = whole(self.read({"b": 1.6, "a": 1.0, "c": 1.9}))
+        found = [values[f"node_back_{which}"] for which in ("first", "median", "last", "mean")]
+        assert found == pytest.approx([1.0, 1.6, 1.9, 1.5])
+
+    @pytest.mark.parametrize("away", ["b", "c"])
+    def test_is_a_failure_if_a_node_does_not_come_back_which_would_else_shorten_the_mean(self, away):
+        with pytest.raises(WorkloadFailed, match=rf"did not come back within 2 s: {away}$"):
+            self.read({node: 1.5 for node in "abc" if node != away})
 
 
 class TestWhatItStarts:
