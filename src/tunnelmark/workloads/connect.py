@@ -214,7 +214,12 @@ def _interrupted(
 _METRICS = (
     Metric("gap", "s", "longest time without a packet", "lower", compare="difference", primary=True, feels="longest"),
     Metric(
-        "back", "s", "from the event to the first packet after that", "lower", compare="difference", feels="longest"
+        "back",
+        "s",
+        "from the event to the first packet after that gap, whenever it began",
+        "lower",
+        compare="difference",
+        feels="longest",
     ),
     Metric("lost", "packets", "probes lost, both ways", "lower", compare="difference"),
     Metric(
