@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -77,7 +78,10 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     underlay = context.nodes[node].headers
     wires = [_ip(counts, underlay[name]) for name, counts in interfaces.items() if name in underlay]
     wire = [sum(column) for column in zip(*wires, strict=True)]
-    snmp = ip_counts(context.proc(node, "net/snmp"))
+    snmp, snmp6 = context.proc(node, "net/snmp"), ""
+    with contextlib.suppress(FileNotFoundError):  # there is no IPv6
+        snmp6 = context.proc(node, "net/snmp6")
+    created, reassembled = fragments(snmp, snmp6)
     return TrafficCounts(
         inner_bytes=inner[0] + inner[2],
         inner_sent_bytes=inner[2],
@@ -86,8 +90,8 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
         wire_packets=wire[1] + wire[3],
         sent_bytes=wire[2],
         sent_packets=wire[3],
-        created=snmp["FragCreates"],
-        reassembled=snmp["ReasmOKs"],
+        created=created,
+        reassembled=reassembled,
     )
 
 
@@ -119,6 +123,16 @@ def ip_counts(text: str) -> dict[str, int]:
     """The counters of IPv4 by name, from /proc/net/snmp."""
     names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("Ip:"))
     return {name: int(value) for name, value in zip(names, values, strict=True)}
+
+
+def fragments(snmp: str, snmp6: str) -> tuple[int, int]:
+    """IP fragments that a node has made, and packets that it has made whole again, IPv4 and IPv6 together.
+
+    From /proc/net/snmp and snmp6; the latter is empty where there is no IPv6.
+    """
+    four = ip_counts(snmp)
+    six = {name: int(value) for name, value in re.findall(r"^Ip6(\w+)\s+(\d+)$", snmp6, re.MULTILINE)}
+    return four["FragCreates"] + six.get("FragCreates", 0), four["ReasmOKs"] + six.get("ReasmOKs", 0)
 
 
 def _ip(counts: tuple[int, int, int, int], header: tuple[int, int]) -> tuple[int, int, int, int]:

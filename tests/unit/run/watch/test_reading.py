@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunnelmark.linux.packet_sizes import SizeCounts
-from tunnelmark.run.collectors._counts import TrafficCounts, interface_counts, ip_counts, memory, switches
+from tunnelmark.run.collectors._counts import TrafficCounts, fragments, interface_counts, ip_counts, memory, switches
 from tunnelmark.run.collectors.base import Collected
 from tunnelmark.run.collectors.syscall_counts import counted
 from tunnelmark.run.collectors.tcp_state import connections
@@ -23,6 +23,14 @@ Ip: Forwarding DefaultTTL InReceives ReasmReqds ReasmOKs ReasmFails FragOKs Frag
 Ip: 2 64 61018 20 10 0 5 0 10
 Icmp: InMsgs InErrors
 Icmp: 0 0
+"""
+SNMP6 = """\
+Ip6InReceives                   \t1600
+Ip6ReasmReqds                   \t6
+Ip6ReasmOKs                     \t3
+Ip6FragOKs                      \t4
+Ip6FragCreates                  \t7
+Icmp6InMsgs                     \t2
 """
 # ss (iproute2 6.1) -tinH state established on a node with openvpn over TCP and an iperf3 of two connections
 SS = """\
@@ -46,6 +54,11 @@ def test_interfaces_are_counted_by_name():
 def test_fragments_are_found_by_the_columns_name():
     counts = ip_counts(SNMP)
     assert (counts["FragCreates"], counts["ReasmOKs"]) == (10, 10)
+
+
+def test_fragments_of_an_ipv6_underlay_are_counted_too():
+    assert fragments(SNMP, SNMP6) == (10 + 7, 10 + 3)
+    assert fragments(SNMP, "") == (10, 10)
 
 
 def test_connections_are_read_with_their_figures():
