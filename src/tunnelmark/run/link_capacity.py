@@ -29,6 +29,9 @@ _LIGHT = Rate(4_000_000)
 
 _SIZE = 1200
 
+_BULK = ("bit/s", "packets/s")
+"""Units of what a path carries: a workload that reports one, and says of no load that it offers, takes all that it gets."""
+
 
 @dataclass(frozen=True, slots=True)
 class StudyLoad:
@@ -70,7 +73,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
         options = workload.options.model_validate(use.over(study.profiles[0]).options)
         if (offer := workload.offered(options)) is not None:
             offered = max(offered, offer)
-        elif any(metric.unit.endswith("/s") and metric.better == "higher" for metric in workload.metrics_with(options)):
+        elif any(metric.unit in _BULK and metric.better == "higher" for metric in workload.metrics_with(options)):
             return StudyLoad(True)
     return StudyLoad(False, offered)
 

@@ -40,6 +40,8 @@ def study(*workloads: str) -> Study:
         (['"ping"', '"tcp"'], StudyLoad(True)),
         (['"udp"', '"latency"'], StudyLoad(True)),
         (['"quic"'], StudyLoad(True)),
+        (['"udp-search"'], StudyLoad(True)),
+        (['"http"', '"kube-api"'], StudyLoad(False)),
     ],
 )
 def test_the_load_is_the_heaviest_that_a_study_makes(workloads, load):
