@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic
 from tunnelmark.workloads.video import WORKLOAD, VideoOptions
 from unit.workloads.recorded import recorded, series, whole
@@ -161,9 +161,13 @@ class TestFailure:
         with pytest.raises(WorkloadFailed, match="ended with code 1"):
             changed("video-loss", "client", "code 0", "code 1")
 
-    def test_is_a_clip_that_was_not_sent_in_time(self):
-        with pytest.raises(TrialVoid, match=r"took 4\.5 s instead of 3 s"):
-            changed("video-loss", "client", "for 3039 ms", "for 4500 ms")
+    def test_is_not_a_clip_that_was_sent_late_of_which_the_run_asks_why(self):
+        reading = changed("video-loss", "client", "for 3039 ms", "for 4500 ms")
+        assert reading.starved == "sending the clip took 4.5 s instead of 3 s"
+        assert whole(reading)["behind"] == pytest.approx(1.5)
+        in_time = read("video-loss")
+        assert in_time.starved == ""
+        assert whole(in_time)["behind"] == pytest.approx(0.039)
 
 
 class TestWhatItCannotRead:
