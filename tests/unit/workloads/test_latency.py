@@ -43,11 +43,15 @@ class TestWhatItStarts:
         argv = " ".join(traffic.client.argv)
         assert argv.startswith("tunnelmark-probe latency --to 10.0.0.2 --buffer 4194304 ")
         assert "--sizes 100,500,1000 --load 0,50,90 --load-size full" in argv
-        assert "--interval 1 --duration 3" in argv
+        assert "--interval 1 --duration 4" in argv
+
+    def test_sends_enough_of_each_size_for_a_high_percentile_though_one_of_five_is_lost(self):
+        chosen = options()
+        assert 0.8 * chosen.duration / chosen.interval / len(chosen.sizes) > 1000
 
     def test_takes_no_search_where_there_is_no_load(self):
         idle, loaded = (WORKLOAD.traffic(ends(), options(load=load)) for load in (["0 %"], ["50 %"]))
-        assert idle.window == loaded.window == 3
+        assert idle.window == loaded.window == 4
         assert idle.warmup + 5 < loaded.warmup
 
 
