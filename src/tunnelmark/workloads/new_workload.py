@@ -6,7 +6,7 @@ from importlib import resources
 
 from tunnelmark.plan.new_files import module_name
 
-_MODULES = ("base", "scaffold")  # names of this package that are not workloads
+_MODULES = ("base", "new_workload")  # names of this package that are not workloads
 
 
 def scaffold(name: str) -> tuple[str, str]:

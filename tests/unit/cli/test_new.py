@@ -168,6 +168,15 @@ def test_a_name_that_is_taken_or_bad_is_refused(
     assert not list(here.iterdir())
 
 
+@pytest.mark.parametrize(("kind", "part"), [("workload", "base"), ("workload", "new-workload"), ("vpn", "new-driver")])
+def test_a_name_of_a_part_of_its_package_is_refused(
+    kind: str, part: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["new", kind, part]) == 2
+    assert "names a part of tunnelmark itself" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
 @pytest.mark.parametrize("kind", ["profile", "topology", "workload"])
 def test_nothing_is_overwritten(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", kind, "mine", "--dir", str(tmp_path)]) == 0
