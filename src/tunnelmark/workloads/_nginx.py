@@ -34,7 +34,7 @@ _SSL = """
 _CONFIGURATION = """
 daemon off;
 user root;
-worker_processes {workers};
+worker_processes 1;
 error_log stderr warn;
 pid {folder}/nginx.pid;
 events {{
@@ -56,7 +56,7 @@ http {{
     server {{
         listen {listen};
         root {root};
-{ssl}{directives}
+{ssl}
     }}
 }}
 """
@@ -84,29 +84,23 @@ def server(
     *,
     tls: Tls | None = None,
     http2: bool = False,
-    log_format: str = LOG_FORMAT,
     log_buffer: str = "",
-    workers: int = 1,
-    directives: str = "",
     name: str = "server",
 ) -> tuple[File, Program]:
     """The configuration and the program of an nginx that serves the files below `root` at `address` and `port`.
 
-    Its own files go below `folder`, and its access log to its standard output: a line a request in `log_format`
-    (without single quotes), at once, or with `log_buffer` such as "64k" when so much has gathered and at the end.
-    `directives` are further ones of the server block. It stays until it is asked to end.
+    Its own files go below `folder`, and its access log to its standard output: a line a request in LOG_FORMAT, at once,
+    or with `log_buffer` such as "64k" when so much has gathered and at the end. It stays until it is asked to end.
     """
     ours = folder / f"nginx-{name}"
     configuration = ours / "nginx.conf"
     content = _CONFIGURATION.format(
-        workers=workers,
         folder=ours,
-        log_format=log_format,
+        log_format=LOG_FORMAT,
         buffer=f" buffer={log_buffer}" if log_buffer else "",
         listen=at(address, port) + (" ssl" if tls else "") + (" http2" if http2 else ""),
         root=root,
         ssl=_SSL.format(certificate=tls.certificate, key=tls.key) if tls else "",
-        directives=directives,
     )
     program = Program(
         name=name,

@@ -298,7 +298,3 @@ class Workload(Generic[OptionsT]):
     def assets_with(self, options: OptionsT) -> tuple[Asset, ...]:
         """What must have been made before a trial with these options."""
         return () if self.assets is None else self.assets(options)
-
-    def metric(self, name: str) -> Metric:
-        """The metric of that name among the defaults; KeyError if the workload does not declare it."""
-        return {metric.name: metric for metric in self.metrics}[name]
