@@ -28,6 +28,7 @@ _CONNECT_MS = 3000  # for the control connection; the overlay has just answered 
 _IDLE_S = 5  # a server that no client reaches ends by itself: longer than any client tries
 _GRACE_S = 10.0  # what connecting, draining queues and exchanging results may take at most
 _OVERDUE_S = 5.0  # beyond a test's length: a silence as long is an error; within the grace, so that both sides say why
+_LONGEST_S = 86400.0  # iperf3 takes no longer timeout, and no longer test
 
 
 class _Said(BaseModel):
@@ -87,7 +88,7 @@ def silence(duration: float) -> float:
     Longer than any silence in its middle, such as a link's cut of some seconds: that is a result. A stream that never opened still
     ends within the trial's time, with words of iperf3's own.
     """
-    return duration + _OVERDUE_S
+    return min(duration + _OVERDUE_S, _LONGEST_S)
 
 
 def pair(

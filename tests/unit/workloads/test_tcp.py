@@ -52,6 +52,10 @@ class TestWhatItStarts:
         assert duration + 4 < silence < traffic.timeout - 2, "its client is then left alone for 2 s"
         assert silence < server.ready_timeout, "it may be waited for so long once its client has ended"
 
+    def test_asks_for_no_longer_timeout_than_iperf3_takes(self):
+        (server,) = WORKLOAD.traffic(ends(), options(duration="86400 s")).servers
+        assert server.argv[server.argv.index("--rcv-timeout") + 1] == "86400000"
+
     def test_plans_what_it_measures(self):
         traffic = WORKLOAD.traffic(ends(), options(duration="3 s", warmup="500 ms"))
         assert (traffic.window, traffic.warmup) == (2.5, 0.5)
