@@ -11,7 +11,7 @@ from tunnelmark.analyse.change_points import LEAST, ChangePoint, change_points
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, Scenario
 from tunnelmark.analyse.pairing import additive
 from tunnelmark.errors import UnknownName, UsageError
-from tunnelmark.record import fingerprint_diff, plan_pieces
+from tunnelmark.record import arm_programs, fingerprint_diff, plan_pieces
 from tunnelmark.record.plan_pieces import Piece
 from tunnelmark.record.results import MetricInfo
 
@@ -107,9 +107,8 @@ def _started(analysis: Analysis) -> float | None:
 
 
 def _point(name: str, machine: str, analysis: Analysis, cell: MetricCell, comparison: Comparison) -> HistoryPoint:
-    vpn = next(arm.vpn for arm in analysis.results.plan.arms if arm.name == cell.arm)
-    vpns = analysis.results.environment.get("vpns", {})  # those with programs of their own are under VPN (ARM)
-    version = vpns.get(f"{vpn} ({cell.arm})", vpns.get(vpn, {})).get("version", "")
+    arm = next(arm for arm in analysis.results.plan.arms if arm.name == cell.arm)
+    version = arm_programs.version(analysis.results.environment, arm)
     return HistoryPoint(name, _started(analysis), machine, version, comparison)
 
 

@@ -18,13 +18,14 @@ from tunnelmark.plan.auto import FILE as FIXED
 from tunnelmark.plan.design import ALL
 from tunnelmark.plan.files import FOLDERS, Kind
 from tunnelmark.plan.profiles import JOIN
+from tunnelmark.record import arm_programs
+from tunnelmark.record.arm_programs import VERSION
 from tunnelmark.record.results import INPUTS, Results
 
 Piece = tuple[str, str]
 """Kind and name: `arm tinc`, `link gigabit`, `topology pair`, `workload tcp`."""
 
 _WORDS = ("title", "source", "description")
-_VERSION = "version"
 
 
 def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
@@ -34,9 +35,8 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
     fixed = _toml(inputs / FIXED)
     made: dict[Piece, Mapping[str, Any]] = {}
     for arm in plan.arms:
-        vpns = found.environment.get("vpns", {})
-        version = vpns.get(f"{arm.vpn} ({arm.name})", vpns.get(arm.vpn, {})).get(_VERSION, "")
-        made["arm", arm.name] = {**named.get(arm.name, {}), **_plain(arm), _VERSION: version}
+        version = arm_programs.version(found.environment, arm)
+        made["arm", arm.name] = {**named.get(arm.name, {}), **_plain(arm), VERSION: version}
     for profile in plan.profiles:
         stated = [_file(inputs, "profile", part) for part in profile.name.split(JOIN)]
         made["link", profile.name] = {**_plain(profile), "stated": stated, "fixed": fixed.get(profile.name)}
@@ -51,7 +51,7 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
 def plan_hash(found: Results) -> str:
     """One short word for all that was asked; the versions of programs are not part of it."""
     asked = {
-        " ".join(piece): {k: v for k, v in value.items() if k != _VERSION} for piece, value in pieces(found).items()
+        " ".join(piece): {k: v for k, v in value.items() if k != VERSION} for piece, value in pieces(found).items()
     }
     if found.plan.design != ALL:
         asked["design"] = asdict(found.plan.design)

@@ -10,6 +10,7 @@ from typing import Any
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.intervals import EXACT_BLOCKS, MIN_BLOCKS, MIN_BOOTSTRAP, RESAMPLES
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInfo
 from tunnelmark.report import formatting, host_tables, machine_facts
 from tunnelmark.report.host_tables import mapping
@@ -97,8 +98,7 @@ def _profile(profile: ProfileInfo) -> str:
 
 
 def _arms(results: Results) -> str:
-    vpns = mapping(results.environment.get("vpns"))
-    tested = [_arm(arm, vpns) for arm in results.plan.arms if arm.same_as is None]
+    tested = [_arm(arm, results.environment) for arm in results.plan.arms if arm.same_as is None]
     twins = [f"{arm.same_as} again as {arm.name}" for arm in results.plan.arms if arm.same_as is not None]
     said = [f"{len(tested)} arms were compared: {', '.join(tested)}."]
     if twins:
@@ -108,8 +108,8 @@ def _arms(results: Results) -> str:
     return " ".join(said)
 
 
-def _arm(arm: ArmInfo, vpns: Mapping[str, Any]) -> str:
-    version = mapping(vpns.get(arm.vpn)).get("version")
+def _arm(arm: ArmInfo, environment: Mapping[str, Any]) -> str:
+    version = arm_programs.version(environment, arm)
     options = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in arm.options.items())
     title = "" if arm.title == arm.name else arm.title
     details = [

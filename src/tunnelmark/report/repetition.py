@@ -12,6 +12,7 @@ from tunnelmark.claims.model import OUTCOMES, Outcome
 from tunnelmark.claims.originals import NOT_STATED, TOPICS, SourceDifference, Topic
 from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.verdicts import Verdicts
+from tunnelmark.record import arm_programs
 from tunnelmark.record.results import WorkloadInfo
 from tunnelmark.report import formatting, host_tables
 from tunnelmark.report.host_tables import mapping
@@ -153,14 +154,13 @@ def _links(analysis: Analysis) -> str:
 
 def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
     """A row for each program under test of which the source names a version; one for all others."""
-    claims, vpns = verdicts.claims, mapping(analysis.results.environment.get("vpns"))
-    drivers = {arm.name: arm.vpn for arm in analysis.results.plan.arms}
+    claims, known = verdicts.claims, {arm.name: arm for arm in analysis.results.plan.arms}
     named: dict[tuple[str, str], list[str]] = {}
     others: dict[str, None] = {}
     for arm, mine in claims.arms.items():
-        if (driver := drivers.get(mine)) is None or driver == "direct":
+        if (ran := known.get(mine)) is None or ran.vpn == "direct":
             continue
-        here = _ran(driver, mapping(vpns.get(driver)))
+        here = _ran(ran.vpn, arm_programs.recorded(analysis.results.environment, ran))
         if arm in claims.there.versions:
             named.setdefault((claims.there.versions[arm], here), []).append(arm)
         else:
@@ -173,9 +173,12 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
 
 
 def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
-    """A VPN with its version, and its programs that have another: `tailscale 1.98.0 with headscale 0.26.1`."""
-    version = str(vpn.get("version") or "")
+    """A VPN with its version, and its programs that have another: `tailscale 1.98.0 with headscale 0.26.1`.
+
+    Where a recipe pins the program of the VPN's own name, that is the version: what wireguard-go prints is one for many commits.
+    """
     programs = {name: mapping(details).get("version") for name, details in mapping(vpn.get("programs")).items()}
+    version = str(programs.get(driver) or vpn.get("version") or "")
     others = [f"{name} {own}" for name, own in programs.items() if own and own != version]
     return f"{driver} {version}".strip() + (f" with {formatting.listed(others)}" if others else "")
 

@@ -60,6 +60,15 @@ def test_a_slower_version_is_marked_at_its_first_run() -> None:
     assert marked.change is not None and marked.change.after < marked.change.before
 
 
+def test_the_version_of_a_further_build_is_its_own() -> None:
+    record = {"vpns": {"nebula": {"version": "1.6.1"}, "nebula 1.10": {"version": "1.10.3"}}}
+    found = run(1, arms=("direct", "newer"), vpns={"newer": "nebula"}).results
+    arms = tuple(replace(arm, options={"build": "1.10"} if arm.name == "newer" else {}) for arm in found.plan.arms)
+    newer = judge(replace(found, plan=replace(found.plan, arms=arms), environment={**found.environment, **record}))
+    (series,) = history(runs(newer)).series
+    assert [point.version for point in series.points] == ["1.10.3"]
+
+
 def test_machines_have_series_of_their_own_and_it_is_said_how_they_differ() -> None:
     days = runs(run(1), run(2, model="17"), run(3), run(4, model="17"))
     found = history(days)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tunnelmark
 from tunnelmark.errors import MissingPart
 from tunnelmark.host.programs import Requirement, sha256
-from tunnelmark.record import environment
+from tunnelmark.record import arm_programs, environment, plan_pieces
+from unit.builders import Study
 
 SHELL = Requirement("shell", ("sh",), ("dash",), ("sh", "-c", "echo shell 1.5"), r"shell (\S+)")
 GONE = Requirement("gone", ("no-such-daemon",), ("gone",))
@@ -71,3 +75,39 @@ def test_a_tool_that_is_not_installed_is_left_out() -> None:
 def test_settings_that_this_kernel_lacks_are_left_out() -> None:
     found = environment.sysctls(["net.ipv4.tcp_congestion_control", "net.no.such_thing"])
     assert set(found) == {"net.ipv4.tcp_congestion_control"}
+
+
+RECORD = {
+    "nebula": {"version": "1.6.1"},
+    "nebula 1.10": {"version": "1.10.3"},
+    "nebula (mine)": {"version": "1.6.2"},
+    "nebula 1.10 (mine)": {"version": "1.10.4"},
+}
+OWN = {"nebula": "/opt/mine/nebula"}
+
+
+@pytest.mark.parametrize(
+    ("arm", "options", "programs", "version"),
+    [
+        ("nebula", {}, {}, "1.6.1"),
+        ("newer", {"build": "1.10"}, {}, "1.10.3"),
+        ("newer-relay", {"build": "1.10", "relay": True}, {}, "1.10.3"),
+        ("plain", {"build": None}, {}, "1.6.1"),
+        ("mine", {}, OWN, "1.6.2"),
+        ("mine", {"build": "1.10"}, OWN, "1.10.4"),
+        ("gone", {}, OWN, ""),  # its programs were not there, so that nebula's own are not what it ran
+    ],
+)
+def test_the_version_of_an_arm_is_that_of_its_build_and_of_its_own_programs(
+    arm: str, options: Mapping[str, Any], programs: Mapping[str, str], version: str
+) -> None:
+    results = Study(arms=("direct", arm), vpns={arm: "nebula"}, environment={"vpns": RECORD}).results()
+    info = replace(results.plan.arms[1], options=options, programs=programs)
+    found = replace(results, plan=replace(results.plan, arms=(results.plan.arms[0], info)))
+    assert arm_programs.version(found.environment, info) == version
+    assert plan_pieces.pieces(found)["arm", arm]["version"] == version
+
+
+@pytest.mark.parametrize("record", [{}, {"vpns": None}, {"vpns": {"tinc": None}}, {"vpns": {"tinc": {}}}])
+def test_a_version_that_is_not_recorded_is_empty(record: Mapping[str, Any]) -> None:
+    assert arm_programs.version(record, Study(arms=("direct", "tinc")).results().plan.arms[1]) == ""

@@ -92,6 +92,18 @@ def test_programs_of_another_version_than_their_vpn_are_named():
     assert "tailscale 1.98.0 with headscale 0.26.1" in [here for _, here in ran.values()]
 
 
+def test_each_build_of_a_vpn_has_its_own_version():
+    pinned = {"wireguard-go": {"version": "0.0.0-20220920152132-bb719d3a6e2c"}}
+    vpns = {
+        "wireguard-go": {"version": "0.0.20230223"},
+        "wireguard-go 2022": {"version": "0.0.20220316", "programs": pinned},
+        "wireguard-go 2023": {"version": "0.0.20230224"},
+    }
+    ran = rows(run("wireguard-go-offloads", blocks=1, environment={**ENVIRONMENT, "vpns": vpns}))
+    assert ran["before and before, MTU 8921"][1] == "wireguard-go 0.0.0-20220920152132-bb719d3a6e2c"
+    assert ran["after"][1] == "wireguard-go 0.0.20230224"
+
+
 def test_another_length_and_more_blocks_are_said_without_a_change_of_the_source_s_file():
     found = rows(run(full=True, blocks=4))
     assert found["length of tcp"] == ("10 minutes", "9 min 59 s, after 1 s that are left out")

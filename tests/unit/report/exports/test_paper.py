@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -167,3 +168,11 @@ def test_latex_compiles_it(tmp_path: Path) -> None:
     )
     assert said.returncode == 0, said.stdout[-2000:]
     assert (tmp_path / "paper.pdf").stat().st_size > 20_000
+
+
+def test_the_methods_give_a_further_build_its_own_version() -> None:
+    record = {"vpns": {"nebula": {"version": "1.6.1"}, "nebula 1.10": {"version": "1.10.3"}}}
+    found = Study(arms=("direct", "newer"), vpns={"newer": "nebula"}, workloads=(TCP,), environment=record).results()
+    arms = tuple(replace(arm, options={"build": "1.10"} if arm.name == "newer" else {}) for arm in found.plan.arms)
+    text = paper.files(judge(replace(found, plan=replace(found.plan, arms=arms))), ())["methods.tex"].decode()
+    assert "newer (version 1.10.3; build 1.10)" in text and "1.6.1" not in text
