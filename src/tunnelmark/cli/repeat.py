@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from tunnelmark import registry
@@ -17,6 +18,7 @@ from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show_merged
 from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
 from tunnelmark.errors import StoreError, UsageError
+from tunnelmark.plan.design import AXES
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.model import Study
@@ -24,6 +26,14 @@ from tunnelmark.record import several_runs, store
 from tunnelmark.record.results import INPUTS, JOURNAL
 from tunnelmark.record.several_runs import Member
 from tunnelmark.units import Duration
+
+_OF_THE_FIRST = {
+    **{name: f"--{name}" for name in ("blocks", "seed", "smoke", "full", "rate", "watch")},
+    "profile_stacks": "--profile-stacks",
+    "no_repeat": "--no-repeat",
+    **{f"only_{axis}": f"--{one}" for axis, one in AXES.items()},
+}
+"""By parameter: the options that say what is measured, which further sessions have from the first one's folder."""
 
 
 @click.command()
@@ -42,7 +52,8 @@ def repeat(
     """Run STUDY several times, each a session with an order and links of its own, and report all of them as one.
 
     Only several boots, days and machines show how results vary between them. Call it again with the same --out and a higher
-    --sessions after a restart or on another day: it adds the missing sessions. `tunnelmark merge` joins machines.
+    --sessions after a restart or on another day: it adds the missing sessions, which are as the first one was asked. `tunnelmark
+    merge` joins machines.
     """
     wait = _pause(pause)
     loaded = asked(study, length, options)
@@ -52,6 +63,8 @@ def repeat(
     if begun and not several_runs.is_merged(folder):
         raise StoreError(f"{folder} is not empty, and holds no sessions", hint="choose another folder with --out")
     known = {member.name: member for member in several_runs.members(folder)} if begun else {}
+    if _done(several_runs.place(folder, 1)):
+        _require_like_the_first(click.get_current_context(), folder)
     code = 0
     for number in range(1, sessions + 1):
         place = several_runs.place(folder, number)
@@ -63,7 +76,9 @@ def repeat(
         several_runs.note(folder, list(known.values()))  # before the session begins, so that the folder says what it is
         interrupts.goes_on("nothing of this session was measured yet")
         console.print(f"session {number} of {sessions}", style="bold")
-        code = max(code, study_of(this, place, options, named=False))
+        # Further sessions have the rates of the first one, a stated one too.
+        ways = options if number == 1 else replace(options, rate=None)
+        code = max(code, study_of(this, place, ways, named=False))
         known[place.name] = Member(place.name)
         several_runs.note(folder, list(known.values()))
         again = f"tunnelmark repeat {shlex.quote(study)} --sessions {sessions} --out {shlex.quote(str(folder))}"
@@ -90,6 +105,16 @@ def merge(results: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     folder = out or Path("results") / f"merged-{datetime.now():%Y%m%d-%H%M%S}"
     several_runs.join(folder, results)
     return show_merged(folder, output.console(), as_json=as_json)
+
+
+def _require_like_the_first(context: click.Context, folder: Path) -> None:
+    """UsageError if an option was given that only the first session can have, which there is."""
+    for parameter, option in _OF_THE_FIRST.items():
+        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{option} would change nothing: the sessions in {folder} are all as the first one was asked",
+                hint=f"leave {option} out, or choose another folder with --out",
+            )
 
 
 def _done(place: Path) -> bool:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tunnelmark import cli
+from tunnelmark.cli import link_capacities, repeat
 from tunnelmark.cli.repeat import _done, _like_the_first
+from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, save_inputs
@@ -20,6 +22,7 @@ from tunnelmark.record import several_runs, store
 from tunnelmark.registry import catalogue
 from unit.builders import PROFILE, TCP, Study
 from unit.stored import write
+from unit.study_text import study_text
 
 PROFILE_FILE = 'title = "1 Gbit/s"\n[both]\nrate = "{rate}"\n'
 
@@ -181,3 +184,36 @@ def test_another_study_is_not_a_further_session(first: tuple[Asked, Path]):
     asked, folder = first
     with pytest.raises(UsageError, match="sessions of mesh-vpns, not of quick"):
         _like_the_first(replace(asked, name="quick"), folder, 2)
+
+
+def test_a_rate_that_is_stated_is_that_of_every_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "mine.toml").write_text(study_text(profiles=("auto",), settings="blocks = 1"))
+    rates = []
+
+    def measured(study: Asked, place: Path, options: RunOptions, *, named: bool) -> int:
+        fixed = link_capacities.stated(study, options.rate)
+        rates.append(fixed.profiles[0].rate)
+        found = Study(workloads=(TCP,), seed=fixed.seed).results()
+        save_inputs(fixed, write(replace(found, plan=replace(found.plan, study="mine")), place) / "inputs")
+        return 0
+
+    monkeypatch.setattr(repeat, "study_of", measured)
+    monkeypatch.setattr(repeat, "show_merged", lambda *_: 0)
+    asked = ["repeat", str(tmp_path / "mine.toml"), "--sessions", "2", "--out", str(tmp_path / "out")]
+    assert cli.main([*asked, "--rate", "200 Mbit/s"]) == 0
+    assert rates == [200_000_000, 200_000_000]
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--blocks=3", "--seed=1", "--smoke", "--full", "--rate=1 Gbit/s", "--watch=none", "--profile-stacks", "--no-repeat"]
+    + ["--arm=openvpn", "--profile=gigabit", "--topology=chain-1", "--workload=tcp"],
+)
+def test_what_only_the_first_session_could_have_is_refused_when_it_is_there(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    stored(several_runs.place(tmp_path, 1), 1)
+    several_runs.note(tmp_path, [several_runs.Member("01")])
+    assert cli.main(["repeat", "cascade", "--sessions", "2", "--out", str(tmp_path), option]) == 2
+    said = told(capsys.readouterr().err)
+    assert f"{option.partition('=')[0]} would change nothing" in said and "choose another folder" in said
