@@ -27,7 +27,7 @@ from tunnelmark.plan.study_cells import design_of, distinct, part_of
 from tunnelmark.plan.study_length import StudyLength
 from tunnelmark.plan.study_schema import StudyFile, StudyTable, UseTable
 from tunnelmark.plan.sysctls import sysctls_of
-from tunnelmark.plan.topologies import parse_topology
+from tunnelmark.plan.topologies import as_shown, parse_topology, parts_of
 
 STACKS = "stacks"
 """The collector that `profile_stacks` asks for."""
@@ -104,7 +104,7 @@ def parse_study(
     for each in study_length.LENGTHS:
         _known(study_length.profiles(content, each), "profile", files, problems)
     profile_names = study_length.profiles(content, length)
-    topology_names = [files.current("topology", name) for name in table.topologies]
+    topology_names = [as_shown(files.current("topology", name)) for name in table.topologies]
     _known(topology_names, "topology", files, problems)
     design, used = design_of(content, arms, uses, profile_names, topology_names, problems)
     arms = tuple(arm for arm in arms if arm.name in used["arms"])
@@ -229,9 +229,7 @@ def _sources(name: str, files: Files) -> list[Source]:
 
 def load_topology(name: str, files: Files) -> Topology:
     """The topology of that name, or with other kinds of routers or ends (`a-to-b`) joined by `+`; UnknownName or PlanError if it cannot be used."""
-    own, *parts = name.split(JOIN)
-    ends = [part for part in parts if TO in part and part not in ALL_KINDS]
-    kinds = [part for part in parts if part not in ends]
+    own, kinds, ends = parts_of(name)
     path = files.find("topology", own)
     made = parse_topology(read_text(path), own, str(path), lambda profile: load_profile(profile, files))
     for kind in kinds:

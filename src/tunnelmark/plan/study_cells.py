@@ -13,6 +13,7 @@ from tunnelmark.plan.model import Arm, Profile, Study, Topology, WorkloadUse
 from tunnelmark.plan.problems import Location, Problems
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT
 from tunnelmark.plan.study_schema import CellsTable, StudyFile
+from tunnelmark.plan.topologies import as_shown
 
 
 def design_of(
@@ -49,7 +50,7 @@ def design_of(
 
 
 def _pattern(key: Location, table: CellsTable, names: Names, problems: Problems) -> CellPattern:
-    stated = {axis: tuple(getattr(table, axis)) for axis in AXES}
+    stated = {axis: _shown(axis, getattr(table, axis)) for axis in AXES}
     for axis, chosen in stated.items():
         for place, name in enumerate(chosen):
             if name not in names[axis]:
@@ -59,6 +60,11 @@ def _pattern(key: Location, table: CellsTable, names: Names, problems: Problems)
         hint = "state `arms`, `profiles`, `topologies` or `workloads`"
         problems.add(key, "names no cells, so that it means all of them", hint)
     return CellPattern(**stated)
+
+
+def _shown(axis: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of an axis as cells bear them."""
+    return tuple(as_shown(name) for name in names) if axis == "topologies" else tuple(names)
 
 
 def _used(design: Design, names: Names, arms: Sequence[Arm], problems: Problems) -> Names:
@@ -96,12 +102,13 @@ def part_of(study: Study, only: Names) -> str:
     """
     if study.design.part != CellPattern():
         raise UsageError(f"{study.name} states a part of its own", hint="take the study that it is a part of")
-    for axis, wanted in only.items():
+    wanted = {axis: _shown(axis, names) for axis, names in only.items()}
+    for axis, chosen in wanted.items():
         names = [each.name for each in getattr(study, axis)]
-        for name in wanted:
+        for name in chosen:
             if name not in names:
                 raise UnknownName(f"{AXES[axis]} in {study.name}", name, names)
-    kept = {axis: list(names) for axis, names in only.items() if names}
+    kept = {axis: list(chosen) for axis, chosen in wanted.items() if chosen}
     if "arms" in kept:
         bare = next((arm.name for arm in study.arms if arm.vpn == DIRECT and arm.same_as is None), DIRECT)
         stays = {*kept["arms"], bare, *(arm.name for arm in study.arms if arm.vpn == ANCHOR or arm.same_as == bare)}

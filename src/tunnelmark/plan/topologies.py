@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 
 from tunnelmark.errors import TunnelmarkError, nearest
-from tunnelmark.plan.model import Link, Profile, Topology
+from tunnelmark.plan.model import TO, Link, Profile, Topology
 from tunnelmark.plan.problems import Problems, parse, unique
-from tunnelmark.plan.routers import Nat, Router
+from tunnelmark.plan.profiles import JOIN
+from tunnelmark.plan.routers import ALL_KINDS, Nat, Router
 from tunnelmark.plan.routes import reaches
 from tunnelmark.plan.study_schema import LinkTable, RouterTable, TopologyFile
 
@@ -51,6 +52,19 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
     _reachable(made, problems)
     problems.raise_if_any()
     return made
+
+
+def parts_of(name: str) -> tuple[str, list[str], list[str]]:
+    """What a topology's name is joined of: the file's own name, kinds of routers, and ends of the traffic (`a-to-b`)."""
+    own, *parts = name.split(JOIN)
+    ends = [part for part in parts if TO in part and part not in ALL_KINDS]
+    return own, [part for part in parts if part not in ends], ends
+
+
+def as_shown(name: str) -> str:
+    """A topology's name as cells and reports bear it, whatever the order in which it was stated: kinds, then ends."""
+    own, kinds, ends = parts_of(name)
+    return JOIN.join((own, *kinds, *ends))
 
 
 _DISTINCT = 9

@@ -120,6 +120,17 @@ def test_a_design_that_cannot_be_is_refused_with_what_would_be_right(
     assert hint in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("stated", ["behind-nat+symmetric+a-to-s", "behind-nat+a-to-s+symmetric"])
+def test_a_topology_is_the_same_in_whichever_order_its_name_is_joined(tmp_path: Path, stated: str):
+    shown = "behind-nat+symmetric+a-to-s"
+    file = write(tmp_path, TEXT.replace('["pair"]', '["pair", "behind-nat+a-to-s+symmetric"]'))
+    assert [each.name for each in load_study(file, FILES, CATALOGUE).topologies] == ["pair", shown]
+    part = load_study(file, FILES, CATALOGUE, only={"topologies": [stated]})
+    assert [each.name for each in part.topologies] == [shown]
+    write(tmp_path, Path(file).read_text() + f'\n[[exclude]]\ntopologies = ["{stated}"]\n')
+    assert [each.name for each in load_study(file, FILES, CATALOGUE).topologies] == ["pair"]
+
+
 def test_a_part_of_what_is_not_there_names_the_nearest(tmp_path: Path):
     with pytest.raises(UnknownName) as caught:
         study(tmp_path, only={"arms": ["tink"]})
