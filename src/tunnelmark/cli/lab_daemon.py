@@ -70,7 +70,7 @@ async def hold(asked: LabAsked) -> None:
         timings = {"server": time.monotonic() - begun}
         if isinstance(labs, SshLabs) and asked.vpn not in ("", DIRECT):
             await _require_alike(labs, asked.vpn, files, profile, topology)
-        what = what[0], await link_capacities.closed(labs, what[1], what[0])
+        what = what[0], await link_capacities.closed(labs, what[1], what[0], files)
         trial_run = await labs.up(*what)  # a lab made and ended, so that `--timings` can say both
         timings["gone"] = await trial_run.down()
         lab = await labs.up(*what)

@@ -68,15 +68,21 @@ def _rate(_context: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def stated(study: Study, rate: Rate | None) -> Study:
-    """The study with this rate for every profile that leaves it to the machine; UsageError if it has none of these."""
+    """The study with this rate for every profile that leaves it to the machine; UsageError if it has none of these, or one bounds it lower."""
     if rate is None:
         return study
-    open_ = [profile.name for profile in study.profiles if profile.auto is not None]
+    open_ = {profile.name: profile.auto for profile in study.profiles if profile.auto is not None}
     if not open_:
         raise UsageError(
             f"every profile of the study {study.name} has a rate of its own, or none",
             hint='leave --rate out, or choose a profile with `rate = "auto"`, such as --profile auto',
         )
+    for name, bound in open_.items():
+        if rate > bound:
+            raise UsageError(
+                f"--rate {rate} is above what the profile {name} allows: at most {bound}",
+                hint=f"--rate '{bound}', or less",
+            )
     return fix(study, dict.fromkeys(open_, Fixed(rate, "stated by --rate")))
 
 
@@ -153,20 +159,20 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
     return made
 
 
-async def closed(labs: Labs, profile: Profile, topology: Topology) -> Profile:
-    """The profile with the rate that its `auto` means, for commands that take a profile and no study."""
+async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files) -> Profile:
+    """The profile, which is one of these files, with the rate that its `auto` means, for commands that take a profile and no study."""
     if profile.auto is None:
         return profile
     known = MeasurementCache.here() if labs.here else None
-    return load_profile(profile.name, Files.standard(), await rate_of(labs, known, topology, profile))
+    return load_profile(profile.name, files, await rate_of(labs, known, topology, profile))
 
 
-def closed_now(profile: Profile, topology: Topology, on: Inventory | None = None) -> Profile:
+def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory | None = None) -> Profile:
     """The profile with the rate that its `auto` means (see `closed`), measured in labs of its own: here, or on the hosts `on`."""
 
     async def measure() -> Profile:
         async with real_hosts.labs(on) as labs:
-            return await closed(labs, profile, topology)
+            return await closed(labs, profile, topology, files)
 
     return profile if profile.auto is None else asyncio.run(measure())
 
@@ -198,8 +204,9 @@ def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
 
 def _mark(profile: Profile, topology: Topology, node_cores: int) -> str:
     """A name for a link, by everything that is stated of it, and for nodes of so many cores."""
-    said = (profile.forward, profile.back, profile.model, profile.unit, profile.backend, profile.place, topology.links)
-    return f"{profile.name} {topology.name} {hashlib.sha256(repr((*said, node_cores)).encode()).hexdigest()[:12]}"
+    kinds = (profile.model, profile.unit, profile.backend, profile.place, profile.card)
+    said = (profile.forward, profile.back, *kinds, topology.links, node_cores)
+    return f"{profile.name} {topology.name} {hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
 
 
 def said(woken: wakeups.Wakeups) -> str:

@@ -82,7 +82,7 @@ def check_link(
             for place, release in vm.places(folder, guests).items():
                 proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
         else:
-            what = what[0], link_capacities.closed_now(what[1], what[0], on)
+            what = what[0], link_capacities.closed_now(what[1], what[0], files, on)
             proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder, on)), None))
     if as_json:
         shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]

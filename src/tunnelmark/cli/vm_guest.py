@@ -88,7 +88,7 @@ def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     files = Files((place / "inputs",))
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
     link_checks.require([profile])
-    profile = link_capacities.closed_now(profile, topology)
+    profile = link_capacities.closed_now(profile, topology, files)
     raw = _SCRATCH / "proof"
     proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
     for file in raw.iterdir():

@@ -35,7 +35,7 @@ TIMES = 3
 """Looks at one rate at most, of which most decide: one may meet the machine's best moment, or its worst."""
 
 LOWEST = Rate(50_000_000)
-"""The bit/s below which no `auto` goes: a slower link hides what VPNs differ in."""
+"""The bit/s below which no `auto` goes, unless its bound is lower: a slower link hides what VPNs differ in."""
 
 _ALIKE, _ALIKE_LATE = 0.005, 0.25
 """Differences of `margin` that a noisy machine makes by itself, in share of the rate and of the bound on lateness."""
@@ -168,15 +168,17 @@ def holds(profile: Profile, look: CapacityLook) -> bool:
 async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
     """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
 
-    Steps go down from the rate that the profile states, or from the highest that it may have. Where none holds, the rate is
-    not the cause. Then the highest step is taken that is about as good as the best.
+    Steps go down from the rate that the profile states, or from the highest that it may have, which no step is above. Where
+    none holds, the rate is not the cause. Then the highest step is taken that is about as good as the best.
     """
     free = BARE if profile.only_shaped else HELD
     ceiling = max([(await bulk(labs, topology, free)).goodput for _ in range(2)])
-    most = min(profile.rate or auto.MOST, auto.SHARE * ceiling)
+    bound = profile.auto or auto.MOST
+    most = min(profile.rate or bound, bound, auto.SHARE * ceiling)
+    lowest = LOWEST if bound >= LOWEST else next(auto.steps(bound, 0))
     spare = _SPARE if profile.only_shaped else _SPARE_LATE
     tried: dict[Rate, list[CapacityLook]] = {}
-    for rate in auto.steps(max(most, LOWEST), LOWEST):
+    for rate in auto.steps(max(most, lowest), lowest):
         slower = auto.at(profile, rate)
         looks = tried.setdefault(rate, [])
         while not (verdict := decided([margin(slower, look) >= spare for look in looks])):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -10,8 +14,9 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.cli import link_capacities
 from tunnelmark.errors import UsageError
+from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, parse_study
+from tunnelmark.plan.load import load_profile, load_topology, parse_study
 from tunnelmark.plan.model import Study
 from tunnelmark.run.link_capacity import Fitness
 from tunnelmark.units import Rate
@@ -82,3 +87,29 @@ def test_a_rate_that_was_in_time_is_offered_as_it_can_be_asked_for(profile, rate
 def test_what_is_offered_can_be_loaded():
     assert load_profile("wifi-bad+fast-ethernet", FILES).rate == link_capacities._FAST_ETHERNET
     assert load_profile("auto", FILES).auto
+
+
+def test_a_stated_rate_above_a_profile_s_bound_is_refused():
+    assert link_capacities.stated(study("auto"), Rate.parse("1 Gbit/s")).profiles[0].rate == 10**9
+    with pytest.raises(UsageError, match=r"--rate 2 Gbit/s is above what the profile auto allows: at most 1 Gbit/s"):
+        link_capacities.stated(study("auto"), Rate.parse("2 Gbit/s"))
+
+
+def test_a_profile_that_is_named_by_its_path_gets_its_rate(tmp_path, monkeypatch):
+    async def measured(_labs, _known, _topology, _profile):
+        return Fixed(Rate.parse("200 Mbit/s"), "measured")
+
+    monkeypatch.setattr(link_capacities, "rate_of", measured)
+    head = '[profile]\ntitle = "mine"\nsource = "mine"\n'
+    (tmp_path / "mine.toml").write_text(f'{head}rate = "auto"\nqueue = "512 KiB"\n')
+    files, name = FILES.with_paths("profile", str(tmp_path / "mine.toml"))
+    labs: Any = SimpleNamespace(here=False)
+    made = asyncio.run(link_capacities.closed(labs, load_profile(name, files), load_topology("pair", files), files))
+    assert (made.name, made.rate, made.auto) == ("mine", 200_000_000, None)
+
+
+def test_what_was_measured_with_another_card_is_measured_again():
+    profile, topology = load_profile("gigabit", FILES), load_topology("pair", FILES)
+    assert profile.card == "offloads"
+    other = replace(profile, card="none")
+    assert link_capacities._mark(profile, topology, 1) != link_capacities._mark(other, topology, 1)

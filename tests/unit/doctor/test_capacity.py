@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from tunnelmark.doctor import capacity
@@ -22,6 +25,7 @@ from tunnelmark.doctor.performance import BUSY, GIGABIT, PAIR
 from tunnelmark.plan import auto
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
+from tunnelmark.plan.profiles import Source, parse_profile
 from tunnelmark.units import Rate
 from tunnelmark.workloads.tcp import WORKLOAD
 
@@ -75,6 +79,28 @@ def test_where_no_rate_holds_the_highest_of_the_best_is_taken():
     assert least_bad(GIGABIT, tried) == SLOW
 
 
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ('rate = "auto, at most 10 Mbit/s"', "10 Mbit/s"),
+        ('rate = "auto, at most 30 Mbit/s"', "20 Mbit/s"),
+        ('forward = { rate = "1 Gbit/s" }\nback = { rate = "auto, at most 100 Mbit/s" }', "100 Mbit/s"),
+        ('rate = "auto, at most 500 Mbit/s"', "500 Mbit/s"),
+    ],
+)
+def test_no_rate_that_is_chosen_is_above_the_profile_s_bound(text, rate, monkeypatch):
+    async def full(_labs, _topology, profile):
+        return CapacityLook(float(profile.carried or 10**10), 0.0)
+
+    monkeypatch.setattr(capacity, "bulk", full)
+    head = '[profile]\ntitle = "mine"\nsource = "mine"\nqueue = "512 KiB"\n'
+    bounded = parse_profile([Source("mine", "mine.toml", head + text)])
+    labs: Any = None
+    chosen = asyncio.run(capacity.choose(labs, PAIR, bounded))
+    assert (chosen.rate, chosen.holds) == (Rate.parse(rate), True)
+    assert bounded.auto is not None and max(chosen.tried) <= bounded.auto
+
+
 def test_the_reason_tells_what_was_tried():
     said = reason(Chosen(SLOW, 6.28e9, True, {FAST: [filled(0.83)], SLOW: [filled(0.955, SLOW)]}), GIGABIT)
     assert "carried 6.28 Gbit/s" in said
@@ -93,8 +119,6 @@ def test_the_links_that_are_measured_are_those_that_studies_have():
 
 @pytest.mark.root
 def test_a_rate_that_is_chosen_is_a_step_below_the_ceiling_and_was_tried():
-    import asyncio
-
     from tunnelmark.lab.client import LabClient
 
     async def choose() -> Chosen:
@@ -112,8 +136,6 @@ def test_a_rate_that_is_chosen_is_a_step_below_the_ceiling_and_was_tried():
 
 @pytest.mark.root
 def test_small_packets_and_an_emulated_link_tell_how_many_and_how_late():
-    import asyncio
-
     from tunnelmark.lab.client import LabClient
 
     async def look() -> tuple[CapacityLook, CapacityLook]:
