@@ -73,18 +73,30 @@ def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     )
 
 
+# Debian's build says that its version is unknown: then the package that holds this very file is asked.
+_VERSION = """
+said=$(yggdrasil -version 2>&1)
+case $said in
+*"version: unknown"*)
+    file=$(readlink -f "$(command -v yggdrasil)")
+    package=$(dpkg-query -S "$file" 2>/dev/null) && dpkg-query -W -f 'version: ${Version}' "${package%%: *}" ;;
+*)
+    echo "$said" ;;
+esac
+"""
+_PATTERN = r"version: (\d\S*)"
+
 DRIVER = Driver(
     name="yggdrasil",
     title="Yggdrasil",
     homepage="https://yggdrasil-network.github.io/",
     packages=("yggdrasil",),
     programs=("yggdrasil",),
-    # `yggdrasil -version` of Debian's build says "unknown".
-    version=("dpkg-query", "-W", "-f", "${Version}", "yggdrasil"),
-    version_pattern=r"(\S+)",
+    version=("sh", "-c", _VERSION),
+    version_pattern=_PATTERN,
     deploy=deploy,
     options=YggdrasilOptions,
-    builds={"0.5": Build(("yggdrasil",), ("yggdrasil", "-version"), r"version: (\d\S+)", recipe="yggdrasil-0.5")},
+    builds={"0.5": Build(("yggdrasil",), ("yggdrasil", "-version"), _PATTERN, recipe="yggdrasil-0.5")},
     variants={
         "yggdrasil-tls": {"transport": "tls"},
         "yggdrasil-0.5": {"build": "0.5"},

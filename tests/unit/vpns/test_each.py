@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import ValidationError
 
+from tunnelmark.host.programs import part_version, with_own
 from tunnelmark.model.steps import Command, Daemon
 from tunnelmark.vpns import nebula, openvpn, tinc, wireguard_go, yggdrasil
 from tunnelmark.vpns.base import Deployment, Driver
@@ -132,3 +134,12 @@ def test_yggdrasil_keys_are_seed_and_public_key() -> None:
         assert bool(config["Listen"]) == is_hub
         assert bool(config["Peers"]) != is_hub
         assert config["AdminListen"] == "none"
+
+
+@pytest.mark.parametrize(("said", "version"), [("0.5.12", "0.5.12"), ("unknown", "unknown")])
+def test_yggdrasil_s_version_is_that_of_the_program_that_runs(said: str, version: str, tmp_path: Path) -> None:
+    program = tmp_path / "yggdrasil"
+    program.write_text(f'#!/bin/sh\nprintf "Build name: yggdrasil\\nBuild version: {said}\\n"\n')
+    program.chmod(0o755)
+    part = yggdrasil.DRIVER.part(yggdrasil.DRIVER.options())
+    assert part_version(with_own(part, {"yggdrasil": str(program)})) == version
