@@ -9,19 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from tunnelmark.errors import UsageError
+from tunnelmark import registry
+from tunnelmark.errors import UsageError, nearest
 from tunnelmark.host import paths
-from tunnelmark.host.programs import NAMED_VARIABLE
+from tunnelmark.host.programs import BUILT, NAMED_VARIABLE, TOOLS
 from tunnelmark.linux import scratch
+from tunnelmark.packages.recipe import recipes
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _held: list[int] = []
+_OF_COLLECTORS = ("perf", "setpriv")
 
 
 def held() -> tuple[int, ...]:
@@ -45,7 +49,13 @@ def option(command: _F) -> _F:
 def _name(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> None:
     if not values:
         return
-    named = dict(map(_checked, values))
+    known = _known()
+    named: dict[str, Path] = {}
+    for value in values:
+        name, path = _checked(value, known)
+        if name in named:
+            raise UsageError(f"--bin names {name} twice: {named[name]}, and {path}", hint="leave one of them out")
+        named[name] = path
     folder = _folder()
     for name, path in named.items():
         (folder / name).symlink_to(path)
@@ -53,11 +63,27 @@ def _name(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Non
     os.environ[NAMED_VARIABLE] = os.pathsep.join([str(folder), *([known] if known else [])])
 
 
-def _checked(value: str) -> tuple[str, Path]:
+def _known() -> frozenset[str]:
+    """The programs that a command may start: of VPNs in all their builds, of workloads, of recipes, the lab's tools and its own."""
+    own = tuple(path.name for path in BUILT.glob("tunnelmark-*") if not path.suffix)
+    parts = (*TOOLS, *registry.parts().values())
+    of_vpns = [build.programs for driver in registry.vpns().values() for build in driver.builds.values()]
+    of_workloads = [workload.programs for workload in registry.workloads().values()]
+    of_recipes = [recipe.programs for recipe in recipes().values()]
+    of_parts = [part.programs for part in parts]
+    return frozenset(chain(own, _OF_COLLECTORS, *of_parts, *of_vpns, *of_workloads, *of_recipes))
+
+
+def _checked(value: str, known: Collection[str]) -> tuple[str, Path]:
     name, equals, text = value.partition("=")
     if not (name and equals and text) or "/" in name:
         raise UsageError(
             f"--bin {value} is not NAME=PATH", hint="for example --bin zerotier-one=/opt/zerotier/zerotier-one"
+        )
+    if name not in known:
+        raise UsageError(
+            f"--bin {name}: no VPN, workload or tool of the lab has a program of that name",
+            hint=nearest(name, sorted(known)),
         )
     path = Path(text).expanduser().absolute()
     if not path.is_file():

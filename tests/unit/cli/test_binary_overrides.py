@@ -77,6 +77,8 @@ def test_a_build_that_must_be_its_own_is_not_replaced(
         ("a/b=/bin/sh", "is not NAME=PATH"),
         ("tincd=/no/such/file", "there is no file"),
         (f"tincd={TOP / 'README.md'}", "cannot be executed"),
+        ("tincdd=/bin/sh", "did you mean tincd?"),
+        ("no-such-program-at-all=/bin/sh", "known: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_runs(
@@ -88,17 +90,31 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(
     assert "hint: " in said
 
 
+def test_a_program_is_named_once(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = [f"tincd={script(tmp_path, name)}" for name in ("one", "other")]
+    assert cli.main(["list", "vpns", "--bin", twice[0], "--bin", twice[1]]) == 2
+    assert "--bin names tincd twice" in capsys.readouterr().err
+    assert NAMED_VARIABLE not in os.environ
+
+
+@pytest.mark.parametrize("name", ["nebula-cert", "zerotier-one", "iperf3", "vegeta", "ip", "wg"])
+def test_programs_of_vpns_workloads_recipes_and_tools_can_be_named(name: str, cache: Path, tmp_path: Path) -> None:
+    mine = script(tmp_path, name)
+    binary_overrides._name(None, None, (f"{name}={mine}",))  # type: ignore[arg-type]
+    assert programs.find(name).resolve() == mine
+
+
 def test_the_folder_goes_when_the_command_is_killed(cache: Path, tmp_path: Path) -> None:
     mine = script(tmp_path, "mine")
     code = (
         "import time; from tunnelmark.cli import binary_overrides\n"
-        f"binary_overrides._name(None, None, ('mine={mine}',)); print('ready', flush=True); time.sleep(60)"
+        f"binary_overrides._name(None, None, ('tincd={mine}',)); print('ready', flush=True); time.sleep(60)"
     )
     command = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert command.stdout is not None
     assert command.stdout.readline() == b"ready\n"
     [folder] = cache.iterdir()
-    assert (folder / "mine").resolve() == mine
+    assert (folder / "tincd").resolve() == mine
     command.kill()
     command.wait()
     assert gone(cache)
@@ -108,6 +124,6 @@ def test_a_folder_whose_janitor_was_killed_too_is_swept(cache: Path, tmp_path: P
     stale = cache / "4194305-abcdef"  # more than the highest process number (proc(5), pid_max)
     stale.mkdir(parents=True)
     script(stale, "old")
-    binary_overrides._name(None, None, (f"mine={script(tmp_path, 'mine')}",))  # type: ignore[arg-type]
+    binary_overrides._name(None, None, (f"tincd={script(tmp_path, 'mine')}",))  # type: ignore[arg-type]
     assert not stale.exists()
     assert len(list(cache.iterdir())) == 1

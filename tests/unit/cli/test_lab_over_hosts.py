@@ -104,7 +104,7 @@ def test_why_a_lab_is_gone_is_said_by_the_commands_that_come_after(place: Place)
             "3 nodes, and the hosts of the inventory",
             "more hosts",
         ),
-        (["--backend", "ssh", "--inventory", "HOSTS", "--bin", "sh=/bin/sh"], "--bin is for a lab on", "install"),
+        (["--backend", "ssh", "--inventory", "HOSTS", "--bin", "tincd=/bin/sh"], "--bin is for a lab on", "install"),
         (
             ["--backend", "ssh", "--inventory", "HOSTS", "--no-wait"],
             "--no-wait is for a lab on this",
