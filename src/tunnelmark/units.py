@@ -7,6 +7,7 @@ bytes with decimal (kB) or binary (KiB) prefixes, durations in seconds, shares f
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/%]*)\s*")
 
@@ -22,7 +23,7 @@ class Rate(int):
     @classmethod
     def parse(cls, text: object) -> Rate:
         """Read a rate such as `"1 Gbit/s"`; ValueError says what would be right."""
-        return cls(round(_quantity(text, _RATES, "a rate above zero such as '100 Mbit/s'")))
+        return cls(_whole(text, _RATES, "a rate above zero such as '100 Mbit/s'"))
 
     def __str__(self) -> str:
         return _written(int(self), _RATES)
@@ -34,7 +35,7 @@ class Size(int):
     @classmethod
     def parse(cls, text: object) -> Size:
         """Read a size such as `"512 KiB"`; ValueError says what would be right."""
-        return cls(round(_quantity(text, _SIZES, "a size above zero such as '512 KiB'")))
+        return cls(_whole(text, _SIZES, "a size above zero such as '512 KiB'"))
 
     def __str__(self) -> str:
         if int(self) >= 1024 and int(self) % 1024 == 0:
@@ -87,6 +88,13 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def _whole(text: object, units: dict[str, int], right: str) -> int:
+    """A quantity in whole units, which must not be rounded to nothing."""
+    if not (value := round(_quantity(text, units, right))):
+        raise ValueError(f"should be {right}")
+    return value
+
+
 def _quantity(text: object, units: dict[str, int] | dict[str, float], right: str, *, zero: bool = False) -> float:
     match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if match is None or (float(match[1]) <= 0 and not zero):
@@ -95,7 +103,9 @@ def _quantity(text: object, units: dict[str, int] | dict[str, float], right: str
     factor = units.get(match[2]) or by_fold.get(match[2].lower())
     if factor is None:
         raise ValueError(f"has the unit {match[2]!r}; known units are " + ", ".join(units))
-    return float(match[1]) * factor
+    if not isfinite(value := float(match[1]) * factor):
+        raise ValueError(f"should be {right}")
+    return value
 
 
 def _written(value: float, units: dict[str, int] | dict[str, float]) -> str:

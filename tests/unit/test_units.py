@@ -32,6 +32,11 @@ class TestReading:
         with pytest.raises(ValueError, match="should be a rate above zero such as '100 Mbit/s'"):
             Rate.parse(text)
 
+    @pytest.mark.parametrize(("kind", "text"), [(Rate, "0.4 bit/s"), (Size, "0.3 B"), (Rate, "9" * 400 + " bit/s")])
+    def test_what_is_rounded_to_nothing_or_beyond_all_bounds_is_refused(self, kind, text):
+        with pytest.raises(ValueError, match="should be a .* above zero such as '"):
+            kind.parse(text)
+
     @pytest.mark.parametrize("text", ["5", "5 MB", "5 Mbps"])
     def test_another_unit_is_refused_with_the_known_ones(self, text):
         with pytest.raises(ValueError, match="known units are bit/s, kbit/s, Mbit/s, Gbit/s"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 
 import click
 from click.shell_completion import CompletionItem
 
 from tunnelmark.cli import lab_states
+from tunnelmark.errors import UsageError
+from tunnelmark.plan.fields import NAME_PATTERN
 
 
 class _Found(click.ParamType[str]):
@@ -24,6 +27,17 @@ class _Found(click.ParamType[str]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         lab, node = ctx.params.get("name") or lab_states.USUAL, ctx.params.get("node") or ""
         return [CompletionItem(name) for name in sorted(self._known(lab, node)) if name.startswith(incomplete)]
+
+
+class _LabName(_Found):
+    """A lab's name, which is part of the names of its files."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(NAME_PATTERN, value):
+            raise UsageError(
+                f"{value!r} cannot be the name of a lab", hint="lower-case letters, digits, dots and dashes, such as mine"
+            )
+        return value
 
 
 def _labs(_: str, __: str) -> Iterable[str]:
@@ -43,6 +57,6 @@ def _programs(lab: str, node: str) -> Iterable[str]:
     return lab_states.logs_in(files.logs).get(node) or lab_states.logs_in(files.kept).get(node, {})
 
 
-LAB = _Found("lab", _labs)
+LAB = _LabName("lab", _labs)
 NODE = _Found("node", _nodes)
 PROGRAM = _Found("program", _programs)

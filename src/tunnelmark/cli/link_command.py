@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def check_link(
     Each line has what the profile states, what follows from it for these probes, and what they met. Exit code 1 when
     a line is outside of its tolerance.
     """
-    if probes < 100 or rate <= 0:
+    if probes < 100 or not 0 < rate < inf:
         raise UsageError("too few probes to say anything", hint="--probes from 100 on, --rate above 0")
     files, profile = Files.standard().with_paths("profile", profile)
     files, topology = files.with_paths("topology", topology)

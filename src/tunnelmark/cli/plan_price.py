@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isfinite
 
 import click
 
@@ -56,6 +56,8 @@ def price(
 
     No price is known here: state one with --per-hour.
     """
+    if not isfinite(per_hour):
+        raise UsageError(f"--per-hour {per_hour} is not a price", hint="state what an hour costs, such as 0.20")
     loaded = of_length(study, length)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     blocks = loaded.blocks if loaded.enough is None else max(loaded.enough.most, loaded.blocks)

@@ -19,6 +19,9 @@ from tunnelmark.plan.impairments import Distribution
 from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Share
 
+HEADER = 14
+"""Bytes of Ethernet's header, which frames have in memory: a link that counts none of it takes so much off each."""
+
 _SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
 _DURATION = "a duration above zero such as '10 ms'"
 _MOMENT = "a time from '0 s' on, such as '10 s'"
@@ -141,7 +144,9 @@ class StagesTable(TomlTable):
     queue: SizeText | None = Field(default=None, description="a size above zero such as '512 KiB'")
     queue_packets: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on")
     codel: CodelTable | None = Field(default=None, description="a table, empty for RFC 8289's 5 ms and 100 ms")
-    overhead: int | None = Field(default=None, description="whole bytes that are added to each packet's length")
+    overhead: int | None = Field(
+        default=None, ge=-HEADER, description=f"whole bytes that are added to each packet's length, -{HEADER} or more"
+    )
 
 
 class StepTable(TomlTable):

@@ -69,6 +69,6 @@ def _written(value: object) -> str | None:
         return str(value)
     if isinstance(value, str) and value.isprintable():
         return value
-    if isinstance(value, list) and value and all(isinstance(one, int) for one in value):
+    if isinstance(value, list) and value and all(type(one) is int for one in value):
         return " ".join(map(str, value))
     return None

@@ -115,3 +115,16 @@ def test_a_user_who_is_not_root_has_own_labs_and_sees_those_of_root(
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert lab_states.own("lab").folder == tmp_path / "cache" / "tunnelmark" / "labs"
+
+
+@pytest.mark.parametrize("arguments", [["up"], ["down"], ["logs", "a"], ["exec"]])
+@pytest.mark.parametrize("name", ["a/b", "../../x", ""])
+def test_a_lab_s_name_leads_nowhere_else(
+    arguments: list[str], name: str, states: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(states.parent.rglob("*"))
+    node = ["a", "true"] if arguments == ["exec"] else []
+    assert cli.main(["lab", *arguments, "--name", name, *node]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be the name of a lab" in said and "lower-case letters" in said
+    assert sorted(states.parent.rglob("*")) == before

@@ -73,6 +73,7 @@ def test_json(monkeypatch, capsys):
     [
         (["wifi-god"], "wifi-good"),
         (["wifi-good", "--probes", "10"], "--probes"),
+        (["wifi-good", "--rate", "nan"], "--rate above 0"),
         (["wifi-good", "--rate", "0"], "--rate"),
         (["vdsl+gigabit"], "join profiles"),
     ],

@@ -103,6 +103,8 @@ def test_a_price_says_what_it_is_of_and_what_is_not_in_it(study: str, capsys: py
     assert "check it before use" in said
 
 
-@pytest.mark.parametrize("wrong", [("--per-hour", "0"), ("--per-hour", "1", "--set-up", "soon"), ()])
+@pytest.mark.parametrize(
+    "wrong", [*(("--per-hour", price) for price in ("0", "nan", "inf")), ("--per-hour", "1", "--set-up", "soon"), ()]
+)
 def test_a_price_is_never_assumed(study: str, wrong: tuple[str, ...]):
     assert main(["plan", "price", study, *wrong]) == 2

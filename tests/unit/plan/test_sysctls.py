@@ -37,6 +37,7 @@ def test_without_any_there_are_none(tmp_path: Path) -> None:
         ("net.ipv4.tcp_congestion_control", '"bbr"', "the laboratory sets CUBIC"),
         ("net.ipv4.tcp_reordering", "1.5", "1.5 cannot be used"),
         ("net.ipv4.tcp_rmem", '["x"]', "cannot be used"),
+        ("net.ipv4.tcp_rmem", "[true, 1, 2]", "cannot be used"),
         ("net.ipv4.tcp_rmem", '"4096\\n1"', "cannot be used"),
     ],
 )
