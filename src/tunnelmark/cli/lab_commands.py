@@ -34,8 +34,10 @@ from tunnelmark.errors import LabError, UnknownName, UsageError
 from tunnelmark.host import privileges
 from tunnelmark.linux.late_interrupt import held_back
 from tunnelmark.packages import status
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_topology
 
-_PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not
+_PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not, beyond its VPN's usual start (`_patience`)
 _HOSTS_PATIENCE = 240.0  # the same on other hosts, of which each may take 60 s to begin
 
 _name = click.option(
@@ -94,6 +96,7 @@ def up(
         raise UsageError(f"a lab called {name!r} is up already", hint=f"`tunnelmark lab down --name {name}`, or --name")
     if (gone := lab_states.lost(name)) is not None:
         click.echo(f"note: {gone.message}", err=True)
+    patience = _patience(vpn or "", topology, hosts=on is not None)
     if on is None:
         quiet(output.console(), "a lab", wait=not no_wait)
     lab_states.own(name).state.unlink(missing_ok=True)
@@ -111,7 +114,7 @@ def up(
                     pass_fds=binary_overrides.held(),
                     start_new_session=True,
                 )
-            state = _first_words(holder, complaints, _PATIENCE if on is None else _HOSTS_PATIENCE)
+            state = _first_words(holder, complaints, patience)
         except KeyboardInterrupt:
             if holder is not None:
                 holder.kill()  # its lab goes with it
@@ -235,6 +238,16 @@ def _require_programs(vpn: str) -> None:
     driver, options = registry.arm(vpn)
     if (found := status.missing(driver.part(options))) is not None:
         raise found
+
+
+def _patience(vpn: str, topology: str, *, hosts: bool) -> float:
+    """Seconds until a lab must have said that it is up: more, where the VPN admits one node after the other (`lab_daemon.hold`)."""
+    patience = _HOSTS_PATIENCE if hosts else _PATIENCE
+    if not vpn:
+        return patience
+    files, topology = Files.standard().with_paths("topology", topology)
+    driver, _ = registry.arm(vpn)
+    return patience + driver.start_of(len(load_topology(topology, files).nodes))
 
 
 def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes], patience: float) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any, cast
 import pytest
 
 from support import plain_hosts
-from tunnelmark.cli import lab_daemon
+from tunnelmark import registry
+from tunnelmark.cli import lab_commands, lab_daemon
 from tunnelmark.errors import LabError
 from tunnelmark.lab.ssh import inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
 from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_topology
 
 
 class Hosts:
@@ -48,3 +50,13 @@ def test_hosts_are_asked_for_what_the_vpn_needs_on_such_a_lab(tmp_path: Path) ->
     require(hosts)
     text = "".join(hosts.asked["inputs"].values())
     assert all(f'"{name}"' in text for name in ("tinc", "wifi-good", "behind-nat"))
+
+
+@pytest.mark.parametrize("topology", ["pair", "lan-30"])
+@pytest.mark.parametrize("hosts", [False, True])
+def test_a_lab_is_waited_for_longer_than_its_vpn_may_take(topology: str, *, hosts: bool) -> None:
+    files = Files.standard()
+    driver, _ = registry.arm("zerotier")
+    allowed = lab_daemon.READY_TIMEOUT + driver.start_of(len(load_topology(topology, files).nodes))
+    assert lab_commands._patience("zerotier", topology, hosts=hosts) >= allowed + 30
+    assert lab_commands._patience("", topology, hosts=hosts) < lab_commands._patience("zerotier", topology, hosts=hosts)
