@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
@@ -11,7 +12,16 @@ from rich.console import Console
 
 from tunnelmark import registry
 from tunnelmark.cli import collector_options as collectors
-from tunnelmark.cli import core_options, link_capacities, param_types, retry_options, vm
+from tunnelmark.cli import (
+    core_options,
+    link_capacities,
+    measurement_lock,
+    other_work,
+    output,
+    param_types,
+    retry_options,
+    vm,
+)
 from tunnelmark.cli.ab_question import CHANGE, COUNTED_CHANGE, COUNTED_FLOOR, COUNTED_MOST, AbQuestion
 from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show
@@ -147,7 +157,10 @@ def ab(
     tree = _tree(source, build, made, (*old, *new))
     driver, options = registry.arm(vpn)
     part = driver.part(options)
-    chosen = [own_programs(each, part, tree, make=not dry_run) for each in (old, new)]
+    quiet = json_ or comment == Path("-")
+    console = output.console(stderr=quiet)
+    with _building(console, wait=not no_wait) if tree is not None and not dry_run else nullcontext():
+        chosen = [own_programs(each, part, tree, make=not dry_run) for each in (old, new)]
     files, catalogue = Files.standard(), registry.catalogue()
     links_of = []
     for profile in profiles or (PROFILE,):
@@ -180,7 +193,6 @@ def ab(
     def answers(folder: Path, console: Console) -> int:
         return answer(folder, console, comment=comment, as_json=json_)
 
-    quiet = json_ or comment == Path("-")
     ways = RunOptions(
         dry_run,
         quiet,
@@ -190,6 +202,14 @@ def ab(
         answers=answers,
     )
     return study_of(study, out, ways)
+
+
+@contextmanager
+def _building(console: Console, *, wait: bool) -> Iterator[None]:
+    """Announce a build for the length of the block, which begins when no command measures any more, unless that is not to be waited for."""
+    measurement_lock.quiet(console, "building a revision", wait=wait)
+    with other_work.told("the build of a revision"):
+        yield
 
 
 def require(study: Study, context: RunContext) -> None:

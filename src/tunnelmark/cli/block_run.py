@@ -86,7 +86,7 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
         return
     privileges.require("the lab makes network namespaces")
     require(plan, context, console)
-    prepare(plan, context, console)
+    prepare(plan, context, console, wait=asked["wait"])
     with alone(console, f"block {number} of the study {study.name}"):
         study, measured = link_capacities.before(study, context, console, look=asked["measure"])
         block = order(study).of_block(number)

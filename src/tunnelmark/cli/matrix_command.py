@@ -19,6 +19,7 @@ from rich.text import Text
 
 from tunnelmark import registry
 from tunnelmark.cli import param_types
+from tunnelmark.cli.measurement_lock import alone
 from tunnelmark.cli.output import as_json, console, table
 from tunnelmark.errors import LabError, MissingPart, TrialError, UnknownName
 from tunnelmark.host import utilisation
@@ -168,13 +169,14 @@ def _measure(wanted: Sequence[str]) -> None:
     out = console(stderr=True)
     file = registry.measured_file()
     chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name not in (ANCHOR, DIRECT))]
-    for place, name in enumerate(chosen, start=1):
-        try:
-            version = part_version(registry.vpn_part(registry.vpn(name)))
-            out.print(f"{place} of {len(chosen)}: {name} {version}")
-            _keep(file, name, asyncio.run(_look(name, version)))
-        except (MissingPart, TrialError, LabError) as error:
-            out.print(f"{place} of {len(chosen)}: {name} [yellow]not measured[/]: {error.message}")
+    with alone(out, "matrix --measure"):
+        for place, name in enumerate(chosen, start=1):
+            try:
+                version = part_version(registry.vpn_part(registry.vpn(name)))
+                out.print(f"{place} of {len(chosen)}: {name} {version}")
+                _keep(file, name, asyncio.run(_look(name, version)))
+            except (MissingPart, TrialError, LabError) as error:
+                out.print(f"{place} of {len(chosen)}: {name} [yellow]not measured[/]: {error.message}")
     out.print(f"kept in {file}", soft_wrap=True)
 
 

@@ -19,8 +19,9 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
-from tunnelmark.cli import interrupts, link_capacities, link_checks, output, progress, real_hosts, vm
+from tunnelmark.cli import interrupts, link_capacities, link_checks, other_work, output, progress, real_hosts, vm
 from tunnelmark.cli.enough_blocks import Growth
+from tunnelmark.cli.measurement_lock import quiet
 from tunnelmark.cli.progress_events import EndEvent
 from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.cli.report import analysis, show, show_beside, show_merged
@@ -73,7 +74,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
     if not ways.guests and ways.on is None:  # a guest says itself what it lacks, and so does a host
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
-        prepare(plan, context, console)
+        prepare(plan, context, console, wait=ways.wait)
     measured: Mapping[str, Any] = {}
     if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
         look = f"a look at this machine for the study {study.name}"
@@ -288,9 +289,16 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
         console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
-def prepare(plan: Plan, context: RunContext, console: Console) -> None:
-    """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made."""
-    for asset, recipe in context.assets(plan):
-        if assets.absent([asset]):
-            with console.status(f"making {asset.name}, once on this machine"):
-                assets.make(asset, recipe)
+def prepare(plan: Plan, context: RunContext, console: Console, *, wait: bool = True) -> None:
+    """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made.
+
+    It first waits for the end of a measurement, which that would disturb; so a caller must not measure. Without `wait` it only says so.
+    """
+    lacking = [(asset, recipe) for asset, recipe in context.assets(plan) if assets.absent([asset])]
+    if not lacking:
+        return
+    quiet(console, "making what workloads need", wait=wait)
+    for asset, recipe in lacking:
+        doing = f"making {asset.name}"
+        with other_work.told(doing), console.status(f"{doing}, once on this machine"):
+            assets.make(asset, recipe)

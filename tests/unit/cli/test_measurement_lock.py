@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -10,14 +11,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
+from tunnelmark import registry
+from tunnelmark.cli import ab_command, matrix_command, other_work, real_hosts
+from tunnelmark.cli import command as cli
 from tunnelmark.cli import measurement_lock as module
-from tunnelmark.cli import other_work, real_hosts
+from tunnelmark.cli import measuring as measuring_command
 from tunnelmark.cli.measurement_lock import alone, measuring, quiet
+from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
+from tunnelmark.run import assets
+from tunnelmark.run.runner import RunContext
+from tunnelmark.workloads.base import Asset
 
 HOSTS = Inventory.model_validate(
     {"hosts": [{"name": "alpha", "ssh": "root@192.0.2.1", "address": "198.51.100.1", "interface": "eth1"}]}
@@ -176,3 +186,72 @@ def test_nobody_sees_himself(monkeypatch: pytest.MonkeyPatch) -> None:
     with other_work.told("x" * 300):  # longer than a name may be
         assert f"@tunnelmark/{os.getpid()}/" in Path("/proc/net/unix").read_text()
         assert os.getpid() not in {work.pid for work in other_work.others()}
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What waits for a measurement or is announced, in order, without waiting."""
+    said: list[str] = []
+
+    def told(what: str) -> contextlib.AbstractContextManager[None]:
+        said.append(what)
+        return contextlib.nullcontext()
+
+    def quiet(_: Console, what: str, *, wait: bool = True) -> None:
+        said.append(f"{what}{' waits' if wait else ''}")
+
+    for place in (module, measuring_command):
+        monkeypatch.setattr(place, "quiet", quiet)
+    monkeypatch.setattr(other_work, "told", told)
+    return said
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_a_workload_needs_is_made_when_nothing_is_measured(
+    wait: bool, announced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(assets, "absent", lambda asked: [asset for asset in asked if asset.name != "there"])
+    monkeypatch.setattr(assets, "make", lambda asset, _: made.append(asset.name))
+    context = SimpleNamespace(assets=lambda _: [(Asset(name, ()), "") for name in ("there", "clip")])
+    plan: Any = None
+    measuring_command.prepare(plan, cast(RunContext, context), console()[0], wait=wait)
+    assert made == ["clip"]
+    assert announced == [f"making what workloads need{' waits' if wait else ''}", "making clip"]
+
+
+def test_nothing_is_waited_for_where_nothing_is_to_be_made(announced: list[str]) -> None:
+    plan: Any = None
+    context = SimpleNamespace(assets=lambda _: [])
+    measuring_command.prepare(plan, cast(RunContext, context), console()[0])
+    assert announced == []
+
+
+def test_a_revision_is_built_when_nothing_is_measured(
+    announced: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def built(*_: object, make: bool) -> None:
+        raise UsageError(f"built: {make}, after {announced}", hint="none")
+
+    monkeypatch.setattr(ab_command, "own_programs", built)
+    tree = ["--source", str(tmp_path), "--build", "true", "--program", "tincd"]
+    asked = ["ab", "tinc", "--old", "git:HEAD~1", "--new", "git:HEAD", *tree]
+    assert cli.main([*asked, "--dry-run"]) == 2
+    assert "built: False, after []" in capsys.readouterr().err
+    assert cli.main(asked) == 2
+    assert announced == ["building a revision waits", "the build of a revision"]
+
+
+def test_what_matrix_measures_keeps_others_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    held: list[str] = []
+
+    async def look(name: str, version: str) -> dict[str, Any]:
+        holder = measuring()
+        held.append(f"{name} {version} by {holder.what if holder else 'none'}")
+        return {}
+
+    monkeypatch.setattr(matrix_command, "_look", look)
+    monkeypatch.setattr(matrix_command, "part_version", lambda _: "1.0")
+    monkeypatch.setattr(registry, "measured_file", lambda: tmp_path / "measured.json")
+    matrix_command._measure(["tinc"])
+    assert held == ["tinc 1.0 by matrix --measure"]
