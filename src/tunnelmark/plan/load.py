@@ -109,6 +109,9 @@ def parse_study(
     design, used = design_of(content, arms, uses, profile_names, topology_names, problems)
     arms = tuple(arm for arm in arms if arm.name in used["arms"])
     uses = tuple(use for use in uses if use.name in used["workloads"])
+    if table.replacements and (table.precision is not None or table.time_budget is not None):
+        told = "there are none where blocks are added until enough is known"
+        problems.add(("study", "replacements"), told, "leave it out: blocks are added as long as pairs lack")
     watched = _watched(table.watch, catalogue, problems)
     if table.profile_stacks and STACKS not in watched:
         watched = (*watched, STACKS)

@@ -53,6 +53,8 @@ def test_the_short_length_adds_nothing_and_a_run_that_goes_on_keeps_what_it_was_
         (("blocks = 8", 'precision = "5 %"', "max_blocks = 7"), "less than the 8"),
         (('precision = "0.01 %"',), "from 0.1 % to 50 %"),
         (('precision = "5"',), "known units are %"),
+        (('precision = "5 %"', "replacements = 2"), "blocks are added as long as pairs lack"),
+        (('time_budget = "30 min"', "replacements = 1"), "blocks are added as long as pairs lack"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(lines: tuple[str, ...], reason: str):
