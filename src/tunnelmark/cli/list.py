@@ -10,7 +10,7 @@ from tunnelmark import registry
 from tunnelmark.cli import binary_overrides
 from tunnelmark.cli.output import as_json, table
 from tunnelmark.errors import MissingPart
-from tunnelmark.host.programs import Requirement, find, part_version
+from tunnelmark.host.programs import Requirement, part_version
 from tunnelmark.lab.backends import backend_of, describe
 from tunnelmark.packages import status
 from tunnelmark.plan.files import Files
@@ -93,7 +93,7 @@ def workloads(json_: bool) -> None:
             {
                 "name": name,
                 "title": kind.title,
-                "install": _missing(kind.programs, kind.packages),
+                "install": missing.hint if (missing := status.missing(kind.part)) is not None else None,
                 "options": sorted(kind.options.model_fields),
                 "metrics": [
                     {
@@ -209,15 +209,6 @@ def _version(part: Requirement) -> dict[str, str | None]:
         return {"version": part_version(part), "install": None}
     except MissingPart as missing:
         return {"version": None, "install": status.from_makers(part) or missing.hint}
-
-
-def _missing(programs: tuple[str, ...], packages: tuple[str, ...]) -> str | None:
-    try:
-        for program in programs:
-            find(program, packages)
-    except MissingPart as missing:
-        return missing.hint
-    return None
 
 
 def _title(row: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import tunnelmark
 from tunnelmark import registry
 from tunnelmark.cli import command as cli
 from tunnelmark.doctor.checks import Check
+from tunnelmark.host.programs import PACKAGES_VARIABLE
 from tunnelmark.plan.files import PATH_VARIABLE
 
 
@@ -50,6 +51,23 @@ def test_a_missing_vpn_says_how_to_install_it(
     assert tinc["install"].startswith("apt-get install tinc")
     assert cli.main(["list", "vpns"]) == 0
     assert "missing: apt-get install tinc" in capsys.readouterr().out
+
+
+def test_a_workload_is_not_missing_whose_programs_a_recipe_has_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(PACKAGES_VARIABLE, str(tmp_path))
+    monkeypatch.setattr("tunnelmark.host.programs.search_path", lambda: str(tmp_path))
+    for program in (tmp_path / "nginx", tmp_path / "openssl"):
+        program.touch(0o755)
+
+    def http() -> Any:
+        return next(row for row in run_json(["list", "workloads"], capsys) if row["name"] == "http")["install"]
+
+    assert "tunnelmark packages install vegeta" in http()
+    (tmp_path / "vegeta" / "bin").mkdir(parents=True)
+    (tmp_path / "vegeta" / "bin" / "vegeta").touch(0o755)
+    assert http() is None
 
 
 def test_what_no_registry_carries_is_not_said_to_be_installable(
