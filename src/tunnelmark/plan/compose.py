@@ -58,9 +58,7 @@ def comparison(
         raise UsageError("there is no workload to compare with", hint="see `tunnelmark list workloads`")
     _check("VPN", arms, catalogue.arms)
     _check("workload", workloads, catalogue.workloads)
-    for part in (part for profile in profiles for part in profile.split(JOIN)):
-        files.find("profile", part)
-    files.find("topology", topology.split(JOIN, maxsplit=1)[0])
+    _find(files, profiles, topology)
     more: dict[str, int] = {"cores": cores} if cores != 1 else {}
     own = [arm for arm in arms if arm == ANCHOR or catalogue.variants.get(arm, ("",))[0] == ANCHOR]
     placed = ({"cascade": cascade} if cascade else {}) | ({"behind_gateways": True} if behind_gateways else {})
@@ -113,9 +111,7 @@ def two_builds(
     if vpn == DIRECT:
         raise UsageError("the bare link has no builds", hint="name a VPN, see `tunnelmark list vpns`")
     _check("workload", workloads, catalogue.workloads)
-    for part in (part for profile in profiles for part in profile.split(JOIN)):
-        files.find("profile", part)
-    files.find("topology", topology.split(JOIN, maxsplit=1)[0])
+    _find(files, profiles, topology)
     tables = [
         _table(
             "[study]",
@@ -163,8 +159,7 @@ def traversal(
         raise UsageError("there is no VPN to try", hint="name one or more, see `tunnelmark list vpns`")
     _check("VPN", arms, catalogue.arms)
     _check("kind of router", kinds, ALL_KINDS)
-    files.find("topology", topology)
-    files.find("profile", profile)
+    _find(files, (profile,), topology)
     pairs = list(combinations_with_replacement(dict.fromkeys(kinds), 2))
     if sample is not None:
         if not 0 < sample <= len(pairs):
@@ -197,6 +192,13 @@ def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise UnknownName(what, name, known)
+
+
+def _find(files: Files, profiles: Sequence[str], topology: str) -> None:
+    """UnknownName for a profile, of those that are joined too, or a topology that no file has."""
+    for part in (part for profile in profiles for part in profile.split(JOIN)):
+        files.find("profile", part)
+    files.find("topology", topology.split(JOIN, maxsplit=1)[0])
 
 
 def _inline(values: Mapping[str, str]) -> str:

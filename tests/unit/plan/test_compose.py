@@ -2,8 +2,9 @@
 
 import pytest
 
+from tunnelmark import registry
 from tunnelmark.errors import UnknownName, UsageError
-from tunnelmark.plan.compose import comparison
+from tunnelmark.plan.compose import comparison, traversal
 from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Arm
 from unit.plan.studies import CATALOGUE, FILES
@@ -76,3 +77,13 @@ def test_unknown_names_give_the_nearest(vpns, others, hint):
 def test_there_must_be_something_to_compare(vpns, workloads):
     with pytest.raises(UsageError):
         comparison(vpns, FILES, CATALOGUE, workloads=workloads)
+
+
+def test_paths_are_sought_over_joined_profiles_too():
+    catalogue = registry.catalogue()
+    text = traversal(["tinc"], FILES, catalogue, kinds=["full-cone"], profile="wifi-good+gigabit")
+    study = parse_study(text, "traversal", FILES, catalogue)
+    assert [profile.name for profile in study.profiles] == ["wifi-good+gigabit"]
+    assert [topology.name for topology in study.topologies] == ["behind-nat+full-cone"]
+    with pytest.raises(UnknownName, match="gigabyte"):
+        traversal(["tinc"], FILES, catalogue, profile="wifi-good+gigabyte")
