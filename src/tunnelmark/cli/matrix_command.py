@@ -7,7 +7,7 @@ import json
 import platform
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from statistics import median, median_low
@@ -65,13 +65,19 @@ def matrix(
         raise UnknownName("row", unknown[0], [row.name for row in rows])
     chosen = [row for row in rows if row.name in vpns or (not vpns and row.name not in (ANCHOR, DIRECT))]
     if json_:
-        as_json([row.plain() for row in chosen])
+        as_json([(_of_groups(row, groups) if groups else row).plain() for row in chosen])
     elif markdown_:
         click.echo(markdown(chosen, groups or GROUPS))
     elif sources:
         _with_sources(chosen, groups or GROUPS)
     else:
         _by_group(chosen, groups or GROUPS)
+
+
+def _of_groups(row: MatrixRow, groups: Collection[str]) -> MatrixRow:
+    """The row with the cells of those groups alone."""
+    keys = {criterion.key for criterion in _criteria(groups)}
+    return replace(row, cells={key: fact for key, fact in row.cells.items() if key in keys})
 
 
 def _by_group(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:

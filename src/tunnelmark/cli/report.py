@@ -62,11 +62,13 @@ def report(
 
     results = of_one_machine(results)
     parts = on_request.chosen(asked)
-    if parts and (as_json or form is not None or is_merged(results)):
+    if parts and (as_json or form is not None or serve or is_merged(results)):
         raise UsageError(
             "--show is for the tables of one run",
-            hint="leave --json and --export out, and name one of the runs of a merged folder",
+            hint="leave --json, --export and --serve out, and name one of the runs of a merged folder",
         )
+    if as_json and form is not None:
+        raise UsageError("--json prints, and --export writes", hint="leave one out; --export json --to - prints, too")
     if to is not None and form is None:
         raise UsageError("--to has no format", hint=f"add --export {', '.join(export_results.FORMATS)}")
     if port is not None and not serve:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
@@ -121,7 +122,8 @@ def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...]
     recomputed = compare_with_printed(claims, values, others)
     judged = tuple(judge(claim, values) for claim in claims.claims)
     if json_:
-        output.as_json(claim_tables.as_data(claims, judged) | raw_tables.as_data(values, recomputed))
+        data = claim_tables.as_data(claims, judged) | raw_tables.as_data(values, recomputed)
+        output.as_json(_chosen(data, only))
         return
     console = output.console()
     console.print(Text.assemble((claims.title, "bold"), f": raw data {values.name}"), soft_wrap=True)
@@ -143,10 +145,16 @@ def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...]
 
 def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
     if json_:
-        output.as_json(claim_tables.as_data(found.claims, found.judged))
+        output.as_json(_chosen(claim_tables.as_data(found.claims, found.judged), only))
         return
     _head(found.claims)
     _judged(found.claims, found.judged, only)
+
+
+def _chosen(data: Mapping[str, Any], only: Sequence[Outcome]) -> Mapping[str, Any]:
+    """What is printed for programs, with those of its verdicts that were asked for."""
+    kept = [verdict for verdict in data["verdicts"] if verdict["outcome"] in (only or OUTCOMES)]
+    return {**data, "verdicts": kept}
 
 
 def _no_claims(study_name: str) -> UsageError:
@@ -158,7 +166,7 @@ def _no_claims(study_name: str) -> UsageError:
 
 def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bool) -> None:
     if json_:
-        output.as_json(machine_claims.as_data(found))
+        output.as_json(_chosen(machine_claims.as_data(found), only))
         return
     _head(found.claims)
     console = output.console()

@@ -45,6 +45,10 @@ def design_of(
         tuple(_pattern(("include", n), table, every, problems) for n, table in enumerate(content.include)),
         CellPattern() if content.part is None else _pattern(("part",), content.part, every, problems),
     )
+    if content.include and not content.exclude:
+        problems.add(
+            ("include",), "brings back nothing, for nothing is excluded", "add a table [[exclude]], or leave it out"
+        )
     problems.raise_if_any()  # a name that is wrong leaves out other cells than it should
     return design, _used(design, names, arms, problems)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tunnelmark.cli import command as cli
+from tunnelmark.vpns.feature_matrix import CRITERIA
+from unit.builders import PING, Study
+from unit.stored import write
 
 PROFILE = '[profile]\ntitle = "T"\nsource = "S"\nrate = "20 Mbit/s"\nqueue = "64 KiB"\n'
 DRY = ("--workload", "ping", "--blocks", "1", "--dry-run")
@@ -68,3 +72,25 @@ def test_of_several_mistakes_each_is_told_once_with_what_would_be_right(
     said = capsys.readouterr().err
     assert said.count("where the figures come from") == 1
     assert said.count("'10 ms'") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--json", "--export", "csv"], "--json prints, and --export writes"),
+        (["--serve", "--show", "links"], "--show is for the tables of one run"),
+    ],
+)
+def test_options_of_which_one_would_do_nothing_are_refused(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(Study(arms=("direct", "tinc"), workloads=(PING,)).results(), tmp_path / "run")
+    assert cli.main(["report", str(folder), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_group_of_the_matrix_is_all_that_programs_get_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["matrix", "tinc", "--group", "choosing", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    groups = {criterion.key: criterion.group for criterion in CRITERIA}
+    assert {groups[key] for key in row["cells"]} == {"choosing"}

@@ -84,6 +84,10 @@ def test_only_claims_with_a_verdict_are_shown_if_asked(tmp_path: Path, capsys: p
     printed = capsys.readouterr().out
     assert "share-of-bare.plain" in printed
     assert "\n–" not in printed
+    assert main(["study", "verdict", str(folder), "--only", "did not hold", "--json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    assert "share-of-bare.plain" in {each["id"] for each in verdicts}
+    assert {each["outcome"] for each in verdicts} == {"did not hold"}
 
 
 def test_a_study_that_repeats_nothing_is_told_which_claims_there_are(
@@ -123,6 +127,11 @@ def test_raw_data_of_a_source_are_judged_and_held_against_what_it_printed(
     assert (printed["Internal", "baseline"]["printed"], printed["Internal", "baseline"]["agrees"]) == (934, True)
     assert not printed["WireGuard", "baseline"]["agrees"]
     assert any("n = 1" in each for each in found["design"])
+    assert len({each["outcome"] for each in found["verdicts"]}) > 1
+    assert main(["study", "published", "mesh-vpns", "vpn-bench", str(run), "--only", "not testable", "--json"]) == 0
+    only = json.loads(capsys.readouterr().out)
+    assert {each["outcome"] for each in only["verdicts"]} == {"not testable"}
+    assert only["printed"] == found["printed"]
     assert main(["study", "published", "mesh-vpns", "vpn-bench", str(run)]) == 0
     assert "printed values follow from the data" in capsys.readouterr().out
 
