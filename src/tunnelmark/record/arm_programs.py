@@ -14,7 +14,9 @@ VERSION = "version"
 def recorded(environment: Mapping[str, Any], arm: ArmInfo) -> Mapping[str, Any]:
     """The record of an arm's VPN; empty where there is none, as of an arm that could not take part."""
     vpns = environment.get("vpns")
-    found = (vpns.get(name) for name in _names(arm)) if isinstance(vpns, Mapping) else ()
+    if not isinstance(vpns, Mapping):
+        return {}
+    found = (vpns.get(name) for name in _names(arm))
     return next((each for each in found if isinstance(each, Mapping)), {})
 
 
