@@ -61,6 +61,7 @@ def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothin
         if (cell.setting, cell.metric.name) == (setting, metric.name)
         and cell.arm not in twins
         and cell.arm != analysis.reference
+        and cell.verdict != "left out"
     ]
     if not cells:
         return ("Only the bare link was measured.",)
@@ -69,7 +70,7 @@ def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothin
     if analysis.same.standing != "agrees":
         said += _unranked([cell for cell in cells if cell.against_direct and cell.against_direct.estimate is not None])
     elif judged:
-        said += _ranked(analysis, metric, judged)
+        said += _ranked(analysis, metric, judged, len(cells))
     said += _doubtful(cells)
     said += _spared(analysis, setting, metric)
     said += _ceilings(cells)
@@ -88,7 +89,8 @@ def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothin
     return tuple(said)
 
 
-def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell]) -> list[str]:
+def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell], arms_measured: int) -> list[str]:
+    """How the arms that were judged compare with direct; `arms_measured` counts those that were not, too."""
     sign = -1 if metric.better == "higher" else 1
     judged = sorted(judged, key=lambda cell: sign * (_against(cell).order or 0.0))
     said = []
@@ -101,7 +103,7 @@ def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell]) ->
     alike = [cell.arm for cell in judged if cell.verdict == "equal"]
     open_ = [cell.arm for cell in judged if cell.verdict == "undecided"]
     if alike:
-        every = len(alike) == len(judged) > 1
+        every = len(alike) == arms_measured > 1
         arms, verb = ("Every arm", "is") if every else (formatting.listed(alike), "is" if len(alike) == 1 else "are")
         said.append(f"{arms} {verb} equal to the bare link within {formatting.margin(metric)}.")
     if open_:
@@ -187,10 +189,12 @@ def _ceilings(cells: list[MetricCell]) -> list[str]:
     at_lab = [cell.arm for cell in cells if cell.ceiling == "lab"]
     said = []
     if at_load:
-        arms = "Every arm" if len(at_load) == len(cells) else formatting.listed(at_load)
+        arms = "every arm" if len(at_load) == len(cells) else formatting.listed(at_load)
         verb = "delivers" if len(at_load) in (1, len(cells)) else "deliver"
         offered = f"at least {formatting.percent(AT_LOAD)} of what is offered"
-        said.append(f"{arms} {verb} {offered}, so the offered load and not the arm is the limit here.")
+        said.append(
+            f"In the median block {arms} {verb} {offered}, so the offered load and not the arm is the limit here."
+        )
     if at_link:
         said.append(f"{formatting.listed(at_link)}: limited by the link itself; a faster link might show more.")
     if near:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.report import formatting, queries
 
@@ -20,8 +22,8 @@ WORDS: Mapping[Outcome, str] = {
     "unknown": "–",
 }
 EXPLAINED = (
-    "Direct: from some moment on everything came from the other end itself; the seconds are from the VPN's start to that moment. "
-    "Relayed: it came through a third node to the end. No path: no ping was answered in time. What was seen on the underlay decides, "
+    "Direct: in every trial with a path everything came from the other end itself from some moment on; the seconds are from the VPN's start to "
+    "that moment, the median of the trials. Relayed: it came through a third node to the end. No path: no ping was answered in time. What was seen on the underlay decides, "
     "not what a VPN says of itself."
 )
 _SOME = 10.0  # per cent of the bytes from which on a path was used
@@ -31,17 +33,23 @@ _DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
 
 @dataclass(frozen=True, slots=True)
 class FoundPath:
-    """What an arm found between two kinds: the path, seconds until it went directly, whether mostly over TCP, in how many trials."""
+    """What an arm found between two kinds: the path, seconds until it went directly, whether mostly over TCP, in how many trials.
+
+    `direct` where every trial that found a path went directly in the end; `some` says in how many it did where that is not so.
+    """
 
     outcome: Outcome
     seconds: float | None = None
     tcp: bool = False
     tried: str = ""
+    some: str = ""
 
     def __str__(self) -> str:
         said = WORDS[self.outcome] + (", TCP" if self.tcp else "")
         said += f", {formatting.scale('s', [self.seconds]).value(self.seconds)}" if self.seconds is not None else ""
-        return f"{said} ({self.tried})" if self.tried else said
+        notes = [f"direct in {self.some}"] if self.some else []
+        notes += [f"a path in {self.tried}"] if self.tried and self.some else [self.tried] if self.tried else []
+        return f"{said} ({', '.join(notes)})" if notes else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,21 @@ def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
     tried = "" if count.count == count.total or not count.count else f"{count.count} of {count.total}"
     if share.spread is None:
         return FoundPath("none" if share.verdict == "failed" else "unknown")
-    seen = {
-        name: cell.spread.median
-        for name in (_SOON, _TCP)
-        for cell in analysis.cells_of(setting, name)
-        if cell.arm == arm and cell.spread is not None
-    }
-    tcp = seen.get(_TCP, 0.0) > _HALF
-    if (soon := seen.get(_SOON)) is not None:
-        return FoundPath("direct", soon, tcp, tried)
-    return FoundPath("both" if share.spread.median > _SOME else "relayed", None, tcp, tried)
+    tcp = median(over) > _HALF if (over := _values(analysis, setting, arm, _TCP)) else False
+    # Only a trial that went directly in the end has the seconds until then.
+    soon, trials = _values(analysis, setting, arm, _SOON), len(_values(analysis, setting, arm, _DIRECT))
+    if soon and len(soon) >= trials:
+        return FoundPath("direct", median(soon), tcp, tried)
+    some = f"{len(soon)} of {trials}" if soon else ""
+    return FoundPath("both" if share.spread.median > _SOME else "relayed", None, tcp, tried, some)
+
+
+def _values(analysis: Analysis, setting: Scenario, arm: str, metric: str) -> list[float]:
+    """A metric's values of every trial with a result, whatever they are worth: which way packets went does not depend on that."""
+    return [
+        sample.value
+        for row in analysis.trials
+        if row.arm == arm and row.outcome == "ok" and setting_of(row) == setting
+        for sample in row.samples
+        if sample.metric == metric and sample.time is None
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,21 +40,24 @@ OVER_TCP = {"path_direct": 0.0, "path_tcp": 100.0}
 NOTHING: Mapping[str, float] = {}
 
 
-def analysed(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Analysis:
-    """A study of direct and two VPNs; `found` by kinds and arm, direct where nothing is said."""
+def analysed(
+    found: Mapping[tuple[str, str], Mapping[str, float]], blocks: Sequence[Mapping[str, float]] = (DIRECT,)
+) -> Analysis:
+    """A study of direct and two VPNs; `found` by kinds and arm, else what `blocks` has for each block."""
     arms = ("direct", "tinc", "nebula", "nebula-again")
     topologies = tuple(
         TopologyInfo(f"behind-nat+{kinds}", f"Two homes: {kinds}", ("a", "s", "b"), {"internet": ("a", "s", "b")})
         for kinds in KINDS
     )
     rows = []
-    for number, (topology, arm) in enumerate((t.name, arm) for t in topologies for arm in arms):
-        values = found.get((topology.partition("+")[2], arm), DIRECT)
+    cells = [(block, usual, t.name, arm) for block, usual in enumerate(blocks, 1) for t in topologies for arm in arms]
+    for number, (block, usual, topology, arm) in enumerate(cells):
+        values = found.get((topology.partition("+")[2], arm), usual)
         rows.append(
             TrialRow(
                 position=number,
-                trial=f"001.{arm}.gigabit.{topology}.traversal",
-                block=1,
+                trial=f"{block:03d}.{arm}.gigabit.{topology}.traversal",
+                block=block,
                 arm=arm,
                 profile="gigabit",
                 topology=topology,
@@ -73,7 +76,7 @@ def analysed(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Analysis:
         title="Paths",
         description="",
         seed=1,
-        blocks=1,
+        blocks=len(blocks),
         arms=tuple(
             ArmInfo(a, a.removesuffix("-again"), a, {}, "nebula" if a == "nebula-again" else None) for a in arms
         ),
@@ -106,6 +109,25 @@ def test_each_path_has_its_words_in_every_report(values: Mapping[str, float], wo
     assert words in console.export_text()
     assert words in markdown.render(analysis)
     assert words in html.render(analysis)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        ((DIRECT, LATER, DIRECT), "direct, 1.50\u00a0s"),
+        ((DIRECT, RELAYED, RELAYED, RELAYED, RELAYED), "relayed (direct in 1 of 5)"),
+        ((DIRECT, DIRECT, DIRECT, DIRECT, RELAYED), "direct and relayed (direct in 4 of 5)"),
+        ((DIRECT, DIRECT, NOTHING), "direct, 1.50\u00a0s (2 of 3)"),
+        ((DIRECT, OVER_TCP, OVER_TCP, NOTHING), "relayed, TCP (direct in 1 of 3, a path in 3 of 4)"),
+    ],
+)
+def test_a_path_is_direct_where_every_block_was_and_else_it_is_said_how_many(
+    blocks: Sequence[Mapping[str, float]], words: str
+) -> None:
+    analysis = analysed({}, blocks)
+    (grid,) = paths_found.grids(analysis)
+    assert str(grid.cells[("symmetric",), "nebula"]) == words
+    assert words in markdown.render(analysis)
 
 
 def test_a_grid_takes_the_place_of_a_table_for_each_topology() -> None:
