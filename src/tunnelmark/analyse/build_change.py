@@ -23,7 +23,7 @@ from tunnelmark.record.results import BlockDecision, MetricInfo
 
 State = Literal["slower", "faster", "no change", "open", "fails", "set aside"]
 """Of one metric. `slower` and `faster` in its bad and good direction. `no change`: its interval lies within the stated change, both ways.
-`open`: none of these yet. `fails`: the new build does not carry what the old one carries. `set aside`: it has no ratio."""
+`open`: none of these yet. `fails`: the new build does not carry what the old one carries. `set aside`: it has no ratio, and may hide a change."""
 
 Outcome = Literal["slower", "faster", "no change", "undecided"]
 
@@ -46,7 +46,7 @@ class BuildChange:
     """Two builds by one metric over `blocks` pairs: the ratio of the second to the first, and its interval at any look.
 
     `medians` of both, in the metric's unit. `needed`: blocks at which the stated change would be seen nine times in ten, by this
-    spread. `why` it is set aside, or fails. `bound`: what held both back, where that is not the VPN's work.
+    spread. `why` it is set aside, fails, or shows no change without a ratio. `bound`: what held both back, where that is not the VPN's work.
     """
 
     setting: Scenario
@@ -89,6 +89,11 @@ class BuildVerdict:
     def open_lines(self) -> tuple[BuildChange, ...]:
         """The metrics that more blocks could decide."""
         return tuple(line for line in self.lines if line.state == "open")
+
+    @property
+    def set_aside(self) -> tuple[BuildChange, ...]:
+        """The metrics that should decide and could not be judged."""
+        return tuple(line for line in self.lines if line.state == "set aside")
 
 
 def radius(blocks: int, spread: float, level: float) -> float:
@@ -175,6 +180,8 @@ def _line(old: MetricCell, new: MetricCell, enough: Enough, level: float, bound:
 
     if new.success.total and new.success.high < RELIABLE and old.success.low > new.success.high:
         return line("fails", why=f"{_failed(new)} with the new build, {_failed(old)} with the old one")
+    if len(blocks) > 1 and all(before[block] == after[block] == 0 for block in blocks):
+        return line("no change", why="it is zero in every block of both builds")
     if any(min(before[block], after[block]) <= 0 for block in blocks):
         return line("set aside", why="it is zero or below in some block, so that it has no ratio")
     if old.success.total and not old.success.count:
@@ -206,14 +213,14 @@ def _bound(old: MetricCell, new: MetricCell) -> str:
 
 
 def _outcome(lines: Sequence[BuildChange], *, apart: bool) -> tuple[Outcome, bool]:
-    """What all metrics together say, and whether more blocks could not change it."""
-    states = [line.state for line in lines if line.state != "set aside"]
-    if apart or not states:
+    """What all metrics together say, and whether more blocks could not change it; one that was set aside may hide a change."""
+    states = [line.state for line in lines]
+    if apart or set(states) <= {"set aside"}:
         return "undecided", True
     if "slower" in states or "fails" in states:
         return "slower", True
-    if "open" in states:
-        return "undecided", False
+    if "open" in states or "set aside" in states:
+        return "undecided", "open" not in states
     return ("faster" if "faster" in states else "no change"), True
 
 
@@ -241,8 +248,10 @@ def reason(verdict: BuildVerdict) -> str:
     change = f"{100 * verdict.change:g} %"
     if verdict.apart:
         return "the old build came out different from itself"
-    if verdict.outcome == "undecided" and not verdict.open_lines:
+    if verdict.outcome == "undecided" and not verdict.open_lines and len(verdict.set_aside) == len(verdict.lines):
         return "no metric has a ratio of new to old"
+    if verdict.outcome == "undecided" and not verdict.open_lines:
+        return f"{len(verdict.set_aside)} of {len(verdict.lines)} metrics have no ratio of new to old"
     if verdict.outcome == "undecided":
         return f"a change of {change} is neither found nor excluded by {len(verdict.open_lines)} of {len(verdict.lines)} metrics"
     return {"slower": "the new build is slower", "faster": "the new build is faster"}.get(

@@ -47,11 +47,21 @@ def headline(analysis: Analysis, verdict: BuildVerdict) -> str:
     if verdict.outcome == "no change":
         return f"no change of {change} or more"
     if not verdict.open_lines:
-        return f"undecided: {reason(verdict)}"
+        return f"undecided: {_not_judged(verdict)}"
     more = more_needed(verdict, analysis.results.plan.blocks)
     if more is None:
         return f"undecided: these blocks scatter too much to see a change of {change}, or are too few to say"
     return f"undecided: with {more} more blocks a change of {change} would be seen"
+
+
+def _not_judged(verdict: BuildVerdict) -> str:
+    """Which metrics could not be judged, and why, and what the others say."""
+    found = [line for line in verdict.lines if line.state == "faster"]
+    others = [f"{_name(line)} {_verdict(line)}" for line in found]
+    if any(line.state == "no change" for line in verdict.lines):
+        others.append(f"no change of {100 * verdict.change:g} % or more by {'the others' if found else 'other metrics'}")
+    aside = [f"{_name(line)} {_verdict(line)}" for line in verdict.set_aside]
+    return "; ".join([formatting.listed(aside), *others]) if aside else reason(verdict)
 
 
 def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
@@ -79,7 +89,7 @@ def comment(analysis: Analysis, verdict: BuildVerdict, link: str = "") -> str:
         rows(head, [[safe(cell) for cell in line] for line in lines]),
         f"Rests on {safe(rests(analysis, verdict))}" + (f" ({where})" if link else ""),
         "\n".join(["**What this cannot see**", "", *(f"- {safe(each)}" for each in blind(analysis, verdict))]),
-        "<sub>Intervals hold 95 % together, at every look. Written by `tunnelmark ab`.</sub>",
+        "<sub>Intervals of the judged metrics hold 95 % together, at every look. Written by `tunnelmark ab`.</sub>",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -163,6 +173,7 @@ def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
     for bound in dict.fromkeys(line.bound for line in verdict.lines if line.bound):
         names = formatting.listed([_name(line) for line in verdict.lines if line.bound == bound])
         said.append(f"{names}: {bound} holds both builds back, and hides what they cost.")
+    said += [f"{_name(line)}: {_verdict(line)}." for line in verdict.set_aside]
     names = ", ".join(dict.fromkeys(use.name for use in analysis.results.plan.workloads))
     said.append(WORKLOADS_BLIND.format(names=names))
     own = programs(analysis.results)
@@ -217,7 +228,7 @@ def _verdict(line: BuildChange) -> str:
     if line.state in ("fails", "set aside"):
         return f"{line.state}: {line.why}" if line.state == "fails" else f"not judged: {line.why}"
     if line.state == "no change":
-        return "no change of the stated size"
+        return f"no change: {line.why}" if line.why else "no change of the stated size"
     if worse is None or line.state == "open":
         return "undecided"
     middle, low, high = worse if line.state == "slower" else (-worse[0], -worse[2], -worse[1])

@@ -13,7 +13,7 @@ from tunnelmark.analyse import intervals, judge
 from tunnelmark.analyse.build_change import BuildVerdict, builds, decision, more_needed, needed, radius
 from tunnelmark.plan.enough import Enough
 from tunnelmark.record.results import Results
-from unit.builders import TCP, Study
+from unit.builders import TCP, UDP, Study
 
 ENOUGH = Enough(8, 40, change=0.03)
 VPNS = {"old": "tinc", "new": "tinc", "old-again": "tinc"}
@@ -100,6 +100,39 @@ def test_a_new_build_that_does_not_work_is_slower():
     found = verdict(1.0, fails={"new": 12})
     assert (found.outcome, found.lines[0].state) == ("slower", "fails")
     assert found.lines[0].why == "12 of 12 trials fail with the new build, 0 of 12 trials fail with the old one"
+
+
+def losing(new: float, old: float = 0.0, blocks: int = 12) -> Results:
+    """Two builds by UDP, of which so many per cent are lost."""
+    study = Study(
+        arms=("direct", "old", "new", "old-again"),
+        vpns=VPNS,
+        same_as={"old-again": "old"},
+        workloads=(UDP,),
+        loss={"old": old, "new": new, "old-again": old},
+        noise=0.01,
+        blocks=blocks,
+    )
+    found = study.results()
+    return replace(found, plan=replace(found.plan, enough=ENOUGH))
+
+
+def test_a_metric_that_was_set_aside_may_hide_a_change_so_nothing_is_excluded():
+    found = builds(judge(losing(2.0)), ENOUGH)
+    assert [line.state for line in found.lines] == ["no change", "set aside"]
+    assert (found.outcome, found.final) == ("undecided", True)
+    assert [line.metric.name for line in found.set_aside] == ["loss"]
+
+
+def test_what_is_zero_in_every_block_of_both_builds_has_not_changed():
+    found = builds(judge(losing(0.0)), ENOUGH)
+    assert [line.state for line in found.lines] == ["no change", "no change"]
+    assert found.outcome == "no change"
+    assert found.lines[1].why == "it is zero in every block of both builds"
+
+
+def test_a_metric_that_is_worse_is_slower_whatever_was_set_aside():
+    assert builds(judge(losing(20.0)), ENOUGH).outcome == "slower"  # delivered: 80 % of the old one's
 
 
 def test_one_failure_is_no_proof_and_an_old_build_that_does_not_work_no_measure():

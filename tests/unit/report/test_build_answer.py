@@ -14,7 +14,7 @@ from tunnelmark.analyse.build_change import BuildVerdict, builds, decision
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.plan.enough import Enough
 from tunnelmark.report import build_answer, stopped_runs
-from unit.analyse.test_build_change import ENOUGH, results
+from unit.analyse.test_build_change import ENOUGH, losing, results
 
 MACHINE = {"cpu": "A processor", "cores": 4, "kernel": "6.12.0"}
 GUEST = {"hardware": {"virtual_clock": True, "instruction_ns": 1}}
@@ -64,6 +64,19 @@ def test_an_old_build_that_differs_from_itself_is_said_first_and_nothing_else_is
     first = build_answer.terminal(*answered(0.8, again=0.9)).splitlines()[0]
     assert first.startswith("undecided: old and old-again are one program under two names, and came out different (TCP")
     assert first.endswith("nothing is said of new")
+
+
+def test_a_metric_that_could_not_be_judged_is_named_with_the_reason_and_nothing_is_green():
+    analysis = judge(losing(2.0))
+    verdict = builds(analysis, ENOUGH)
+    first = build_answer.terminal(analysis, verdict).splitlines()[0]
+    assert first.startswith("undecided: UDP packets lost (udp, gigabit) not judged: it is zero or below in some block")
+    assert first.endswith("; no change of 3 % or more by other metrics")
+    text = build_answer.comment(analysis, verdict)
+    assert text.startswith("### 🟡 tinc: undecided: UDP packets lost")
+    assert "- UDP packets lost (udp, gigabit): not judged: it is zero" in text
+    assert "Intervals of the judged metrics hold 95 % together" in text
+    assert "no change: it is zero in every block" in build_answer.terminal(judge(losing(0.0)), builds(judge(losing(0.0)), ENOUGH))
 
 
 def test_both_builds_are_named_with_their_hashes_and_the_machine():
