@@ -28,8 +28,8 @@ JUDGED: tuple[Verdict, ...] = ("better", "worse", "equal", "undecided")
 """The verdicts on an arm that was compared with direct in enough blocks."""
 
 Doubt = Literal["zeros", "mostly zero", "far off"]
-"""Why a comparison gives a median and not a mean: a side of a ratio is zero in some block, differences are mostly zero, or
-one block lies far from the others (`robust`)."""
+"""Why a comparison gives a median and not a mean: a side of a ratio is zero in some block, a quarter of the differences or more are zero,
+or some block lies far from the others (`robust`)."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
 """What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator
@@ -119,6 +119,7 @@ class Comparison:
     zeros: tuple[int, int] = (0, 0)
     left_out: tuple[float, float] | None = None
     detectable: float | None = None
+    doubtful: int = 0  # blocks that make the doubt
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ def compare_values(
         equal=_equal(metric, effects, doubt, level),
         order=order,
         doubt=doubt,
+        doubtful=robust.doubtful(effects, sum(zeros), doubt),
         zeros=zeros,
         left_out=_left_out(metric, effects, middle),
     )

@@ -36,10 +36,20 @@ def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None
     return "far off" if far_off(additive) else None
 
 
-def far_off(additive: Sequence[float]) -> bool:
-    """Whether a block lies more than `FAR` deviations from the median; False where half of the blocks are alike."""
+def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
+    """How many blocks make the doubt: those with a zero, without any difference, or far off; 0 without a doubt."""
+    if found == "mostly zero":
+        return sum(value == 0 for value in additive)
+    if found == "far off":
+        return far_off(additive)
+    return zeros if found == "zeros" else 0
+
+
+def far_off(additive: Sequence[float]) -> int:
+    """How many blocks lie more than `FAR` deviations from the median; 0 where half of the blocks are alike."""
     if len(additive) < _FEWEST:
-        return False
+        return 0
     middle = median(additive)
     apart = [abs(value - middle) for value in additive]
-    return max(apart) > FAR * _NORMAL * median(apart) > 0
+    far = FAR * _NORMAL * median(apart)
+    return sum(value > far for value in apart) if far > 0 else 0

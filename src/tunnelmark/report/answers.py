@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
@@ -12,7 +13,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, travels
 
 NAMED = 3
-"""Of more arms in front, the effects are not given one by one, but where all of their intervals lie."""
+"""Of more arms in front, the effects are not given one by one, but where all of their estimates and intervals lie."""
 
 _ESTIMATES = 4
 """Of more arms that may not be ranked, the first ones are named and the others counted."""
@@ -137,15 +138,26 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
 
 
 def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """The arm that comes after a best one, with its effect; empty where several are in front, or one is alone."""
+    """The arms that may come after a best one, with their effects; empty where several are in front, or one is alone."""
     after = [place for place in ranking.places if place.arm not in front]
     if len(front) != 1 or not after:
         return ""
-    second = [place.arm for place in after if place.first == after[0].first]
-    cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in second]
-    pick = max if cells[0].metric.better == "higher" else min
-    cell = pick(cells, key=lambda cell: _order(cell) or 0.0)
-    return f"next: {cell.arm} {_effect(cell)}"
+    cells = [analysis.cell(place.arm, ranking.setting, ranking.metric) for place in after]
+    cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=cells[0].metric.better == "higher")
+    order = {cell.arm: place for place, cell in enumerate(cells)}
+    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
+    apart = [(one.arm, one.against) for one in pairs if one.differs and {one.arm, one.against} <= order.keys()]
+    beaten = {max(pair, key=lambda arm: order[arm]) for pair in apart}
+    ahead = [cell for cell in cells if cell.arm not in beaten]
+    if len(ahead) > NAMED:
+        return f"next: {_either([cell.arm for cell in ahead])}, not told apart"
+    said = _either([f"{cell.arm} {_effect(cell)}" for cell in ahead])
+    return f"next: {said}, not told apart" if len(ahead) > 1 else f"next: {said}"
+
+
+def _either(names: Sequence[str]) -> str:
+    """Names of which one may be meant: a, b or c."""
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _effects(
@@ -163,11 +175,11 @@ def _effects(
     equal = [cell.arm for cell in cells if cell.verdict == "equal"]
     within = f"equal to {direct} within {formatting.margin(metric)}"
     if len(equal) == len(cells) > 1:
-        return f"{within} ({_hull(cells)} {of})"
+        return f"{within} ({_range(cells)} {of})"
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
-        return f"{_hull(cells)} {of}{most}"
+        return f"{_range(cells)} {of}{most}"
     words = {"equal": within, "better": f"better than {direct}"}
     each = []
     for cell in cells:
@@ -190,14 +202,19 @@ def _undecided(cell: MetricCell, direct: str) -> str:
     return f"apart from {direct} by its own interval, but not with all comparisons of the study taken together"
 
 
-def _hull(cells: Sequence[MetricCell]) -> str:
-    """Between which values all intervals of these cells lie."""
+def _range(cells: Sequence[MetricCell]) -> str:
+    """Between which values the estimates of these cells are, and all of their intervals."""
     found = [cell.against_direct for cell in cells if cell.against_direct is not None]
+    estimates = [one.estimate for one in found if one.estimate is not None and isfinite(one.estimate)]
     intervals = [one.interval for one in found if one.interval is not None]
-    if not intervals:
+    if not intervals or not estimates:
         return "without an interval"
-    whole = Interval(min(one.low for one in intervals), max(one.high for one in intervals), intervals[0].method)
-    return formatting.ends(cells[0].metric, replace(found[0], interval=whole))
+
+    def span(low: float, high: float) -> str:
+        return formatting.ends(cells[0].metric, replace(found[0], interval=Interval(low, high, intervals[0].method)))
+
+    whole = span(min(one.low for one in intervals), max(one.high for one in intervals))
+    return f"estimates {span(min(estimates), max(estimates))}, with intervals within {whole}"
 
 
 def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:

@@ -56,7 +56,9 @@ SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "und
 
 LEGEND = (
     "▲ better, ▼ worse: different; the chance that any such verdict in the study's primary comparisons is false is at most 5 %. = equal "
-    "within a margin that was stated before ({margins}). ? undecided: neither is shown; more blocks would show it."
+    "within a margin that was stated before ({margins}), by two one-sided tests, which are an interval of 92 %. ? undecided: neither is shown; "
+    "more blocks would show it. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
+    "say less or more than the sign."
 )
 
 
@@ -167,9 +169,9 @@ def doubts(comparison: Comparison, against: str | None) -> str:
     said = [f"0 in {mine} of {blocks} blocks"] if mine else []
     said += [f"{against} 0 in {theirs} of {blocks} blocks"] if theirs else []
     if comparison.doubt == "mostly zero":
-        said.append("many blocks without any difference: median")
+        said.append(f"{comparison.doubtful} of {blocks} blocks without any difference: median")
     if comparison.doubt == "far off":
-        said.append("one block far off: median")
+        said.append(f"{comparison.doubtful} of {blocks} blocks far off: median")
     return ", ".join(said)
 
 

@@ -132,6 +132,8 @@ def render(analysis: Analysis) -> str:
         signs=travels.signs(analysis, [answer.text for condition in answered for answer in condition.answers]),
         rests_on=overview.rests_on(analysis),
         not_shown=overview.not_shown(analysis),
+        effects=overview.effects(analysis),
+        intervals=overview.has_intervals(analysis),
         policy=web_page.policy(),
         program=web_page.program(),
         data=web_page.data(analysis),

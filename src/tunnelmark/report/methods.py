@@ -174,7 +174,7 @@ def _statistics(analysis: Analysis) -> str:
     else:
         exact = "enumerated exactly" if plan.blocks <= EXACT_BLOCKS else f"{RESAMPLES:,} resamples"
         made = (
-            f"Intervals (95 %) are expanded percentile bootstrap intervals over blocks ({exact}; Hesterberg 2015); where zeros or a block far off "
+            f"Intervals (95 %) are expanded percentile bootstrap intervals over blocks ({exact}; Hesterberg 2015); where zeros or blocks far off "
             "would mislead a mean, the median is given with its sign interval (Thompson 1936)."
         )
     pair = f"Each arm was compared with {against} within blocks" if against else "Arms were compared within blocks"

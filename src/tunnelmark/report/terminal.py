@@ -242,7 +242,7 @@ def _legend(analysis: Analysis) -> Text:
         said.append("? also marks cells with too few blocks to judge.")
     doubts = {cell.against_direct.doubt for cell in cells if cell.against_direct is not None}
     if doubts & _MEDIANS:
-        said.append(f"{_MEDIAN} the median, because one block lies far off or many show no difference.")
+        said.append(f"{_MEDIAN} the median, because some blocks lie far off or show no difference at all.")
     if any(bound_of(analysis, cell.arm, cell.setting, cell.metric) for cell in cells):
         said.append(
             f"By: what bound it, as far as it is another thing than with {reference} ({travels.APART}: so the ratio measures the machine)."

@@ -10,7 +10,7 @@ import pytest
 
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis, Scenario
-from tunnelmark.analyse.robust import far_off
+from tunnelmark.analyse.robust import doubtful, far_off
 from tunnelmark.record.results import Results, SampleRow
 from tunnelmark.report import formatting, html, json_export, markdown
 from tunnelmark.report.cautions import cautions
@@ -90,9 +90,26 @@ def test_one_block_far_off_has_the_median_told():
     assert pair is not None
     assert (pair.doubt, pair.interval and pair.interval.method) == ("far off", "sign")
     assert pair.estimate == pytest.approx(median(pair.effects))
+    assert formatting.doubts(pair, "direct") == "1 of 8 blocks far off: median"
     assert pair.left_out is not None
     assert pair.estimate is not None
     assert pair.left_out[0] <= pair.estimate <= pair.left_out[1]
+
+
+def test_a_remark_says_how_many_blocks_are_far_off_or_without_any_difference():
+    far = {"nebula": (2, 4, 7)}
+    results = STUDY.results()
+    trials = tuple(
+        replace(row, samples=(SampleRow("goodput", "bit/s", 60e6),)) if row.block in far.get(row.arm, ()) else row
+        for row in results.trials
+    )
+    pair = judge(replace(results, trials=trials)).cell("nebula", SETTING, "goodput").against_direct
+    assert pair is not None
+    assert formatting.doubts(pair, "direct") == "3 of 8 blocks far off: median"
+    lost = doubtful([0.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 0, "mostly zero")
+    assert formatting.doubts(replace(pair, doubt="mostly zero", doubtful=lost), "direct") == (
+        "2 of 8 blocks without any difference: median"
+    )
 
 
 def test_far_off_asks_for_six_blocks_and_for_a_spread():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,24 @@ def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
     best, _, second = text.partition(" of direct. Next: ")
     assert "[" in best and "% " in best
     assert second.startswith(("tinc 30", "openvpn 30", "tinc 29", "openvpn 29"))
+
+
+def test_arms_that_may_both_be_next_are_both_named():
+    arms = ("direct", "direct-again", "nebula", "tinc", "openvpn", "yggdrasil")
+    study = replace(TIED, arms=arms, tcp={"nebula": 0.8, "tinc": 0.4, "openvpn": 0.4, "yggdrasil": 0.1}, blocks=8)
+    text = said(judge(study.results()), "TCP goodput")
+    _, _, second = text.partition("Next: ")
+    assert second.startswith(("tinc ", "openvpn ")) and " or " in second and second.endswith(", not told apart.")
+    assert "tinc" in second and "openvpn" in second and "yggdrasil" not in second
+    alone = judge(replace(study, tcp={**study.tcp, "openvpn": 0.2}).results())
+    assert "not told apart" not in said(alone, "TCP goodput").partition("Next: tinc 4")[2]
+
+
+def test_a_range_over_many_arms_is_said_to_be_one_of_estimates_and_of_intervals():
+    text = said(judge(replace(TIED, workloads=(UDP,), loss={}).results()), "UDP packets lost")
+    assert "(estimates 0 points, with intervals within 0 points against direct)" in text
+    wide = said(judge(replace(TIED, blocks=8, noise=0.2).results()), "round-trip time, median")
+    assert re.search(r"estimates [\d.]+–[\d.]+×, with intervals within [\d.]+–[\d.]+×", wide)
 
 
 def test_arms_that_are_equal_tie_and_those_that_are_beaten_are_named():

@@ -82,6 +82,25 @@ def test_findings_name_the_offered_load_as_the_limit():
     assert "deliver at least 99 % of what is offered, so the offered load" in said(LOST, "delivered")
 
 
+def test_findings_call_every_arm_equal_only_where_each_was_judged():
+    alike = replace(LOST, tcp={}, blocks=8)
+    assert "Every arm is equal to the bare link within 5 %" in said(alike, "goodput")
+    failed = replace(alike, fails=tuple(("tinc", "tcp", block) for block in range(1, 9)))
+    text = said(failed, "goodput")
+    assert "Every arm" not in text
+    assert "are equal to the bare link within 5 %" in text and "tinc: failed in every attempt" in text
+
+
+def test_findings_on_the_offered_load_are_about_the_median_block():
+    assert "In the median block every arm delivers at least 99 %" in said(replace(LOST, loss={}), "delivered")
+
+
+def test_the_signs_are_explained_as_those_of_a_mean_beside_whose_verdict_a_median_may_stand():
+    for text in (" ".join(on_terminal(LOST).split()), markdown.render(judge(LOST.results()))):
+        assert "by two one-sided tests, which are an interval of 92" in text
+        assert "Where a median is given, the interval that is printed is the median's" in text
+
+
 def test_findings_of_a_study_that_must_not_be_ranked_rank_nothing():
     text = said(KINDS["A/A failed"], "goodput")
     assert "not to be ranked" in text

@@ -156,6 +156,14 @@ def test_a_record_of_the_environment_may_lack_anything(environment):
     Page(html.render(judge(replace(STUDY, environment=environment).results())))
 
 
+@pytest.mark.parametrize("blocks", [1, 5])
+def test_an_interval_is_explained_only_where_there_is_one(blocks):
+    text = html.render(judge(replace(STUDY, blocks=blocks).results()))
+    assert ("with its 95 % interval" in text) == ("the bar is the 95" in text) == (blocks == 5)
+    assert ("without intervals, for which the blocks are too few" in text) == (blocks == 1)
+    assert "hollow where it is not shown to differ" in text
+
+
 def test_names_from_a_study_file_are_text_not_markup():
     results = STUDY.results()
     plan = replace(results.plan, title="<b>x</b>", description="a & b with `tc -s <x>`")
