@@ -32,8 +32,8 @@ def summary(analysis: Analysis) -> str:
     counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:
-        said += f"; {len(analysis.repeated)} of them were void and made again"
-    paused = [row.host for row in analysis.trials if "pause_share" in row.host]
+        said += f"; {len(analysis.repeated)} of them {'was' if len(analysis.repeated) == 1 else 'were'} made again"
+    paused = [row.host for row in analysis.results.trials if "pause_share" in row.host]
     if paused:
         share = sum(host["pause_share"] for host in paused) / len(paused)
         longest = max(host.get("pause_longest", 0.0) for host in paused)

@@ -104,6 +104,7 @@ def render(analysis: Analysis) -> str:
         linkwords=linkwords,
         order=lab.order(analysis),
         time=lab.time(analysis.wall),
+        ran=overview.ran(analysis),
         time_spent=time_spent(analysis),
         phases=_phases(analysis),
         environment=record,

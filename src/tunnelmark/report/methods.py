@@ -197,7 +197,11 @@ def _attempts(analysis: Analysis) -> str:
         )
     ]
     if analysis.repeated:
-        said.append(f"{len(analysis.repeated)} void attempts were made again.")
+        many = len(analysis.repeated) > 1
+        said.append(
+            f"{len(analysis.repeated)} {'attempts' if many else 'attempt'} that the laboratory had spoilt, all or in part, "
+            f"{'were' if many else 'was'} made again."
+        )
     return " ".join(said)
 
 

@@ -7,6 +7,13 @@ from tunnelmark.report import formatting, graded, machine_facts
 from tunnelmark.units import clock
 
 
+def ran(analysis: Analysis) -> str:
+    """How many of the planned trials have run, and how many attempts that took where it is another number: `50 of 50 trials, 52 attempts`."""
+    planned, attempts = len(analysis.results.plan.trials), len(analysis.results.trials)
+    done = planned - len(analysis.missing)
+    return f"{done} of {planned} trials" + (f", {attempts} attempts" if attempts != done else "")
+
+
 def not_shown(analysis: Analysis) -> str:
     """What these numbers cannot say, in a sentence: other machines, other links, other traffic, longer times."""
     plan = analysis.results.plan

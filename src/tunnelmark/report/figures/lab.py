@@ -11,7 +11,7 @@ from markupsafe import Markup
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.wall_time import WallTime
 from tunnelmark.record.results import ProfileInfo, TopologyInfo
-from tunnelmark.report import formatting
+from tunnelmark.report import formatting, overview
 from tunnelmark.report.figures import svg
 from tunnelmark.units import Rate, Size, clock
 
@@ -50,7 +50,8 @@ def order(analysis: Analysis) -> Markup:
     starts: dict[int, int] = {}
     for trial in trials:
         starts[trial.block] = min(trial.position, starts.get(trial.block, trial.position))
-    row, top, left, right = 20.0, 22.0, 128.0, svg.WIDTH - 8.0
+    row, top, right = 20.0, 22.0, svg.WIDTH - 8.0
+    left = svg.names_width((arm.name for arm in plan.arms), letter=7.2, least=128.0)
     places = {arm.name: top + row * (index + 0.5) for index, arm in enumerate(plan.arms)}
     bottom = top + row * len(places)
     step = (right - left) / max(len(plan.trials), last, 1)
@@ -65,7 +66,7 @@ def order(analysis: Analysis) -> Markup:
         if x >= labels_until:
             parts.append(svg.text(x + 4, top - 8, label := f"block {block}", "note"))
             labels_until = x + 6.6 * len(label) + 8
-    title = f"Order of the trials: {len(trials)} of {len(plan.trials)} ran, in {len(starts)} randomised blocks"
+    title = f"Order of the trials: {overview.ran(analysis)}, in {len(starts)} randomised blocks"
     return svg.picture(bottom + 6, title, parts)
 
 
@@ -101,17 +102,17 @@ def _each_block(analysis: Analysis, frame: _Frame) -> Iterator[str]:
     ends = dict(zip(sorted(frame.starts.values()), [*sorted(frame.starts.values())[1:], frame.end], strict=True))
     counts: dict[tuple[str, int], Counter[str]] = {}
     for trial in analysis.results.trials:
-        how = "failed" if trial.outcome != "ok" else "disturbed" if trial.trial in disturbed else "good"
+        how = trial.outcome if trial.outcome != "ok" else "disturbed" if trial.trial in disturbed else "good"
         counts.setdefault((trial.arm, trial.block), Counter())[how] += 1
     for (arm, block), found in counts.items():
         begin, y = frame.starts[block], frame.rows[arm]
         x, width = frame.left + begin * frame.step, (ends[begin] - begin) * frame.step
-        said = ", ".join(f"{found[how]} {how}" for how in ("good", "disturbed", "failed") if found[how])
+        said = ", ".join(f"{found[how]} {how}" for how in ("good", "disturbed", "void", "failed") if found[how])
         told = svg.element("title", f"{arm}, block {block}: {said}")
         shade = "mark w0" + (" disturbed" if found["disturbed"] else "")
         gap = min(2.0, width * 0.2)
         yield svg.element("rect", told, class_=shade, x=x + gap / 2, y=y - 5.5, width=width - gap, height=11.0)
-        if found["failed"]:
+        if found["failed"] or found["void"]:
             yield _cross(x + width / 2, y, told)
 
 

@@ -72,7 +72,8 @@ def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
     }
     if not found:
         return Markup("")
-    row, top, left, right = 34.0, 26.0, 128.0, 560.0
+    row, top, right = 34.0, 26.0, 560.0
+    left = svg.names_width(found, least=128.0)
     shown = [value for quantiles in found.values() for value in quantiles]
     axis = svg.axis(shown, left, right, zero=True, may_be_log=True)
     bottom = top + row * len(found)

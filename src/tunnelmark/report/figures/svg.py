@@ -49,9 +49,9 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
     )
 
 
-def names_width(names: Iterable[str]) -> float:
-    """The pixels that names of rows need on the left of a figure."""
-    return max(150.0, *(8.2 * len(name) + 20.0 for name in names))
+def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0) -> float:
+    """The pixels that names of rows need on the left of a figure, with so many of them a letter."""
+    return max(least, *(letter * len(name) + 20.0 for name in names))
 
 
 @dataclass(frozen=True, slots=True)
