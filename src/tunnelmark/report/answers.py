@@ -10,7 +10,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries, travels
+from tunnelmark.report import formatting, queries, titles, travels
 
 NAMED = 3
 """Of more arms in front, the effects are not given one by one, but where all of their estimates and intervals lie."""
@@ -66,7 +66,7 @@ def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Met
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
     more = f" and {len(cells) - _ESTIMATES} more" if len(cells) > _ESTIMATES else ""
     text = f"not ranked; estimates against {analysis.reference}, the most favourable first: {shown}{more}."
-    return MetricAnswer(_title(analysis, setting, metric), "", text) if cells else None
+    return MetricAnswer(titles.title(analysis.results.plan, setting.workload, metric), "", text) if cells else None
 
 
 def _order(cell: MetricCell) -> float | None:
@@ -77,13 +77,6 @@ def _order(cell: MetricCell) -> float | None:
 def _effect(cell: MetricCell) -> str:
     assert cell.against_direct is not None
     return formatting.effect(cell.metric, cell.against_direct) or "without an estimate"
-
-
-def _title(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The metric's title, with its workload where another workload of the study has a metric of that title."""
-    uses = analysis.results.plan.workloads
-    alike = sum(any(one.primary and one.title == metric.title for one in use.metrics) for use in uses)
-    return f"{metric.title} ({setting.workload})" if alike > 1 else metric.title
 
 
 def unranked(analysis: Analysis) -> str:
@@ -99,7 +92,8 @@ def _answer(
     multiples: dict[tuple[str, Scenario, str], Headline],
 ) -> MetricAnswer | None:
     """None where nothing but direct and the anchor was measured."""
-    left_out, title = _left_out(analysis, setting, metric), _title(analysis, setting, metric)
+    left_out = _left_out(analysis, setting, metric)
+    title = titles.title(analysis.results.plan, setting.workload, metric)
     if ranking is None:
         return MetricAnswer(title, "", f"{left_out}.") if left_out else None
     front = [place.arm for place in ranking.places if place.first == 1]

@@ -12,7 +12,7 @@ from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.model.attempt import stem
 from tunnelmark.report import formatting, machine_facts, placed, stopped_runs, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
-from tunnelmark.report.queries import where
+from tunnelmark.report.titles import heading
 from tunnelmark.units import Rate
 
 
@@ -115,7 +115,7 @@ def _two_answers(analysis: Analysis) -> list[str]:
                 formatting.effect(cell.metric, cell.good.against_direct),
             )
             said.append(
-                f"{cell.arm} by {cell.metric.title}{where(analysis, cell.setting)}: {both[0]} of all, {both[1]} of good ones"
+                f"{cell.arm} by {heading(analysis, cell.setting, cell.metric)}: {both[0]} of all, {both[1]} of good ones"
             )
     return [f"Good trials alone say something else than all usable ones: {'; '.join(said)}."] if said else []
 

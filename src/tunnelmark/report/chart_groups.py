@@ -9,7 +9,7 @@ from markupsafe import Markup
 from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import costs, formatting, queries, travels, trial_lengths
+from tunnelmark.report import costs, formatting, queries, titles, travels, trial_lengths
 from tunnelmark.report.figures import effects, series
 
 
@@ -76,7 +76,7 @@ def chart_group(analysis: Analysis, heading: str, settings: tuple[Scenario, ...]
         others=tuple(_column(analysis, setting, metric) for setting, metric in others),
         costs=tuple(_costs(analysis, cost) for cost in costs.costs(analysis) if cost.setting in settings),
         effects=tuple(
-            Figure(drawing, metric.title, _effect_caption(analysis, setting, metric))
+            Figure(drawing, _title(analysis, setting, metric), _effect_caption(analysis, setting, metric))
             for metric, drawing, setting in drawn
             if drawing
         ),
@@ -108,7 +108,11 @@ def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: st
 def _column(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Column:
     cells = queries.cells(analysis, setting, metric)
     scale = formatting.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
-    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, metric.title)
+    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, _title(analysis, setting, metric))
+
+
+def _title(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    return titles.title(analysis.results.plan, setting.workload, metric)
 
 
 def _shown(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> Shown:
@@ -157,5 +161,5 @@ def _insides(analysis: Analysis, setting: Scenario) -> list[Figure]:
                 f"grey: the median of {analysis.reference or 'direct'}. Single peaks are cut off at the top."
             )
         if drawing:
-            figures.append(Figure(drawing, metric.title, caption))
+            figures.append(Figure(drawing, _title(analysis, setting, metric), caption))
     return figures

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tunnelmark.analyse.detectable import POWER
 from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries
+from tunnelmark.report import formatting, queries, titles
 
 HEAD = ("metric", "arm", "against direct", "without one block", "could find", "remarks")
 
@@ -40,7 +40,7 @@ def sentences(analysis: Analysis) -> list[str]:
                 if queries.twin_of(analysis, cell.arm) is None and (size := _detectable(cell))
             ]
             if found:
-                said.append(f"{metric.title}{queries.where(analysis, setting)}: {', '.join(found)}")
+                said.append(f"{titles.heading(analysis, setting, metric)}: {', '.join(found)}")
     if not said:
         return []
     share = formatting.percent(POWER)
@@ -76,7 +76,7 @@ def _firm(analysis: Analysis, setting: Scenario, cell: MetricCell) -> FirmRow:
     ends = "" if found.left_out is None else " to ".join(formatting.amount(cell.metric, end) for end in found.left_out)
     remarks = [formatting.doubts(found, analysis.reference), formatting.reliability(cell)]
     return FirmRow(
-        cell.metric.title + queries.where(analysis, setting),
+        titles.heading(analysis, setting, cell.metric),
         queries.label(analysis, cell.arm),
         formatting.judged(cell),
         ends,

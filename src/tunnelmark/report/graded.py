@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
 from tunnelmark.model.attempt import stem
-from tunnelmark.report import formatting, queries
+from tunnelmark.report import formatting, queries, titles
 
 HEAD = ("metric", "arm", "all usable", "good alone")
 
@@ -68,7 +68,7 @@ def _alone(analysis: Analysis, cell: MetricCell) -> GoodAloneRow:
     if cell.good.spread is not None:
         good = _said(cell, scale.value(cell.good.spread.median), cell.good.against_direct, cell.good.blocks)
     return GoodAloneRow(
-        cell.metric.title + queries.where(analysis, cell.setting), cell.arm, usable, good, cell.good.differs
+        titles.heading(analysis, cell.setting, cell.metric), cell.arm, usable, good, cell.good.differs
     )
 
 

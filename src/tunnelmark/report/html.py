@@ -35,6 +35,7 @@ from tunnelmark.report import (
     placed,
     queries,
     repetition,
+    titles,
     travels,
     web_page,
 )
@@ -89,6 +90,7 @@ def render(analysis: Analysis) -> str:
         repetition_head=repetition.HEAD,
         claim_tables=claim_tables,
         where=queries.where,
+        heading=titles.heading,
         grids=[(grid, grid_figure.picture(grid)) for grid in paths_found.grids(analysis)],
         paths_explained=paths_found.EXPLAINED,
         groups=[chart_group(analysis, heading, settings) for heading, settings in queries.groups(analysis)],
@@ -171,7 +173,7 @@ def _twins(analysis: Analysis) -> list[dict[str, str]]:
         rows.append(
             {
                 "pair": f"{pair.comparison.arm} / {pair.comparison.against}",
-                "metric": metric.title,
+                "metric": titles.title(analysis.results.plan, pair.comparison.setting.workload, metric),
                 "where": queries.where(analysis, pair.comparison.setting),
                 "effect": formatting.effect(metric, pair.comparison),
                 "noise": formatting.size(metric, pair.noise) if pair.noise is not None else "",

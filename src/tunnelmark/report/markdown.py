@@ -26,6 +26,7 @@ from tunnelmark.report import (
     placed,
     queries,
     repetition,
+    titles,
     travels,
     trial_lengths,
 )
@@ -58,7 +59,7 @@ def render(analysis: Analysis) -> str:
     parts.append("## What was found")
     parts.append(
         "\n".join(
-            f"- **{_safe(f.metric.title + queries.where(analysis, f.setting))}**: {_prose(f.text)}"
+            f"- **{_safe(titles.heading(analysis, f.setting, f.metric))}**: {_prose(f.text)}"
             for f in findings(analysis)
         )
     )
@@ -127,7 +128,7 @@ def _claims(analysis: Analysis) -> list[str]:
 
 def _table(analysis: Analysis, settings: tuple[Scenario, ...]) -> str:
     columns = [(setting, metric) for setting in settings for metric in queries.primary_metrics(analysis, setting)]
-    head = ["arm", "ok", "first packet", *(metric.title for _, metric in columns)]
+    head = ["arm", "ok", "first packet", *(titles.title(analysis.results.plan, use.workload, metric) for use, metric in columns)]
     rows = []
     for summary in in_settings(analysis, settings):
         rows.append(

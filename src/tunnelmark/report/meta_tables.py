@@ -12,7 +12,7 @@ from tunnelmark.analyse.meta_analysis import Merged, MergedRow
 from tunnelmark.analyse.model import Comparison, Interval
 from tunnelmark.analyse.pairing import effect
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting
+from tunnelmark.report import formatting, titles
 
 SCHEMA = 1
 
@@ -157,12 +157,14 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
 def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
     """Rows of one metric in one setting together, by a heading."""
     groups: dict[str, list[MergedRow]] = {}
+    metrics = {(row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows}.values()
     several = (
         len({row.setting.profile for row in merged.rows}) > 1 or len({row.setting.topology for row in merged.rows}) > 1
     )
     for row in rows:
         where = f", {row.setting.profile}, {row.setting.topology}" if several else ""
-        groups.setdefault(f"{row.metric.title}{where}", []).append(row)
+        named = titles.among(metrics, row.setting.workload, row.metric)
+        groups.setdefault(f"{named}{where}", []).append(row)
     return groups
 
 

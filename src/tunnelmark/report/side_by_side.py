@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries
+from tunnelmark.report import formatting, queries, titles
 
 
 def render(analyses: Mapping[str, Analysis]) -> Table:
@@ -27,7 +27,7 @@ def render(analyses: Mapping[str, Analysis]) -> Table:
     for setting in first.settings():
         for metric in queries.primary_metrics(first, setting):
             for number, arm in enumerate(info.name for info in first.results.plan.arms):
-                named = metric.title + queries.where(first, setting) if number == 0 else ""
+                named = titles.heading(first, setting, metric) if number == 0 else ""
                 cells = (_cell(analysis, setting, metric, arm) for analysis in analyses.values())
                 table.add_row(Text(named), Text(arm), *cells)
     return table

@@ -30,6 +30,7 @@ from tunnelmark.report import (
     placed,
     queries,
     repetition,
+    titles,
     travels,
     trial_lengths,
 )
@@ -169,8 +170,8 @@ def _table(
     if successes:
         table.add_column("ok", no_wrap=True)
         table.add_column("first\npacket", no_wrap=True)
-    for _, metric in columns:
-        table.add_column(Text(metric.title), overflow="fold")
+    for setting, metric in columns:
+        table.add_column(Text(titles.title(analysis.results.plan, setting.workload, metric)), overflow="fold")
     for summary in summaries:
         good = summary.success.count == summary.success.total
         about = (

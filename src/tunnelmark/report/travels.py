@@ -9,7 +9,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.machines import BETWEEN
 from tunnelmark.analyse.model import Analysis, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, overview, queries
+from tunnelmark.report import formatting, overview, titles
 
 APART = "≠"
 """Marks a ratio whose two sides are bound by different things."""
@@ -136,4 +136,4 @@ def _two(value: float) -> str:
 
 def titled(analysis: Analysis, table: TravelTable) -> str:
     """What a table is about."""
-    return f"{table.metric.title}{queries.where(analysis, table.setting)}"
+    return titles.heading(analysis, table.setting, table.metric)

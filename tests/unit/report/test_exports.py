@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from tunnelmark.analyse import judge
-from tunnelmark.report import html, json_export, markdown, side_by_side, terminal
+from tunnelmark.report import detectable_differences, html, json_export, markdown, side_by_side, terminal
 from tunnelmark.report.cautions import cautions
 from tunnelmark.report.findings import findings
-from unit.builders import ARMS, PROFILE, Study
+from unit.builders import ARMS, PROFILE, TCP, Study
 
 LOST = Study(tcp={"nebula": 0.6, "tinc": 0.3, "openvpn": 0.3}, loss={"openvpn": 12.0}, noise=0.01)
 GUEST = {"kernel": "6.1.0-56-amd64", "qemu": "7.2", "clock": "1 ns an instruction", "emulated": True}
@@ -143,6 +143,24 @@ def test_an_arm_without_any_result_is_told_once_and_not_beside_every_metric():
     analysis = judge(Study(fails=tuple(("tinc", use, block) for use in uses for block in blocks)).results())
     assert any("tinc (" in text and "has no result at all" in text for text in cautions(analysis))
     assert not any("tinc" in finding.text for finding in findings(analysis))
+
+
+def test_two_workloads_with_one_metric_are_told_apart_in_every_report():
+    study = replace(LOST, workloads=(TCP, replace(TCP, name="tcp-again")), blocks=8)
+    analysis = judge(study.results())
+    names = ["TCP goodput (tcp)", "TCP goodput (tcp-again)"]
+    page = html.render(analysis)
+    for name in names:
+        assert f"<dt>{name}</dt>" in page
+        assert f'<th scope="col">{name}</th>' in page
+        assert f"<h3>{name}</h3>" in page
+    heads = [line for line in markdown.render(analysis).splitlines() if line.startswith("| arm | ok |")]
+    assert heads == ["| arm | ok | first packet | TCP goodput (tcp) | TCP goodput (tcp-again) |"]
+    assert all(f"**{name}**: " in markdown.render(analysis) for name in names)
+    assert all(name in " ".join(on_terminal(study, 200).split()) for name in names)
+    assert {row.metric for row in detectable_differences.firm(analysis)} == set(names)
+    assert [said.split(": ")[0] for said in detectable_differences.sentences(analysis)[1:]] == names
+    assert "**TCP goodput**: " in markdown.render(judge(LOST.results()))
 
 
 def test_results_beside_each_other_have_a_column_each_and_no_verdict_across():

@@ -70,6 +70,19 @@ def columns(found: Merged) -> tuple[str, ...]:
     return meta_tables.outcome(found)[0].columns
 
 
+def test_a_metric_of_two_workloads_has_a_table_for_each():
+    def run(model: int) -> Results:
+        uses = (TCP, replace(TCP, name="tcp-again"))
+        return Study(arms=ARMS, workloads=uses, blocks=5, seed=model, environment=machine(model)).results()
+
+    found = gathered(run(1), run(2))
+    assert [table.heading for table in meta_tables.outcome(found)] == ["TCP goodput (tcp)", "TCP goodput (tcp-again)"]
+    assert all(len(table.rows) == 3 for table in meta_tables.outcome(found))
+    page = meta_report.html(found)
+    assert "Whether such a ratio holds from machine to machine shows in its standard deviation" in page
+    assert "hold from machine to machine where those" not in page
+
+
 def test_machines_like_these_and_these_machines_have_a_column_each(five: Merged):
     assert columns(five)[:5] == (
         "arm",

@@ -17,7 +17,7 @@ from tunnelmark.report.exports.latex_tables import escape
 from tunnelmark.report.exports.paper_figures import FORMS, PaperFigure
 from tunnelmark.report.findings import findings
 from tunnelmark.report.methods import methods
-from tunnelmark.report.queries import where
+from tunnelmark.report.titles import heading
 
 MAIN, TABLES, METHODS, FIGURES, REPEATS = "paper.tex", "tables.tex", "methods.tex", "figures.tex", "repeats.tex"
 """The main file, and those that it reads with \\input."""
@@ -71,7 +71,7 @@ def _main(analysis: Analysis, *, repeats: bool) -> str:
     plan = analysis.results.plan
     said = [f"\\textbf{{{escape(text)}}}\n" for text in cautions(analysis)]
     said += [
-        f"\\paragraph{{{escape(formatting.capital(found.metric.title) + where(analysis, found.setting))}.}} {escape(found.text)}\n"
+        f"\\paragraph{{{escape(formatting.capital(heading(analysis, found.setting, found.metric)))}.}} {escape(found.text)}\n"
         for found in findings(analysis)
     ]
     return _MAIN.format(

@@ -1,0 +1,27 @@
+"""Titles of metrics: with their workload where another workload of the same study has a metric of that title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.record.results import MetricInfo, PlanInfo
+from tunnelmark.report import queries
+
+
+def title(plan: PlanInfo, workload: str, metric: MetricInfo) -> str:
+    """`TCP goodput`, or `TCP goodput (ring)` where it is not the only workload with it."""
+    return among(((use.name, one) for use in plan.workloads for one in use.metrics), workload, metric)
+
+
+def heading(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    """The title with profile and topology, as far as the study has several: `TCP goodput (ring), wifi`."""
+    return title(analysis.results.plan, setting.workload, metric) + queries.where(analysis, setting)
+
+
+def among(found: Iterable[tuple[str, MetricInfo]], workload: str, metric: MetricInfo) -> str:
+    """The title of a workload's metric among these pairs of both; a primary one is only mistaken for another primary one."""
+    alike = {
+        name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)
+    } - {workload}
+    return f"{metric.title} ({workload})" if alike else metric.title
