@@ -127,6 +127,7 @@ def render(analysis: Analysis) -> str:
         firm_head=detectable_differences.HEAD,
         firm_explained=detectable_differences.EXPLAINED,
         label=queries.label,
+        described=overview.described,
         legend=formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
         travels=travels,
         bound=travels.tables(analysis),

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from tunnelmark.analyse.analysis import ANCHOR, DIRECT
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import ArmInfo
 from tunnelmark.report import formatting, graded, machine_facts
+from tunnelmark.report.host_tables import mapping
 from tunnelmark.units import clock
+
+
+KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
+"""VPNs that are WireGuard itself: the kernel's, and programs in user space, which encrypt elsewhere and at another cost."""
+
+
+def described(analysis: Analysis, arm: ArmInfo) -> str:
+    """What an arm's VPN is and its version, as far as that is recorded and its name does not say it: `WireGuard (wireguard-go) 0.0.20220316`."""
+    if arm.vpn in (DIRECT, ANCHOR):
+        return ""
+    vpns = mapping(analysis.results.environment.get("vpns"))
+    own = mapping(vpns.get(f"{arm.vpn} ({arm.name})")) or mapping(vpns.get(arm.vpn))
+    title = "" if arm.title.lower() == arm.name.lower() else arm.title
+    return " ".join(filter(None, (title, str(own.get("version") or ""))))
 
 
 def ran(analysis: Analysis) -> str:
@@ -20,10 +37,16 @@ def not_shown(analysis: Analysis) -> str:
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
     longest = max((use.window for use in plan.workloads), default=0.0)
     traffic = formatting.listed([use.name for use in plan.workloads])
-    return (
+    said = (
         f"What the numbers do not show: another machine, links other than {'this one' if links == 1 else f'these {links}'}, traffic other "
         f"than {traffic}, and what comes after more than {clock(longest)}. What a core bounds moves with the machine."
     )
+    vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
+    programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
+    if programs and KERNEL_WIREGUARD not in vpns:
+        verb = "is" if len(programs) == 1 else "are"
+        said += f" The kernel's WireGuard was not measured: {formatting.listed(programs)} {verb} WireGuard in user space."
+    return said
 
 
 def effects(analysis: Analysis) -> str:

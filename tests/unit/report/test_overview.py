@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tunnelmark import registry
 from tunnelmark.analyse import judge
 from tunnelmark.report import html, overview
 from unit.builders import TCP, Study
@@ -37,6 +38,36 @@ def test_the_answer_leads_the_page():
 def test_it_says_what_the_numbers_do_not_show():
     said = overview.not_shown(analysed(STUDY, {}))
     assert "links other than these 2, traffic other than tcp, and what comes after more than 3 s" in said
+
+
+@pytest.mark.parametrize(
+    ("vpns", "told"),
+    [
+        ({"tinc": "wireguard-go"}, "The kernel's WireGuard was not measured: wireguard-go is WireGuard in user space."),
+        ({"tinc": "wireguard-go", "nebula": "wireguard"}, ""),
+        ({}, ""),
+    ],
+)
+def test_it_says_that_the_kernels_wireguard_is_another_thing(vpns: dict[str, str], told: str) -> None:
+    said = overview.not_shown(judge(replace(CLEAR, vpns=vpns).results()))
+    assert said.endswith(told or "moves with the machine.")
+
+
+def test_every_wireguard_in_user_space_is_known_as_one() -> None:
+    found = {name for name, driver in registry.vpns().items() if driver.title.startswith("WireGuard (")}
+    assert found == {*overview.USER_SPACE_WIREGUARD, overview.KERNEL_WIREGUARD}
+
+
+def test_the_first_table_of_arms_says_what_each_is_and_in_which_version() -> None:
+    results = replace(CLEAR, environment={"vpns": {"tinc": {"version": "1.0.36"}, "nebula": None}}).results()
+    arms = tuple(replace(arm, title="Nebula") if arm.name == "nebula" else arm for arm in results.plan.arms)
+    arms = tuple(replace(arm, title="WireGuard (x)") if arm.name == "tinc" else arm for arm in arms)
+    page = html.render(judge(replace(results, plan=replace(results.plan, arms=arms))))
+    assert page.count('<th scope="row">tinc<span class="small">WireGuard (x) 1.0.36</span></th>') == 1
+    assert '<th scope="row">nebula</th>' in page and 'direct<span class="small">' not in page
+    own = {"vpns": {"tinc": {"version": "1"}, "tinc (new)": {"version": "2"}}}
+    analysis = judge(replace(CLEAR, arms=("direct", "new"), same_as={}, vpns={"new": "tinc"}, environment=own).results())
+    assert [overview.described(analysis, arm) for arm in analysis.results.plan.arms] == ["", "2"]
 
 
 def test_direct_alone_has_no_answer() -> None:
