@@ -52,6 +52,17 @@ def time_spent(analysis: Analysis) -> str:
     return f"{clock(wall.wall)}{so_far}, {formatting.percent(wall.measuring)} of it inside measuring windows."
 
 
+def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
+    """Each phase of the wall time, with its time and its share of all, and what was counted twice."""
+    wall = analysis.wall
+    if wall.wall <= 0:
+        return []
+    rows = [*wall.phases.items(), ("outside of trials", wall.outside)]
+    if wall.overlap >= 0.5:
+        rows.append(("counted twice: one trial ended while the next was set up", wall.overlap))
+    return [(name, clock(seconds), formatting.percent(seconds / wall.wall, 1)) for name, seconds in rows]
+
+
 def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
     """The sentences; arms in `nothing` have no result in the whole study."""
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}

@@ -46,18 +46,18 @@ from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import grid as grid_figure
 from tunnelmark.report.figures import lab, proof
 from tunnelmark.report.figures import topology as topology_figure
-from tunnelmark.report.findings import findings, time_spent
+from tunnelmark.report.findings import findings, phases, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
-from tunnelmark.units import clock
+from tunnelmark.report.markdown_syntax import code_parts
 
 LISTED = 2000
 """Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
 
 
 def _prose(text: str) -> Markup:
-    """Text in which backticks mark what is code, as everywhere in studies."""
+    """Text in which backticks mark what is code, as everywhere in studies; a backtick without its pair stays text."""
     code = Markup("<code>{}</code>")
-    return Markup().join(code.format(part) if odd % 2 else part for odd, part in enumerate(text.split("`")))
+    return Markup().join(code.format(part) if is_code else part for part, is_code in code_parts(text))
 
 
 def render(analysis: Analysis) -> str:
@@ -108,7 +108,7 @@ def render(analysis: Analysis) -> str:
         time=lab.time(analysis.wall),
         ran=overview.ran(analysis),
         time_spent=time_spent(analysis),
-        phases=_phases(analysis),
+        phases=phases(analysis),
         environment=record,
         features=features(analysis.results.environment),
         command=record.command or shlex.join(["tunnelmark", "run", plan.study]),
@@ -195,16 +195,6 @@ def _first_packets(analysis: Analysis) -> list[tuple[str, str, str, str]]:
         share += f", {arm.void} void" if arm.void else ""
         rows.append((arm.arm, share, scale.value(first.median) if first else "", scale.spread(first) if first else ""))
     return rows
-
-
-def _phases(analysis: Analysis) -> list[tuple[str, str, str]]:
-    wall = analysis.wall
-    if wall.wall <= 0:
-        return []
-    rows = [*wall.phases.items(), ("outside of trials", wall.outside)]
-    if wall.overlap >= 0.5:
-        rows.append(("counted twice: one trial ended while the next was set up", wall.overlap))
-    return [(name, clock(seconds), formatting.percent(seconds / wall.wall, 1)) for name, seconds in rows]
 
 
 def _option(name: str, value: object) -> str:

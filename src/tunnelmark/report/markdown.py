@@ -33,12 +33,11 @@ from tunnelmark.report import (
 from tunnelmark.report.cautions import cautions
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
-from tunnelmark.report.findings import findings, time_spent
+from tunnelmark.report.findings import findings, phases, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import prose as _prose
 from tunnelmark.report.markdown_syntax import rows as _rows
 from tunnelmark.report.markdown_syntax import safe as _safe
-from tunnelmark.units import clock
 
 _MARKS: dict[GateStanding, str] = {"passed": "✅", "not passed": "❌", "not judged": "❔", "not applicable": "➖"}
 
@@ -264,12 +263,8 @@ def _failures(analysis: Analysis) -> list[str]:
 
 
 def _time(analysis: Analysis) -> str:
-    wall = analysis.wall
-    if wall.wall <= 0:
-        return ""
-    rows = [[name, clock(seconds), formatting.percent(seconds / wall.wall)] for name, seconds in wall.phases.items()]
-    rows.append(["outside of trials", clock(wall.outside), formatting.percent(wall.outside / wall.wall)])
-    return _rows(["phase", "time", "of the wall time"], rows)
+    rows = phases(analysis)
+    return _rows(["phase", "time", "of the wall time"], rows) if rows else ""
 
 
 def _environment(analysis: Analysis) -> str:

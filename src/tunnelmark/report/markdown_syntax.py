@@ -21,10 +21,15 @@ def safe(text: str) -> str:
 
 def prose(text: str) -> str:
     """A sentence of ours or of a study, in which backticks mark what is code; a backtick without its pair stays text."""
+    return "".join(f"`{part}`" if is_code else safe(part) for part, is_code in code_parts(text))
+
+
+def code_parts(text: str) -> list[tuple[str, bool]]:
+    """The parts of such a sentence, each with whether it is code; one part where a backtick lacks its pair."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return safe(text)
-    return "".join(f"`{part}`" if odd % 2 else safe(part) for odd, part in enumerate(parts))
+        return [(text, False)]
+    return [(part, bool(odd % 2)) for odd, part in enumerate(parts)]
 
 
 def _one_line(text: str) -> str:

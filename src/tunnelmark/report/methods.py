@@ -12,7 +12,7 @@ from tunnelmark.analyse.intervals import EXACT_BLOCKS, MIN_BLOCKS, MIN_BOOTSTRAP
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInfo
-from tunnelmark.report import formatting, host_tables, machine_facts
+from tunnelmark.report import formatting, host_tables, machine_facts, stopped_runs
 from tunnelmark.report.host_tables import mapping
 
 _CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
@@ -152,12 +152,9 @@ def _design(analysis: Analysis) -> str:
             f"A trial that the laboratory itself had spoilt was repeated, up to {plan.attempts} attempts; a VPN's own failure was not."
         )
     if plan.enough is not None:
-        precise = (
-            f"ratios were known to {formatting.percent(plan.enough.precision)}"
-            if plan.enough.precision is not None
-            else "the time was up"
+        said.append(
+            f"Blocks were added {stopped_runs.until(plan.enough)}, from {plan.enough.floor} to at most {plan.enough.most}."
         )
-        said.append(f"Blocks were added until {precise}, from {plan.enough.floor} to at most {plan.enough.most}.")
     return " ".join(said)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tunnelmark.analyse.build_change import builds
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.stopping import widths
+from tunnelmark.plan.enough import Enough
 from tunnelmark.report import build_answer, formatting
 from tunnelmark.units import clock
 
@@ -18,6 +19,16 @@ _ENDS = {
 }
 
 
+def until(enough: Enough) -> str:
+    """Until when such a run adds blocks, as the end of a sentence: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
+    if enough.change is not None:
+        return f"until a change of {100 * enough.change:g} % between old and new is found or excluded"
+    if enough.precision is not None:
+        return f"until headline ratios are within {100 * enough.precision:g} %"
+    assert enough.budget is not None
+    return f"for {clock(enough.budget)}"
+
+
 def sentences(analysis: Analysis) -> list[str]:
     """One or two sentences for the reader; none where the number of blocks was fixed."""
     plan = analysis.results.plan
@@ -29,19 +40,16 @@ def sentences(analysis: Analysis) -> list[str]:
     when = f", with decisions at {looked}" if looked else ""
     if enough.change is not None:
         why = why.replace(_ENDS["nothing"], "it ended undecided")
-        change = f"{100 * enough.change:g} %"
         answer = build_answer.headline(analysis, builds(analysis, enough))
         return [
             f"Old and new: {answer}.",
-            f"Blocks were added until a change of {change} between old and new is found or excluded, to {plan.blocks}{when}{why}.",
+            f"Blocks were added {until(enough)}, to {plan.blocks}{when}{why}.",
             "The intervals of that question hold at every look; all others have the wider factor that such a run needs.",
         ]
     if enough.precision is None:
-        assert enough.budget is not None
-        return [f"Blocks were added for {clock(enough.budget)}, to {plan.blocks}{when}{why}."]
-    precise = f"{100 * enough.precision:g} %"
+        return [f"Blocks were added {until(enough)}, to {plan.blocks}{when}{why}."]
     said = [
-        f"Blocks were added until headline ratios are within {precise}, to {plan.blocks}{when}{why}.",
+        f"Blocks were added {until(enough)}, to {plan.blocks}{when}{why}.",
         "Its intervals and tests have the wider factor that such a run needs to be right as often as they say.",
     ]
     aside = [each for each in widths(analysis, enough) if each.state == "set aside"]

@@ -15,7 +15,7 @@ SIGN = "∿"
 def mark(analysis: Analysis, cell: MetricCell) -> str:
     """A remark that the window of a cell was not stationary, and by how much; "" if it was."""
     moved = unsteady(analysis, cell)
-    return "" if moved is None else f"not stationary: second half {_signed(moved)} of the mean"
+    return "" if moved is None else f"not stationary: second half less first {_signed(moved)} of their mean"
 
 
 def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
@@ -25,7 +25,7 @@ def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
         return []
     arms = formatting.listed([f"{arm} ({_signed(moved)})" for arm, moved in found])
     return [
-        f"The window was not stationary, its second half against its first: {arms}; a longer trial would say something else."
+        f"The window was not stationary, by its second half less its first, as a share of their mean: {arms}; a longer trial would say something else."
     ]
 
 

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tunnelmark.analyse import judge
 from tunnelmark.plan.enough import Enough
 from tunnelmark.record.results import BlockDecision, Results
 from tunnelmark.report import markdown
 from tunnelmark.report.cautions import cautions
+from tunnelmark.report.methods import methods
 from tunnelmark.report.stopped_runs import sentences
 from unit.builders import TCP, Study
 
@@ -45,3 +48,16 @@ def test_a_time_is_said_as_such():
     assert said.startswith(
         "Blocks were added for 30 min 00 s, to 12, with decisions at 12; it ended when its time was up"
     )
+
+
+@pytest.mark.parametrize(
+    ("enough", "rule"),
+    [
+        (Enough(8, 40, 0.025), "until headline ratios are within 2.5 %"),
+        (Enough(8, 40, change=0.03), "until a change of 3 % between old and new is found or excluded"),
+        (Enough(8, 40, budget=1800.0), "for 30 min 00 s"),
+    ],
+)
+def test_the_methods_of_a_paper_state_the_same_rule(enough: Enough, rule: str):
+    design = next(part.text for part in methods(judge(results(enough))) if part.heading == "Design")
+    assert f"Blocks were added {rule}, from 8 to at most 40." in design

@@ -6,6 +6,7 @@ and a document in UTF-8; no command of the tables is ours.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 import tunnelmark
@@ -28,7 +29,15 @@ _SPECIAL = {
     "×": r"$\times$",
     "≤": r"$\le$",
     "≥": r"$\ge$",
+    "≠": r"$\neq$",
+    "±": r"$\pm$",
     "µ": r"$\mu$",
+    "τ": r"$\tau$",
+    "·": r"$\cdot$",
+    "’": "'",
+    "‘": "`",
+    "“": "``",
+    "”": "''",
     "–": "--",
     "…": r"\ldots{}",
     "\N{NO-BREAK SPACE}": "~",
@@ -37,12 +46,23 @@ _SPECIAL = {
 }
 """Characters that LaTeX reads as commands, or that its oldest font encoding lacks."""
 
+_LAST_LATIN = "\N{LATIN SMALL LETTER LONG S}"
+"""The last of the Latin letters that pdflatex has by itself; any other character that it does not know ends it."""
+
 _HEAD = ("arm", "ok", "median", "rank", "verdict")
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX prints it."""
-    return "".join(_SPECIAL.get(sign, sign) for sign in text)
+    """Text as LaTeX prints it; a question mark for what it could not."""
+    return "".join(_SPECIAL.get(sign) or _known(sign) for sign in text)
+
+
+def _known(sign: str) -> str:
+    """A character that has no command: itself, what it is made of, or a question mark."""
+    if sign.isascii() or (sign <= _LAST_LATIN and unicodedata.name(sign, "").startswith("LATIN ")):
+        return sign
+    simpler = unicodedata.normalize("NFKD", sign)
+    return escape(simpler) if simpler.isascii() else "?"
 
 
 def render(analysis: Analysis, name: str = "") -> str:

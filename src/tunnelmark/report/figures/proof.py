@@ -26,7 +26,7 @@ def link(proofs: Sequence[LinkProof]) -> Markup:
         parts += _panel(looks, way, _LEFT + column * (_WIDTH + _GAP), 1.1 * largest or 1.0, 1.1 * most_lost or 1.0)
     height = _TOP + _DELAY + _LOSS + 58.0
     said = ", ".join(
-        f"{way} {proof.when}: {_achieved(proof, way, 'delay_p50'):.2f} ms, {_achieved(proof, way, 'loss'):.2f} % lost, "
+        f"{way} {proof.when}: {_achieved(proof, way, 'delay_p50', 'ms')}, {_achieved(proof, way, 'loss', '% lost')}, "
         f"asked {_asked(looks, way, 'delay_p50'):.2f} ms, {_asked(looks, way, 'loss'):.2f} %"
         for proof in looks
         for way in ways
@@ -80,6 +80,8 @@ def _asked(proofs: Sequence[LinkProof], way: str, name: str) -> float:
     return next((value for value in found if value is not None), 0.0)
 
 
-def _achieved(proof: LinkProof, way: str, name: str) -> float:
+def _achieved(proof: LinkProof, way: str, name: str, unit: str) -> str:
+    """What a look found, with its unit; that it is not known where the look did not see it."""
     found = (line.achieved for line in proof.lines if (line.way, line.name) == (way, name))
-    return next((value for value in found if value is not None), 0.0)
+    value = next((value for value in found if value is not None), None)
+    return f"unknown {unit}" if value is None else f"{value:.2f} {unit}"

@@ -60,6 +60,14 @@ def test_special_characters_are_escaped() -> None:
     assert latex_tables.escape("2.1× [1.9–2.3], −3 µs") == r"2.1$\times$ [1.9--2.3], $-$3 $\mu$s"
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [("τ 0.61", r"$\tau$ 0.61"), ("Zoë Ŝmith", "Zoë Ŝmith"), ("H₂ at ５ ％", r"H2 at 5 \%"), ("日本 ⊤", "?? ?")],
+)
+def test_what_latex_does_not_know_is_replaced(text: str, printed: str) -> None:
+    assert latex_tables.escape(text) == printed
+
+
 def test_tables_of_several_runs_have_labels_of_their_own() -> None:
     analysis = judge(LOST.results())
     one, two = (re.findall(r"\\label\{(.*?)\}", latex_tables.render(analysis, name)) for name in ("m/01", "m_02"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.analyse import judge
+from tunnelmark.claims import reading
 from tunnelmark.claims.model import OUTCOMES
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.cli import main
@@ -102,6 +103,14 @@ def test_a_run_that_repeats_a_source_is_set_against_it() -> None:
     assert text.isascii() and text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 2
     assert all(line.count(" & ") == 4 for line in rows)
     assert "repeats" not in made("whole")["paper.tex"].decode()
+
+
+@pytest.mark.parametrize("name", reading.names())
+def test_every_source_that_is_repeated_has_a_paper_that_latex_can_read(name: str) -> None:
+    analysis = judge(repeated.results(reading.find(name).study, smoke=True, environment=ENVIRONMENT))
+    text = "".join(content.decode() for content in paper.files(analysis, ()).values())
+    assert r"\input{repeats}" in text
+    assert text.isascii()
 
 
 def test_a_figure_has_a_column_s_width_and_letters_stay_text() -> None:
