@@ -120,7 +120,7 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
     middle, *ends = (_two(value * factor) if tiny else _fixed(value * factor, places) for value in values)
     if signed and comparison.estimate > 0 and middle != "0":
         middle = f"+{middle}"
-    text = f"{middle}{unit}" if unit == "×" else with_unit(middle, unit)
+    text = f"{middle}{unit}" if unit == "×" else with_unit(middle, _one(middle, unit))
     if set(ends) <= {middle.lstrip("+")}:
         return text
     return f"{text} [{(' to ' if signed else '–').join(ends)}]"
@@ -226,7 +226,8 @@ def size(metric: MetricInfo, amount: float) -> str:
     if metric.unit in SECONDS:
         shown = scale(metric.unit, [amount])
         return with_unit(_two(amount / shown.factor), shown.unit)
-    return with_unit(_two(amount), "points" if metric.unit == "%" else metric.unit)
+    text = _two(amount)
+    return with_unit(text, _one(text, "points" if metric.unit == "%" else metric.unit))
 
 
 def share(found: SuccessShare) -> str:
@@ -276,6 +277,11 @@ def state(cell: MetricCell) -> str:
     """A cell's verdict in a word or two, with its ceiling where it has one."""
     word = VERDICTS[cell.verdict]
     return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
+
+
+def _one(text: str, unit: str) -> str:
+    """The unit of a number in words: one point, and else points."""
+    return "point" if unit == "points" and text.lstrip("+−") == "1" else unit
 
 
 def _two(value: float) -> str:

@@ -54,6 +54,10 @@ LISTED = 2000
 """Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
 
 
+_RATES = frozenset({"rate", "flood_limit"})
+"""Options of workloads that may be a share of the link's rate."""
+
+
 def _prose(text: str) -> Markup:
     """Text in which backticks mark what is code, as everywhere in studies; a backtick without its pair stays text."""
     code = Markup("<code>{}</code>")
@@ -201,7 +205,8 @@ def _option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"{'' if value else 'no '}{name.replace('_', ' ')}"
     text = " ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
-    return f"{name.replace('_', ' ')} {text}"
+    of = " of the link's rate" if name in _RATES and text.endswith("%") else ""
+    return f"{name.replace('_', ' ')} {text}{of}"
 
 
 def _files(trials: tuple[TrialRow, ...]) -> dict[int, list[TrialRow]]:

@@ -54,7 +54,9 @@ def explained(analysis: Analysis) -> str:
         said.insert(0, "Intervals in brackets cover this run on this machine (95 %).")
     if anchor is not None:
         said.append(
-            f"{_multiple(anchor)} Results that a processor bounds are given so; those that link, load or window bounds, as a share of direct."
+            f"{_multiple(anchor)} Results that a processor bounds are given so where one bounds the anchor, too; all others, such as those that "
+            f"link, load or window bounds, as a share of {direct}. Packets lost in a buffer that its program emptied too late (loss: the VPN's "
+            "receive buffer) are a processor's bound: a faster one would have come in time."
         )
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "

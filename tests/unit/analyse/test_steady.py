@@ -49,7 +49,8 @@ def test_a_transfer_that_still_grows_is_marked_and_the_others_are_not():
     analysis = drifting(30.0, 5.0)
     assert moved(analysis, "tinc") == pytest.approx(30, abs=7)
     assert moved(analysis, "nebula") is None
-    assert "tinc (+" in " ".join(found.text for found in findings(analysis))
+    said = " ".join(found.text for found in findings(analysis))
+    assert "by its second half less its first, as a share of their mean: tinc (+" in said
     assert "not stationary" in markdown.render(analysis)
     assert "not stationary" in html.render(analysis)
 

@@ -235,6 +235,36 @@ def test_the_link_is_shown_as_it_was_beside_what_was_asked():
     assert "raw/link.before.gigabit.pair.1/probe.a.out" in page
 
 
+def test_what_a_look_did_not_see_is_called_unknown_and_not_nothing():
+    look = proof("before", "proved")
+    blind = replace(look, lines=tuple(replace(line, achieved=None) for line in look.lines))
+    page = html.render(judge(replace(STUDY.results(), proofs=(blind,))))
+    assert "Delay and loss of the link over time: a&gt;b before: unknown ms, unknown % lost, asked 20.00 ms" in page
+
+
+def test_a_backtick_without_its_pair_is_text():
+    results = STUDY.results()
+    text = html.render(judge(replace(results, plan=replace(results.plan, description="the ` of a <shell>"))))
+    assert '<p class="lede">the ` of a &lt;shell&gt;</p>' in text
+
+
+def test_time_that_is_counted_twice_is_said_in_each_report():
+    results = STUDY.results()
+    first, second, *rest = results.trials
+    long = replace(first, phases={**first.phases, "measure": 30.0})
+    analysis = judge(replace(results, trials=(long, second, *rest)))
+    assert analysis.wall.overlap > 0.5
+    for page in (html.render(analysis), markdown.render(analysis)):
+        assert "counted twice: one trial ended while the next was set up" in page
+
+
+def test_a_rate_that_is_a_share_says_of_what():
+    results = STUDY.results()
+    uses = tuple(replace(use, options={"rate": "30 %", "length": "1.2 kB"}) for use in results.plan.workloads)
+    text = html.render(judge(replace(results, plan=replace(results.plan, workloads=uses))))
+    assert "rate 30 % of the link&#39;s rate, length 1.2 kB" in text
+
+
 def test_a_link_without_probes_has_a_table_and_no_figure():
     page = html.render(judge(replace(STUDY.results(), proofs=(proof("before", "proved", probes=False),))))
     Page(page)

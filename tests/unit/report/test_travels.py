@@ -71,6 +71,12 @@ def test_every_report_says_so() -> None:
     assert low < told["multiple"]["estimate"] < high
 
 
+def test_a_loss_in_a_buffer_is_said_to_be_the_processors_bound() -> None:
+    said = travels.explained(bound())
+    assert "loss: the VPN's receive buffer) are a processor's bound" in said
+    assert "all others, such as those that link, load or window bounds, as a share of direct" in said
+
+
 def test_the_mark_stands_beside_the_ratio_in_the_table_of_results_too() -> None:
     results = on_a_terminal(bound()).partition("First line")[0]
     assert re.search(rf"{MARKED}.*\n.*by the sender's core", results)
