@@ -144,9 +144,9 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     beaten = {max(pair, key=lambda arm: order[arm]) for pair in apart}
     ahead = [cell for cell in cells if cell.arm not in beaten]
     if len(ahead) > NAMED:
-        return f"next: {_either([cell.arm for cell in ahead])}, not told apart"
+        return f"next: {_either([cell.arm for cell in ahead])}, not shown to differ"
     said = _either([f"{cell.arm} {_effect(cell)}" for cell in ahead])
-    return f"next: {said}, not told apart" if len(ahead) > 1 else f"next: {said}"
+    return f"next: {said}, not shown to differ" if len(ahead) > 1 else f"next: {said}"
 
 
 def _either(names: Sequence[str]) -> str:

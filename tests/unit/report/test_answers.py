@@ -37,10 +37,10 @@ def test_arms_that_may_both_be_next_are_both_named():
     study = replace(TIED, arms=arms, tcp={"nebula": 0.8, "tinc": 0.4, "openvpn": 0.4, "yggdrasil": 0.1}, blocks=8)
     text = said(judge(study.results()), "TCP goodput")
     _, _, second = text.partition("Next: ")
-    assert second.startswith(("tinc ", "openvpn ")) and " or " in second and second.endswith(", not told apart.")
+    assert second.startswith(("tinc ", "openvpn ")) and " or " in second and second.endswith(", not shown to differ.")
     assert "tinc" in second and "openvpn" in second and "yggdrasil" not in second
     alone = judge(replace(study, tcp={**study.tcp, "openvpn": 0.2}).results())
-    assert "not told apart" not in said(alone, "TCP goodput").partition("Next: tinc 4")[2]
+    assert "not shown to differ" not in said(alone, "TCP goodput").partition("Next: tinc 4")[2]
 
 
 def test_a_range_over_many_arms_is_said_to_be_one_of_estimates_and_of_intervals():
