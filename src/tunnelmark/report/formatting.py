@@ -162,6 +162,15 @@ def legend(metrics: Iterable[MetricInfo]) -> str:
     return LEGEND.format(margins=", ".join(said))
 
 
+def margins(metrics: Iterable[MetricInfo]) -> str:
+    """Within how much each of these metrics is called equal, in a sentence: a table of many has more than one margin."""
+    by: dict[str, list[str]] = {}
+    for metric in metrics:
+        by.setdefault(margin(metric), []).append(metric.title)
+    said = [f"{bound} ({', '.join(dict.fromkeys(names))})" for bound, names in by.items()]
+    return f"Equal (=) is here within {'; '.join(said)}." if said else ""
+
+
 def doubts(comparison: Comparison, against: str | None) -> str:
     """Why a median is given instead of a mean, and what is zero, in words; "" where a mean is given."""
     mine, theirs = comparison.zeros

@@ -258,6 +258,12 @@ def test_time_that_is_counted_twice_is_said_in_each_report():
         assert "counted twice: one trial ended while the next was set up" in page
 
 
+def test_the_metrics_that_explain_have_the_margins_within_which_they_are_equal(text):
+    said = html_text(text).replace("\N{NO-BREAK SPACE}", " ")
+    assert "Equal (=) is here within 5 % (round-trip time, 99th percentile); 1 percentage point (pings lost)" in said
+    assert "10.0 ms (UDP jitter)" in said
+
+
 def test_a_rate_that_is_a_share_says_of_what():
     results = STUDY.results()
     uses = tuple(replace(use, options={"rate": "30 %", "length": "1.2 kB"}) for use in results.plan.workloads)
