@@ -180,7 +180,8 @@ def _line(old: MetricCell, new: MetricCell, enough: Enough, level: float, bound:
 
     if new.success.total and new.success.high < RELIABLE and old.success.low > new.success.high:
         return line("fails", why=f"{_failed(new)} with the new build, {_failed(old)} with the old one")
-    if len(blocks) > 1 and all(before[block] == after[block] == 0 for block in blocks):
+    none = old.metric.better == "lower" and all(before[block] == after[block] == 0 for block in blocks)
+    if none and len(blocks) > 1:
         return line("no change", why="it is zero in every block of both builds")
     if any(min(before[block], after[block]) <= 0 for block in blocks):
         return line("set aside", why="it is zero or below in some block, so that it has no ratio")

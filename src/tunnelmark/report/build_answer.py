@@ -49,19 +49,25 @@ def headline(analysis: Analysis, verdict: BuildVerdict) -> str:
     if not verdict.open_lines:
         return f"undecided: {_not_judged(verdict)}"
     more = more_needed(verdict, analysis.results.plan.blocks)
+    aside = f"; {_set_aside(verdict)}" if verdict.set_aside else ""
     if more is None:
-        return f"undecided: these blocks scatter too much to see a change of {change}, or are too few to say"
-    return f"undecided: with {more} more blocks a change of {change} would be seen"
+        return f"undecided: these blocks scatter too much to see a change of {change}, or are too few to say{aside}"
+    return f"undecided: with {more} more blocks a change of {change} would be seen{aside}"
+
+
+def _set_aside(verdict: BuildVerdict) -> str:
+    return formatting.listed([f"{_name(line)} {_verdict(line)}" for line in verdict.set_aside])
 
 
 def _not_judged(verdict: BuildVerdict) -> str:
     """Which metrics could not be judged, and why, and what the others say."""
+    if not verdict.set_aside:
+        return reason(verdict)
     found = [line for line in verdict.lines if line.state == "faster"]
     others = [f"{_name(line)} {_verdict(line)}" for line in found]
     if any(line.state == "no change" for line in verdict.lines):
         others.append(f"no change of {100 * verdict.change:g} % or more by {'the others' if found else 'other metrics'}")
-    aside = [f"{_name(line)} {_verdict(line)}" for line in verdict.set_aside]
-    return "; ".join([formatting.listed(aside), *others]) if aside else reason(verdict)
+    return "; ".join([_set_aside(verdict), *others])
 
 
 def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:

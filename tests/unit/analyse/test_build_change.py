@@ -131,6 +131,12 @@ def test_what_is_zero_in_every_block_of_both_builds_has_not_changed():
     assert found.lines[1].why == "it is zero in every block of both builds"
 
 
+def test_two_builds_that_carry_nothing_are_not_alike_in_what_they_carry():
+    found = results()
+    rows = tuple(replace(row, samples=(replace(row.samples[0], value=0.0),)) for row in found.trials)
+    assert builds(judge(replace(found, trials=rows)), ENOUGH).lines[0].state == "set aside"
+
+
 def test_a_metric_that_is_worse_is_slower_whatever_was_set_aside():
     assert builds(judge(losing(20.0)), ENOUGH).outcome == "slower"  # delivered: 80 % of the old one's
 
