@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tunnelmark.analyse.analysis import ANCHOR, DIRECT
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo
 from tunnelmark.report import formatting, graded, machine_facts
-from tunnelmark.report.host_tables import mapping
 from tunnelmark.units import clock
 
 
@@ -18,10 +18,8 @@ def described(analysis: Analysis, arm: ArmInfo) -> str:
     """What an arm's VPN is and its version, as far as that is recorded and its name does not say it: `WireGuard (wireguard-go) 0.0.20220316`."""
     if arm.vpn in (DIRECT, ANCHOR):
         return ""
-    vpns = mapping(analysis.results.environment.get("vpns"))
-    own = mapping(vpns.get(f"{arm.vpn} ({arm.name})")) or mapping(vpns.get(arm.vpn))
     title = "" if arm.title.lower() == arm.name.lower() else arm.title
-    return " ".join(filter(None, (title, str(own.get("version") or ""))))
+    return " ".join(filter(None, (title, arm_programs.version(analysis.results.environment, arm))))
 
 
 def ran(analysis: Analysis) -> str:
