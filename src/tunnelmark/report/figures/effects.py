@@ -13,7 +13,9 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries
 from tunnelmark.report.figures import svg
 
-_ROW, _TOP, _LEFT, _RIGHT, _RANK = 34.0, 30.0, 164.0, 500.0, 752.0
+_ROW, _TOP, _LEFT = 34.0, 30.0, 164.0
+_WIDE, _SAID, _RANK = 336.0, 18.0, 588.0
+"""Pixels of the axis; from its end to the words of a row; from its begin to the end of the ranks."""
 
 
 def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
@@ -27,26 +29,30 @@ def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup
     band = (1 / least, least) if metric.compare == "ratio" else (-least, least)
     ratio = metric.compare == "ratio"
     # Ratios far from 1 are drawn from zero, so that lengths mean something; near 1, the differences are what is seen.
+    # A ratio of zero has its place on an even axis alone: at the end of another it would be read as what is written there.
     far = min(shown) < 0.8 or max(shown) > 1.25
-    axis = svg.axis([*shown, nothing, *band], _LEFT, _RIGHT, zero=not ratio or far, may_be_log=ratio)
+    left = max(_LEFT, svg.names_width(cell.arm for cell in cells))
+    axis = svg.axis(
+        [*shown, nothing, *band], left, left + _WIDE, zero=not ratio or far, may_be_log=ratio and min(shown) > 0
+    )
     bottom = _TOP + _ROW * len(cells)
     parts: list[str] = [_band(axis, band, bottom), *_ticks(axis, metric, shown, bottom)]
     parts.append(svg.line(axis(nothing), _TOP - 8, axis(nothing), bottom, "zero"))
     parts.append(svg.text(axis(nothing), _TOP - 13, analysis.reference or "direct", "note", "middle"))
     if analysis.rankings:
-        parts.append(svg.text(_RANK, _TOP - 13, "rank", "note", "end"))
+        parts.append(svg.text(left + _RANK, _TOP - 13, "rank", "note", "end"))
     for index, cell in enumerate(cells):
         parts += _row(analysis, cell, axis, _TOP + _ROW * (index + 0.5))
     title = f"{metric.title} of each arm against {analysis.reference}: " + "; ".join(
         f"{cell.arm} {_said(cell)}" for cell in cells
     )
-    return svg.picture(bottom + 30, title, parts)
+    return svg.picture(bottom + 30, title, parts, svg.WIDTH + left - _LEFT)
 
 
 def _row(analysis: Analysis, cell: MetricCell, axis: svg.Axis, y: float) -> list[str]:
     twin = queries.twin_of(analysis, cell.arm)
-    parts: list[str] = [svg.line(_LEFT, y, _RIGHT, y, "guide")]
-    parts.append(svg.text(_LEFT - 12, y + 4.5, cell.arm, "arm", "end"))
+    parts: list[str] = [svg.line(axis.start, y, axis.end, y, "guide")]
+    parts.append(svg.text(axis.start - 12, y + 4.5, cell.arm, "arm", "end"))
     found = cell.against_direct
     if found is not None and found.estimate is not None and isfinite(found.estimate):
         for block, value in zip(found.blocks, found.effects, strict=True):
@@ -59,12 +65,12 @@ def _row(analysis: Analysis, cell: MetricCell, axis: svg.Axis, y: float) -> list
             parts.append(svg.line(axis(found.interval.low), y, axis(found.interval.high), y, "interval"))
         solid = cell.verdict in ("better", "worse")
         parts.append(svg.element("circle", cx=axis(found.estimate), cy=y, r=5.2, class_="dot" if solid else "dot tie"))
-    parts.append(svg.text(_RIGHT + 18, y + 4.5, _said(cell), "value" if cell.spread else "value bad"))
+    parts.append(svg.text(axis.end + _SAID, y + 4.5, _said(cell), "value" if cell.spread else "value bad"))
     rank = queries.place(analysis, cell.setting, cell.metric, cell.arm)
     if rank is not None:
-        parts.append(svg.text(_RANK, y + 4.5, formatting.rank(rank.first, rank.last), "value", "end"))
+        parts.append(svg.text(axis.start + _RANK, y + 4.5, formatting.rank(rank.first, rank.last), "value", "end"))
     elif twin is not None:
-        parts.append(svg.text(_RANK, y + 4.5, "A/A", "note", "end"))
+        parts.append(svg.text(axis.start + _RANK, y + 4.5, "A/A", "note", "end"))
     return parts
 
 
@@ -73,9 +79,7 @@ def _shown(cell: MetricCell) -> list[float]:
     if found is None:
         return []
     ends = [found.interval.low, found.interval.high] if found.interval else []
-    # A ratio of zero, or to zero, has no place on a logarithmic axis; the words next to it say it.
-    ratio = cell.metric.compare == "ratio"
-    return [value for value in (*found.effects, *ends) if isfinite(value) and not (ratio and value <= 0)]
+    return [value for value in (*found.effects, *ends) if isfinite(value)]
 
 
 def _said(cell: MetricCell) -> str:
@@ -100,7 +104,7 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
         parts.append(svg.line(axis(tick), bottom, axis(tick), bottom + 4, "tick"))
         said = tick_text(metric, tick, scale, last=tick == ticks[-1])
         parts.append(svg.text(axis(tick), bottom + 19, said, "note", "middle"))
-    parts.append(svg.line(_LEFT, bottom, _RIGHT, bottom, "tick"))
+    parts.append(svg.line(axis.start, bottom, axis.end, bottom, "tick"))
     return parts
 
 
