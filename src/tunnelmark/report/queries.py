@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tunnelmark.analyse.anchor_multiples import anchor_of
+from tunnelmark.analyse.attempts import usable
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.plan.profiles import JOIN
@@ -117,10 +118,10 @@ Series = dict[str, dict[int, list[tuple[float, float]]]]
 
 
 def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
-    """The time series of one metric in one setting; arms without any are left out."""
+    """The time series of one metric in one setting, of the trials that are not void for it; arms without any are left out."""
     found: Series = {}
     for row in analysis.trials:
-        if row.outcome == "ok" and (row.profile, row.topology, row.workload) == (
+        if usable(row, metric) and (row.profile, row.topology, row.workload) == (
             setting.profile,
             setting.topology,
             setting.workload,

@@ -11,7 +11,7 @@ import json
 import zlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -78,6 +78,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
                 "unit": metric.unit,
                 "better": metric.better,
                 "compare": metric.compare,
+                "feels": metric.feels,
                 "role": "primary" if metric.primary else "watched" if metric.watcher else "other",
             }
             for (workload, _), metric in metrics.items()
@@ -197,10 +198,16 @@ def _counted(cell: MetricCell, rows: Iterable[TrialRow]) -> dict[str, int]:
 def _attempts(
     analysis: Analysis, conditions: Mapping[tuple[str, str], int], arms: Mapping[str, int]
 ) -> dict[str, list[Any]]:
-    """Every attempt in the order of the journal; `files` names a list of names in `file_lists`, below the attempt's folder."""
+    """Every attempt in the order of the journal; `files` names a list of names in `file_lists`, below the attempt's folder.
+
+    `grade` is that of the whole attempt; `grades` names one of `grade_lists`, which has the grades of a result that are not good, by
+    what metrics feel.
+    """
     workloads = {use.name: place for place, use in enumerate(analysis.results.plan.workloads)}
+    metrics = {use.name: use.metrics for use in analysis.results.plan.workloads}
     counting = {(row.trial, row.attempt) for row in analysis.trials}
     lists: dict[tuple[str, ...], int] = {}
+    grades: dict[tuple[tuple[str, str], ...], int] = {}
     texts: dict[str, int] = {"": 0}
     columns: dict[str, list[Any]] = {}
     for row in analysis.results.trials:
@@ -217,6 +224,7 @@ def _attempts(
             "workload": workloads[row.workload],
             "outcome": row.outcome,
             "grade": grade_of(row) or "",
+            "grades": grades.setdefault(_grades(row, metrics[row.workload]), len(grades)),
             "counts": int((row.trial, row.attempt) in counting),
             "said": texts.setdefault(said, len(texts)),
             "trial": "" if row.trial == usual else row.trial,
@@ -226,8 +234,17 @@ def _attempts(
             columns.setdefault(name, []).append(fact)
     columns["texts"] = list(texts)
     columns["file_lists"] = [list(names) for names in lists]
+    columns["grade_lists"] = [dict(each) for each in grades]
     columns["workloads"] = list(workloads)
     return columns
+
+
+def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, str], ...]:
+    """By what metrics feel, what a result is worth to them where that is not good; empty without a result."""
+    if row.outcome != "ok":
+        return ()
+    graded = {metric.feels: grade_for(row, metric) for metric in metrics}
+    return tuple(sorted((feels, grade) for feels, grade in graded.items() if grade != "good"))
 
 
 def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import floor
 from typing import Any
 
+from tunnelmark.analyse.attempts import usable
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import MetricInfo
 
@@ -41,15 +42,22 @@ def series(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) ->
 
 
 def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> dict[int, Points]:
-    """The points of each metric, by its place, of the attempts that count."""
-    places = {key: number for number, key in enumerate(metrics)}
+    """The points of each metric, by its place, of the attempts that count and are not void for it."""
+    places: dict[str, dict[str, int]] = {}
+    for number, (workload, name) in enumerate(metrics):
+        places.setdefault(workload, {})[name] = number
     counting = {(row.trial, row.attempt) for row in analysis.trials}
     found: dict[int, Points] = {}
     for place, row in enumerate(analysis.results.trials):
         if row.outcome == "ok" and (row.trial, row.attempt) in counting:
+            own = {
+                name: number
+                for name, number in places.get(row.workload, {}).items()
+                if usable(row, metrics[row.workload, name])
+            }
             for sample in row.samples:
-                if sample.time is not None and sample.time >= 0:
-                    points = found.setdefault(places[row.workload, sample.metric], {})
+                if sample.time is not None and sample.time >= 0 and sample.metric in own:
+                    points = found.setdefault(own[sample.metric], {})
                     points.setdefault(place, []).append((sample.time, sample.value))
     return dict(sorted(found.items()))
 

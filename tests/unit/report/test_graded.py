@@ -9,7 +9,7 @@ from rich.console import Console
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import TrialRow
-from tunnelmark.report import graded, html, markdown, terminal
+from tunnelmark.report import graded, html, markdown, queries, terminal
 from unit.builders import TCP, Study
 
 WHY = "one in a hundred packets left the emulator 1.40 ms late or more (good up to 1.00 ms)"
@@ -91,3 +91,14 @@ def test_attempts_are_named_in_the_raw_data():
     page = html.render(analysis())
     assert "ok (attempt 2)" in page
     assert "ok, disturbed" in page
+
+
+def test_figures_over_time_lack_the_trials_that_are_void_for_their_metric():
+    results = Study(workloads=(TCP,), series=True, blocks=3, arms=("direct", "tinc")).results()
+    trials = tuple(
+        replace(row, grade="good", grades={"transfer": "void"}) if (row.arm, row.block) == ("tinc", 2) else row
+        for row in results.trials
+    )
+    found = judge(replace(results, trials=trials))
+    series = queries.series(found, found.settings()[0], TCP.metrics[0])
+    assert {arm: list(blocks) for arm, blocks in series.items()} == {"direct": [1, 2, 3], "tinc": [1, 3]}

@@ -11,8 +11,9 @@ import pytest
 
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.record.results import Results
 from tunnelmark.report import formatting, web_data, web_series
-from unit.builders import Study
+from unit.builders import PING, Study
 from unit.conditions import STUDY, analysed
 
 SERIES = Study(series=True, blocks=3, arms=("direct", "direct-again", "tinc"), fails=(("tinc", "tcp", 2),))
@@ -74,6 +75,45 @@ def test_every_attempt_leads_to_its_files(analysis):
         folder = f"raw/{found['trial'][place] or row.trial}/"
         assert tuple(folder + name for name in found["file_lists"][found["files"][place]]) == row.raw
         assert found["texts"][found["said"][place]] == (row.message or "")
+
+
+def tail_is_void() -> Results:
+    """The results of pings where the machine spoilt the tail of one trial of tinc, and nothing else of it."""
+    tails = replace(
+        PING,
+        metrics=tuple(replace(one, feels="tail") if one.name in ("rtt_p99", "rtt") else one for one in PING.metrics),
+    )
+    found = replace(SERIES, workloads=(tails,), fails=()).results()
+    trials = tuple(
+        replace(row, grade="good", grades={"tail": "void"}) if (row.arm, row.block) == ("tinc", 2) else row
+        for row in found.trials
+    )
+    return replace(found, trials=trials)
+
+
+def test_every_result_has_its_grade_for_each_metric():
+    results = tail_is_void()
+    found = read(judge(results))
+    attempts = found["attempts"]
+    grades = [attempts["grade_lists"][place] for place in attempts["grades"]]
+    assert [{"tail": "void"} if row.grades else {} for row in results.trials] == grades
+    assert {one["name"]: one["feels"] for one in found["metrics"]} == {
+        "rtt_p50": "transfer",
+        "rtt_p99": "tail",
+        "loss": "transfer",
+        "rtt": "tail",
+    }
+
+
+def test_what_is_void_for_a_metric_is_in_none_of_its_series():
+    results = tail_is_void()
+    found = read(judge(results))
+    (series,) = found["series"]
+    left = {
+        (row.arm, row.block) for row in (results.trials[at] for at in found["attempt_lists"][series["attempts"]])
+    }
+    assert found["metrics"][series["metric"]]["name"] == "rtt"
+    assert left == {(row.arm, row.block) for row in results.trials} - {("tinc", 2)}
 
 
 def test_a_file_elsewhere_keeps_its_whole_path():
