@@ -105,7 +105,7 @@ def _flent(runs: StoredRuns, folder: Path) -> Iterable[Path]:
     if not found:
         raise UsageError(
             "no trial here has a counterpart in flent",
-            hint=f"those of {', '.join(flent.TESTS)} with a series over time have",
+            hint=f"a trial of {', '.join(flent.TESTS)} has one if it is not void, has a series over time, and sends one stream",
         )
 
 

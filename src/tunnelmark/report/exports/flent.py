@@ -16,7 +16,8 @@ from statistics import median
 from typing import Any
 
 import tunnelmark
-from tunnelmark.analyse.attempts import chosen
+from tunnelmark.analyse.attempts import chosen, usable
+from tunnelmark.analyse.link_gate import voided
 from tunnelmark.model.attempt import PHASES
 from tunnelmark.record.flent_files import NEWEST
 from tunnelmark.record.results import Results, TrialRow, WorkloadInfo
@@ -48,27 +49,45 @@ TESTS = {
 
 
 def files(results: Results) -> Iterator[tuple[str, bytes]]:
-    """Name and content of a file for each attempt that counts and has a series; none for other workloads."""
+    """Name and content of a file for each attempt that counts and has a series; none for other workloads.
+
+    What is void, also by its link or by that metric alone, has none: a reader of the file could not see it. Nor has traffic of several
+    flows or streams, of which flent's tests of these names have one.
+    """
     uses = {use.name: use for use in results.plan.workloads}
-    for row in chosen(results.trials):
-        test = TESTS.get(uses[row.workload].workload)
-        if test is None or row.outcome != "ok":
+    for row in chosen(voided(results).trials):
+        use = uses[row.workload]
+        test = TESTS.get(use.workload)
+        if test is None or not _one_stream(use):
             continue
-        points = [(s.time, s.value) for s in row.samples if s.metric == test.metric and s.time is not None]
+        points = _points(row, use, test.metric)
         if points:
-            yield f"{row.folder}{SUFFIX}", _packed(_content(results, row, uses[row.workload], test, points))
+            yield f"{row.folder}{SUFFIX}", _packed(_content(results, row, use, test, points))
+
+
+def _one_stream(use: WorkloadInfo) -> bool:
+    """Whether the traffic is one stream in one direction; only `tcp` can be asked for more."""
+    return use.options.get("flows", "forward") in ("forward", "back") and use.options.get("streams", 1) == 1
+
+
+def _points(row: TrialRow, use: WorkloadInfo, name: str) -> list[tuple[float, float]]:
+    """The values of a metric behind their seconds since the window began; none where the attempt is void for it."""
+    metric = next((one for one in use.metrics if one.name == name), None)
+    if row.outcome != "ok" or (metric is not None and not usable(row, metric)):
+        return []
+    return [(s.time, s.value) for s in row.samples if s.metric == name and s.time is not None]
 
 
 def _content(
     results: Results, row: TrialRow, use: WorkloadInfo, test: FlentTest, points: list[tuple[float, float]]
 ) -> Mapping[str, Any]:
+    source, _, target = row.link.partition(">")
+    if use.options.get("flows") == "back":
+        source, target = target, source
     times = [time for time, _ in points]
     steps = [later - earlier for earlier, later in pairwise(times) if later > earlier]
     began = row.started + sum(row.phases.get(phase, 0.0) for phase in _BEFORE)
-    further = {
-        key: {s.time: s.value for s in row.samples if s.metric == metric and s.time is not None}
-        for key, metric in test.raw.items()
-    }
+    further = {key: dict(_points(row, use, metric)) for key, metric in test.raw.items()}
     moment = datetime.fromtimestamp(began, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return {
         "version": NEWEST,
@@ -77,12 +96,11 @@ def _content(
             "TITLE": f"{row.arm}, {row.profile}, {row.topology}, block {row.block}",
             "TIME": moment,
             "T0": moment,
-            "HOST": row.link.partition(">")[2] or "b",
-            "LOCAL_HOST": row.link.partition(">")[0] or "a",
+            "HOST": target or "b",
+            "LOCAL_HOST": source or "a",
             "LENGTH": use.window,
             "TOTAL_LENGTH": max(times[-1], use.window),
             "STEP_SIZE": median(steps) if steps else use.window,
-            "IP_VERSION": 4,
             "NOTE": f"{results.plan.study}, seed {results.plan.seed}, trial {row.trial}: measured by tunnelmark {tunnelmark.__version__}",
             "DATA_FILENAME": f"{row.folder}{SUFFIX}",
             "SERIES_META": {test.series: {"UNITS": test.unit}},

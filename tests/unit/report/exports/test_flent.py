@@ -6,7 +6,9 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,8 @@ from tunnelmark.cli import main
 from tunnelmark.errors import StoreError
 from tunnelmark.record import flent_files, store
 from tunnelmark.report.exports import flent
-from unit.builders import TCP, Study
+from unit.builders import PING, TCP, Study
+from unit.report.test_html import proof
 from unit.stored import write
 
 DEMO = Path(__file__).resolve().parents[4] / "docs" / "demo" / "results"
@@ -83,6 +86,43 @@ def test_what_was_exported_comes_back_with_the_same_values(tmp_path: Path) -> No
         assert [value for _, value in series.points] == pytest.approx([value for _, value in ours])
         assert [time for time, _ in series.points] == pytest.approx([time for time, _ in ours], abs=1e-5)
         assert row.arm in found.title
+
+
+def held(content: bytes) -> Any:
+    return json.loads(gzip.decompress(content))
+
+
+def test_a_trial_that_is_void_by_its_link_has_no_file() -> None:
+    results = RUN.results()
+    assert dict(flent.files(replace(results, proofs=(proof("after", "proved"),))))
+    assert not dict(flent.files(replace(results, proofs=(proof("after", "outside"),))))
+
+
+def test_a_metric_that_is_void_for_a_trial_is_in_no_file() -> None:
+    tails = replace(
+        PING, metrics=tuple(replace(one, feels="tail") if one.name == "rtt" else one for one in PING.metrics)
+    )
+    results = replace(RUN, workloads=(tails, TCP)).results()
+    trials = tuple(
+        replace(row, grade="good", grades={"tail": "void"}) if (row.arm, row.block) == ("tinc", 2) else row
+        for row in results.trials
+    )
+    void = next(row for row in trials if row.grades and row.workload == "ping")
+    names = set(dict(flent.files(replace(results, trials=trials))))
+    assert names == {f"{row.folder}{flent.SUFFIX}" for row in trials} - {f"{void.folder}{flent.SUFFIX}"}
+
+
+@pytest.mark.parametrize("options", [{"flows": "ring"}, {"flows": "both"}, {"streams": 8}])
+def test_several_flows_or_streams_are_no_upload_of_flents(options: dict[str, Any]) -> None:
+    assert not dict(flent.files(replace(RUN, workloads=(replace(TCP, options=options),)).results()))
+
+
+def test_what_flows_back_is_sent_by_the_last_node() -> None:
+    for flows, hosts in (("forward", ("a", "b")), ("back", ("b", "a"))):
+        results = replace(RUN, workloads=(replace(TCP, options={"flows": flows, "streams": 1}),)).results()
+        about = held(next(iter(dict(flent.files(results)).values())))["metadata"]
+        assert (about["LOCAL_HOST"], about["HOST"]) == hosts
+        assert "IP_VERSION" not in about
 
 
 def test_the_same_results_give_the_same_bytes() -> None:
