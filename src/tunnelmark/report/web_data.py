@@ -54,7 +54,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
     }
     arms = {arm.name: place for place, arm in enumerate(plan.arms)}
     values, left_out = _values(analysis, metrics)
-    series = web_series.series(analysis, metrics)
+    series, series_left_out = web_series.series(analysis, metrics)
     lists: dict[tuple[int, ...], int] = {}
     for one in (*values, *series):
         one["attempts"] = lists.setdefault(tuple(one["attempts"]), len(lists))
@@ -88,8 +88,14 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "values": values,
         "series": series,
         "attempt_lists": [list(places) for places in lists],
-        "left_out": left_out,
+        "left_out": [_titled(metrics, key) for key in left_out],
+        "series_left_out": [_titled(metrics, key) for key in series_left_out],
     }
+
+
+def _titled(metrics: Mapping[Key, MetricInfo], key: Key) -> str:
+    """A metric as the page names it where it is left out."""
+    return f"{metrics[key].title} ({key[0]})"
 
 
 def _metrics(analysis: Analysis) -> dict[Key, MetricInfo]:
@@ -247,8 +253,8 @@ def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, st
     return tuple(sorted((feels, grade) for feels, grade in graded.items() if grade != "good"))
 
 
-def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list[dict[str, Any]], list[str]]:
-    """For each metric its attempts and their values over the whole window; and the titles of the metrics that are left out."""
+def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list[dict[str, Any]], list[Key]]:
+    """For each metric its attempts and their values over the whole window; and the metrics that are left out."""
     found: dict[Key, tuple[list[int], list[float | None]]] = {key: ([], []) for key in metrics}
     for place, row in enumerate(analysis.results.trials):
         if row.outcome == "ok":
@@ -261,7 +267,7 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
     for number, (key, (rows, values)) in enumerate(found.items()):
         total += len(values)
         if total > MOST_VALUES and not metrics[key].primary:
-            left_out.append(f"{metrics[key].title} ({key[0]})")
+            left_out.append(key)
         elif values:
             shown.append({"metric": number, "attempts": rows, "values": values})
     return shown, left_out

@@ -17,7 +17,7 @@ FINENESS = (60, 30, 20, 12)
 """How many steps a window has at most: the first with which all fits."""
 
 MOST_POINTS = 250_000
-"""Points of all series together (about 1.5 MB): what does not fit, in the order of the metrics, is left out."""
+"""Points of all series together (about 1.5 MB): in the order of the metrics, each that does not fit is left out."""
 
 DIGITS = 4
 
@@ -25,20 +25,27 @@ Points = dict[int, list[tuple[float, float]]]
 """By the place of an attempt: (seconds since the window began, value)."""
 
 
-def series(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> list[dict[str, Any]]:
-    """For each metric that has any: `step` in seconds, attempts by their place, and the mean of each step (null: no value)."""
+def series(
+    analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]
+) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """For each metric that has any: `step` in seconds, attempts by their place, and the mean of each step (null: no value).
+
+    And which metrics have some for which there is no room.
+    """
     found = _points(analysis, metrics)
     for most in FINENESS:
         shown = [_thinned(number, points, most) for number, points in found.items()]
         if sum(len(values) for one in shown for values in one["values"]) <= MOST_POINTS:
-            return shown
-    room, fitting = MOST_POINTS, []
+            return shown, []
+    room, fitting, left_out = MOST_POINTS, [], []
     for one in shown:
-        room -= sum(len(values) for values in one["values"])
-        if room < 0:
-            break
+        count = sum(len(values) for values in one["values"])
+        if count > room:
+            left_out.append(list(metrics)[one["metric"]])
+            continue
+        room -= count
         fitting.append(one)
-    return fitting
+    return fitting, left_out
 
 
 def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> dict[int, Points]:

@@ -13,7 +13,7 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import Results
 from tunnelmark.report import formatting, web_data, web_series
-from unit.builders import PING, Study
+from unit.builders import PING, TCP, Study
 from unit.conditions import STUDY, analysed
 
 SERIES = Study(series=True, blocks=3, arms=("direct", "direct-again", "tinc"), fails=(("tinc", "tcp", 2),))
@@ -109,9 +109,7 @@ def test_what_is_void_for_a_metric_is_in_none_of_its_series():
     results = tail_is_void()
     found = read(judge(results))
     (series,) = found["series"]
-    left = {
-        (row.arm, row.block) for row in (results.trials[at] for at in found["attempt_lists"][series["attempts"]])
-    }
+    left = {(row.arm, row.block) for row in (results.trials[at] for at in found["attempt_lists"][series["attempts"]])}
     assert found["metrics"][series["metric"]]["name"] == "rtt"
     assert left == {(row.arm, row.block) for row in results.trials} - {("tinc", 2)}
 
@@ -151,14 +149,28 @@ def test_series_are_means_of_equal_steps(analysis):
 
 
 def test_series_become_coarser_where_there_are_many(analysis, monkeypatch):
-    fine = web_series.series(analysis, web_data._metrics(analysis))
+    fine, _ = web_series.series(analysis, web_data._metrics(analysis))
     count = sum(len(values) for one in fine for values in one["values"])
     monkeypatch.setattr(web_series, "MOST_POINTS", count // 2)
-    coarse = web_series.series(analysis, web_data._metrics(analysis))
+    coarse, _ = web_series.series(analysis, web_data._metrics(analysis))
     assert [one["metric"] for one in coarse] == [one["metric"] for one in fine]
     assert sum(len(values) for one in coarse for values in one["values"]) <= count // 2
     monkeypatch.setattr(web_series, "MOST_POINTS", 3)
-    assert web_series.series(analysis, web_data._metrics(analysis)) == []
+    assert web_series.series(analysis, web_data._metrics(analysis))[0] == []
+
+
+def test_series_that_find_no_room_are_named_and_smaller_ones_after_them_are_there(monkeypatch):
+    """One trial alone has pings here, so that theirs are fewer points than those of TCP, which come first."""
+    results = replace(SERIES, workloads=(TCP, PING), fails=()).results()
+    trials = tuple(row for row in results.trials if row.workload == "tcp" or (row.arm, row.block) == ("tinc", 1))
+    found = judge(replace(results, trials=trials))
+    (tcp, _), none = web_series.series(found, web_data._metrics(found))
+    assert none == []
+    monkeypatch.setattr(web_series, "FINENESS", (60,))
+    monkeypatch.setattr(web_series, "MOST_POINTS", sum(map(len, tcp["values"])) - 1)
+    page = read(found)
+    assert [page["metrics"][one["metric"]]["name"] for one in page["series"]] == ["rtt"]
+    assert page["series_left_out"] == ["TCP goodput (tcp)"]
 
 
 def test_values_that_find_no_room_are_named(analysis, monkeypatch):
