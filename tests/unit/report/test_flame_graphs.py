@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -112,6 +113,9 @@ def test_cells_lead_to_the_graphs_that_are_drawn(tmp_path: Path):
     page = Page(text := html.render(judge(results)))
     assert page.open == []
     assert page.links.count(file) == 2, "in the cell and in the table of where the CPU went"
+    table = text.partition('aria-label="Where the CPU went, tcp"')[2].partition("</table>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[2:]]
+    assert [(row[0], re.sub(r"<.*?>", "", row[1]), row[2]) for row in rows] == [("wireguard-go", "sender", "200")] * 3
     assert "0.25&nbsp;s of CPU per trial" in text
     assert "Stacks were recorded while" in text
     said = markdown.render(judge(results))
