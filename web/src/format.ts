@@ -50,10 +50,21 @@ export function capital(text: string): string {
 
 const PREFIXES: Record<string, number> = { "Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, s: 1, ms: 1e-3, "µs": 1e-6, min: 60, h: 3600, KiB: 1024, MiB: 1 << 20, GiB: 2 ** 30, kB: 1e3, MB: 1e6, GB: 1e9 };
 
-/** What a cell of a table is sorted by: the first number in it with its prefix, or null where there is none. */
+const NUMBER = String.raw`[−+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?`;
+/** A sign or words that tables put before a number, the number, the end of its range, and what follows; no version, date or address. */
+const BEGIN = new RegExp(String.raw`^(?:[▲▼=?<>≤≥]\s*|(more than a factor of|more than|a factor of|keeps|becomes|changes by)\s)?(${NUMBER})(?:\s?(?:–|to)\s?${NUMBER})?(?![\d.:-]*\d)\s*([A-Za-zµ%×/]+)?`);
+const COUNTS = ["block", "blocks", "trial", "trials", "attempt", "attempts", "of", "in"]; // behind a number that says how often and not how much
+
+/** What a cell of a table is sorted by: the number that it begins with, with its prefix; a share of a count as such; null where there is none. */
 export function sortable(text: string): number | null {
-  const found = /(?:^|[\s(▲▼=?])([−+-]?\d[\d,]*(?:\.\d+)?)(?:[\s\u00a0]*([A-Za-zµ/]+))?/.exec(text.trim());
-  if (!found) return null;
-  const value = Number(found[1]!.replaceAll(",", "").replace("−", "-"));
-  return value * (PREFIXES[found[2] ?? ""] ?? 1);
+  const said = text.trim();
+  const share = /^(\d+)\/(\d+)(?![\d/])/.exec(said);
+  if (share) return Number(share[2]) > 0 ? Number(share[1]) / Number(share[2]) : null;
+  const time = /^(\d+)\s(h|min)\s(\d+)\s(min|s)(?!\w)/.exec(said);
+  if (time) return Number(time[1]) * PREFIXES[time[2]!]! + Number(time[3]) * PREFIXES[time[4]!]!;
+  const found = BEGIN.exec(said);
+  if (!found || COUNTS.includes(found[3] ?? "")) return null;
+  const value = Number(found[2]!.replaceAll(",", "").replace("−", "-"));
+  if (found[1]?.endsWith("factor of")) return 100 * (value - 1); // smaller ones are in per cent
+  return value * (PREFIXES[found[3] ?? ""] ?? 1);
 }

@@ -10,13 +10,14 @@ const ROWS = 3; // fewer are not worth sorting
 
 export const UNSORTED: TableState = { column: -1, descending: false, filter: "" };
 
-/** What a table's row is sorted by in a column: a number where the page gives one, or the text begins with one; else the text. */
+/** What a table's row is sorted by in a column: a number where the page gives one, or the text begins with one; else the text. "" is no value. */
 export function keyOf(row: HTMLTableRowElement, column: number): number | string {
   const cell = row.cells[column];
   if (!cell) return "";
   const given = cell.dataset["sort"];
-  if (given !== undefined && given !== "") return Number(given);
+  if (given !== undefined) return given === "" ? "" : Number(given);
   const text = cell.textContent?.trim() ?? "";
+  if (text === "–") return "";
   return cell.tagName === "TH" ? text : (sortable(text) ?? text);
 }
 

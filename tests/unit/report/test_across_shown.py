@@ -76,6 +76,21 @@ def test_a_zero_and_a_failure_are_said_in_their_cell(found: Analysis) -> None:
     assert rows["nebula"][1].kept == "8 blocks failed"
 
 
+def test_tables_of_the_page_say_by_what_a_cell_is_sorted(found: Analysis) -> None:
+    page = html.render(found)
+    medians = [cell.spread.median for cell in found.cells if cell.arm == "tinc" and cell.spread]
+    for section in ("across", "found"):
+        part = page.partition(f'<section aria-labelledby="{section}">')[2].partition("</section>")[0]
+        rows = {
+            arm: "".join(re.findall(rf'<th scope="row">{arm}</th>(.*?)</tr>', part, re.DOTALL))
+            for arm in ("tinc", "nebula")
+        }
+        given = [float(one) for one in re.findall(r'data-sort="([^"]*)"', rows["tinc"])]
+        assert given
+        assert all(any(isclose(one, value, rel_tol=1e-5) for value in medians) for one in given)
+        assert '<td data-sort="">' in rows["nebula"], "what failed has no value to be sorted by"
+
+
 def test_every_report_sets_conditions_side_by_side(found: Analysis) -> None:
     page, text, screen = html.render(found), markdown.render(found), on_a_terminal(found)
     for said in (page, text, screen):
