@@ -8,13 +8,15 @@ import type { Store } from "./data.js";
 export interface Chart {
   drawing: SVGSVGElement | null;
   caption: string;
-  legend: { arm: string; colour: string; dash: string; symbol: string }[];
+  /** With a `fill`, an arm is a dot, else a line. */
+  legend: { arm: string; colour: string; dash: string; fill?: string }[];
 }
 
 export type Open = (arm: number, condition: number) => void;
 
 const COLOURS = 8; // in report.css: --c0 to --c7
 const DASHES = ["", "6 3", "2 2", "8 2 2 2"];
+const FILLS = ["var(--paper)", null, "var(--faint)", "var(--ink)"]; // of dots, which have no dashes; null: in their own colour
 const ROW = 22; // pixels of an arm's row
 
 /** A cell with its words. */
@@ -29,6 +31,12 @@ export function colour(store: Store, arm: number): { colour: string; dash: strin
   if (arm === store.report.reference) return { colour: "var(--soft)", dash: "" };
   const place = store.report.arms.slice(0, arm).filter((_, at) => at !== store.report.reference).length;
   return { colour: `var(--c${place % COLOURS})`, dash: DASHES[Math.floor(place / COLOURS) % DASHES.length]! };
+}
+
+/** What a dot of an arm is filled with, by which arms of one colour are told apart. */
+export function fill(store: Store, arm: number): string {
+  const own = colour(store, arm);
+  return FILLS[DASHES.indexOf(own.dash)] ?? own.colour;
 }
 
 export function drawn(options: PlotOptions, words: string): SVGSVGElement {
@@ -85,5 +93,10 @@ export function facets(names: string[], rows: number, width: number, labels: str
 }
 
 export function legend(store: Store, arms: number[]): Chart["legend"] {
-  return arms.map((arm) => ({ arm: store.report.arms[arm]!.label, ...colour(store, arm), symbol: "" }));
+  return arms.map((arm) => ({ arm: store.report.arms[arm]!.label, ...colour(store, arm) }));
+}
+
+/** A sentence on values that a logarithmic axis cannot show. */
+export function unplaced(count: number): string {
+  return count > 0 ? ` ${count} of zero or less have no place on a logarithmic axis.` : "";
 }

@@ -2,7 +2,7 @@
 
 import { axisX, axisY, barX, cell as cellMark, dot, ruleX, ruleY, text } from "@observablehq/plot";
 import type { Markish } from "@observablehq/plot";
-import { clicks, colour, drawn, facets, headings, left, legend, name, type Chart, type Open, type Place } from "./chart_parts.js";
+import { clicks, colour, drawn, facets, fill, headings, left, legend, name, unplaced, type Chart, type Open, type Place } from "./chart_parts.js";
 import type { Store } from "./data.js";
 import { conditionsOf, matrix, metricOf, type Entry, type Matrix } from "./matrix.js";
 import { capital } from "./format.js";
@@ -37,11 +37,15 @@ function label(found: Matrix): string {
   return `${title(found)} (${found.axis.unit || "1"}; ${found.about.better === "higher" ? "more is better" : "less is better"}) →`;
 }
 
+/** What stands for the blocks of a cell. */
+const OVER_BLOCKS = { value: "medians over blocks", effect: "estimates over blocks, compared with direct", difference: "median differences to direct within blocks" };
+
 interface Bar extends Place {
   value: number;
   low: number | null;
   high: number | null;
   text: string;
+  verdict: string;
   reference: boolean;
 }
 
@@ -52,7 +56,7 @@ function flat(store: Store, found: Matrix): Bar[] {
     row.entries.flatMap((one): Bar[] =>
       one?.value == null
         ? []
-        : [{ ...place(store, one), value: one.value / factor, low: by(one.low), high: by(one.high), text: one.text, reference: one.arm === store.report.reference }],
+        : [{ ...place(store, one), value: one.value / factor, low: by(one.low), high: by(one.high), text: one.text, verdict: one.cell.verdict, reference: one.arm === store.report.reference }],
     ),
   );
 }
@@ -93,7 +97,7 @@ function bars(store: Store, state: State, found: Matrix, width: number, open: Op
   const what = found.show === "effect" ? "its 95 % interval" : `from the least to the largest ${found.show === "difference" ? "difference in a block" : "block"}`;
   return {
     drawing: data.length === 0 ? null : drawn({ ...facets(names, labels.length, width, labels), x: { type: state.log ? "log" : "linear", grid: true, ...(state.log ? {} : { zero: found.show === "value" }) }, marks }, `${title(found)} by arm${names.length > 1 ? " and condition" : ""}, as bars.`),
-    caption: `${state.log ? "Dot" : "Bar"}: ${found.show === "effect" ? "the estimate over blocks" : "the median over blocks"}; line: ${what}.${dropped > 0 ? ` ${dropped} of zero or less have no place on a logarithmic axis.` : ""} Click on ${state.log ? "a dot" : "a bar"} for its trials.`,
+    caption: `${state.log ? "Dot" : "Bar"}: ${found.show === "effect" ? "the estimate over blocks" : "the median over blocks"}; line: ${what}.${unplaced(dropped)} Click on ${state.log ? "a dot" : "a bar"} for its trials.`,
     legend: [],
   };
 }
@@ -105,7 +109,7 @@ function heat(store: Store, found: Matrix, width: number, open: Open): Chart {
   const values = data.map((one) => one.value);
   const [least, largest] = [Math.min(...values), Math.max(...values)];
   const base = baseline(found);
-  const up = found.about.better === "higher";
+  const hue = (one: Bar): string => (base === null || one.verdict === "better" ? "var(--blue)" : one.verdict === "worse" ? "var(--red)" : "var(--soft)");
   const far = Math.max(...values.map((value) => Math.abs(value - (base ?? 0))), Number.MIN_VALUE);
   const shade = (one: Bar): number => {
     if (base === null) return largest > least ? 0.06 + (0.4 * (one.value - least)) / (largest - least) : 0.2;
@@ -133,13 +137,13 @@ function heat(store: Store, found: Matrix, width: number, open: Open): Chart {
               x: { domain: names, label: null, axis: "top", tickSize: 0, ...(turned ? { tickRotate: -45 } : {}), padding: 0.03 },
               y: { domain: labels, label: null, tickSize: 0, padding: 0.06 },
               marks: [
-                cellMark(data, { x: "where", y: "label", fill: (one: Bar) => (base !== null && (one.value > base) !== up && one.value !== base ? "var(--red)" : "var(--blue)"), fillOpacity: shade, title: tip, render: clicks(data, open) }),
+                cellMark(data, { x: "where", y: "label", fill: hue, fillOpacity: shade, title: tip, render: clicks(data, open) }),
                 text(data, { x: "where", y: "label", text: short, fill: "var(--ink)", pointerEvents: "none" }),
               ],
             },
             `${title(found)} by arm and condition, as a heat map.`,
           ),
-    caption: base === null ? "The stronger the shade, the larger the median." : "Blue: better than direct; red: worse; the stronger, the farther from it. Click on a field for its trials.",
+    caption: base === null ? "The stronger the shade, the larger the median." : "Blue: better than direct; red: worse; grey: neither is shown; the stronger, the farther from it. Click on a field for its trials.",
     legend: [],
   };
 }
@@ -163,11 +167,12 @@ export function second(store: Store, state: State): number {
 function scatter(store: Store, state: State, found: Matrix, width: number, open: Open): Chart {
   const across = matrix(store, { ...state, metric: store.metricKey(second(store, state)), sort: "" });
   const others = new Map(flat(store, across).map((one) => [`${one.arm}/${one.condition}`, one]));
-  const data = flat(store, found).flatMap((one): Point[] => {
+  const all = flat(store, found).flatMap((one): Point[] => {
     const other = others.get(`${one.arm}/${one.condition}`);
-    const fits = other && !(state.log && (one.value <= 0 || other.value <= 0));
-    return fits ? [{ ...one, y: one.value, x: other.value, text: `${one.text} and ${other.text}` }] : [];
+    return other ? [{ ...one, y: one.value, x: other.value, text: `${one.text} and ${other.text}` }] : [];
   });
+  const data = state.log ? all.filter((one) => one.x > 0 && one.y > 0) : all;
+  const arms = [...new Set(data.map((one) => one.arm))];
   const several = found.conditions.length > 1;
   const type = state.log ? "log" : "linear";
   return {
@@ -186,13 +191,13 @@ function scatter(store: Store, state: State, found: Matrix, width: number, open:
               y: { type, grid: true, nice: true, label: `↑ ${label(found).replace(" →", "")}` },
               symbol: { domain: found.conditions.map((one) => name(store, one)) },
               marks: [
-                dot(data, { x: "x", y: "y", r: 5, stroke: (one: Point) => colour(store, one.arm).colour, strokeWidth: 2, fill: "var(--paper)", ...(several ? { symbol: "where" } : {}), title: (one: Point) => `${one.label}, ${one.where}: ${one.text}`, render: clicks(data, open) }),
+                dot(data, { x: "x", y: "y", r: 5, stroke: (one: Point) => colour(store, one.arm).colour, strokeWidth: 2, fill: (one: Point) => fill(store, one.arm), ...(several ? { symbol: "where" } : {}), title: (one: Point) => `${one.label}, ${one.where}: ${one.text}`, render: clicks(data, open) }),
                 ...(data.length > 40 ? [] : [text(data, { x: "x", y: "y", text: (one: Point) => (several ? `${one.label}, ${one.where}` : one.label), textAnchor: "start", dx: 9, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 3, pointerEvents: "none" })]),
               ],
             },
             `${title(found)} against ${across.about.title}, a point for each arm${several ? " and condition" : ""}.`,
           ),
-    caption: `A point for each arm${several ? " and condition" : ""}: medians over blocks${found.show === "value" ? "" : ", compared with direct"}.${data.length > 40 ? " The pointer on a point tells its arm and condition, and a click opens its trials; fewer of either have their names beside them." : ""}`,
-    legend: legend(store, [...new Set(data.map((one) => one.arm))]),
+    caption: `A point for each arm${several ? " and condition" : ""}: ${OVER_BLOCKS[found.show]}.${unplaced(all.length - data.length)}${data.length > 40 ? " The pointer on a point tells its arm and condition, and a click opens its trials; fewer of either have their names beside them." : ""}`,
+    legend: legend(store, arms).map((one, at) => ({ ...one, fill: fill(store, arms[at]!) })),
   };
 }

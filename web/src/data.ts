@@ -7,6 +7,8 @@ export interface Metric {
   unit: string;
   better: "higher" | "lower";
   compare: "ratio" | "difference";
+  /** What of the machine and its links reaches its values: by that an attempt is graded. */
+  feels: string;
   role: "primary" | "other" | "watched";
 }
 
@@ -61,12 +63,15 @@ export interface AttemptColumns {
   workload: Column<number>;
   outcome: Column<string>;
   grade: Column<string>;
+  grades: Column<number>;
   counts: Column<0 | 1>;
   said: Column<number>;
   trial: Column<string>;
   files: Column<number>;
   texts: string[];
   file_lists: string[][];
+  /** Grades that are not good, by what metrics feel. */
+  grade_lists: Record<string, string>[];
   workloads: string[];
 }
 
@@ -87,7 +92,9 @@ export interface Report {
   attempt_lists: number[][];
   values: { metric: number; attempts: number; values: (number | null)[] }[];
   series: { metric: number; step: number; attempts: number; values: (number | null)[][] }[];
+  /** Titles of the metrics for whose values of single trials, or inside of windows, the page has no room. */
   left_out: string[];
+  series_left_out: string[];
 }
 
 export type Cell = { [K in keyof CellColumns]: CellColumns[K][number] };
@@ -101,6 +108,7 @@ export interface Attempt {
   condition: number;
   workload: string;
   outcome: string;
+  /** What it is worth by the metric that it was asked for. */
   grade: string;
   counts: boolean;
   said: string;
@@ -171,16 +179,17 @@ export class Store {
 
   /** Every attempt at a cell, by block and attempt. */
   attempts(metric: number, arm: number, condition: number): Attempt[] {
-    const workload = this.report.metrics[metric]?.workload ?? "";
+    const { workload = "", feels = "" } = this.report.metrics[metric] ?? {};
     const rows = this.attemptsOf.get(`${workload}/${arm}/${condition}`) ?? [];
-    return rows.map((row) => this.attempt(row, workload)).sort((a, b) => a.block - b.block || a.attempt - b.attempt);
+    return rows.map((row) => this.attempt(row, workload, feels)).sort((a, b) => a.block - b.block || a.attempt - b.attempt);
   }
 
-  private attempt(row: number, workload: string): Attempt {
+  private attempt(row: number, workload: string, feels: string): Attempt {
     const from = this.report.attempts as AttemptColumns;
     const [arm, condition, block, attempt] = [from.arm[row] ?? -1, from.condition[row] ?? -1, from.block[row] ?? 0, from.attempt[row] ?? 1];
     const where = this.report.conditions[condition];
     const usual = [String(block).padStart(3, "0"), this.report.arms[arm]?.name, where?.profile, where?.topology, workload].join(".");
+    const outcome = from.outcome[row] ?? "";
     const folder = `raw/${from.trial[row] || usual}${attempt > 1 ? `~${attempt}` : ""}/`;
     return {
       place: row,
@@ -190,8 +199,8 @@ export class Store {
       arm,
       condition,
       workload,
-      outcome: from.outcome[row] ?? "",
-      grade: from.grade[row] ?? "",
+      outcome,
+      grade: outcome === "ok" ? (from.grade_lists[from.grades[row] ?? -1]?.[feels] ?? "good") : (from.grade[row] ?? ""),
       counts: from.counts[row] === 1,
       said: from.texts[from.said[row] ?? 0] ?? "",
       files: (from.file_lists[from.files[row] ?? -1] ?? []).map((name) => {
@@ -199,6 +208,12 @@ export class Store {
         return { name: path.slice(path.lastIndexOf("/") + 1), path: path.split("/").map(encodeURIComponent).join("/") };
       }),
     };
+  }
+
+  /** Whether the page has no room for a metric's values of single trials, or for those inside of windows. */
+  isLeftOut(metric: number, what: "left_out" | "series_left_out"): boolean {
+    const about = this.report.metrics[metric];
+    return about !== undefined && this.report[what].includes(`${about.title} (${about.workload})`);
   }
 
   /** By attempt, its value of a metric over the whole window. */

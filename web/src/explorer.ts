@@ -80,6 +80,8 @@ export class Explorer {
     this.state = state;
     this.found = matrix(this.store, state);
     this.choices();
+    const field = this.controls.querySelector<HTMLInputElement>('[data-control="filter"]');
+    if (field && field.value !== state.filter) field.value = state.filter; // it is not made anew while words are typed
     this.rows(this.found);
     this.draw();
   }
@@ -91,7 +93,7 @@ export class Explorer {
     const made = chart(this.store, state, found, width, this.open);
     this.drawing = made.drawing;
     const keys = made.legend.map((one) =>
-      h("li", {}, swatch(one.colour, one.dash), one.arm),
+      h("li", {}, swatch(one.colour, one.dash, one.fill), one.arm),
     );
     this.picture.replaceChildren(
       ...(made.drawing ? [h("div", { class: "scroll", tabindex: Number(made.drawing.getAttribute("width")) > this.picture.clientWidth ? 0 : undefined }, made.drawing)] : []),
@@ -179,8 +181,8 @@ export class Explorer {
       );
     }
     if (focused) [...this.table.querySelectorAll<HTMLElement>("[data-focus]")].find((one) => one.dataset["focus"] === focused)?.focus();
-    const { left_out } = store.report;
-    this.said.textContent = `${found.rows.length} of ${store.report.arms.length} arms, ${found.conditions.length} of ${store.report.conditions.length} ${store.report.conditions.length === 1 ? "condition" : "conditions"}.${store.report.ranked ? "" : " The A/A pair does not allow to rank these arms."}${left_out.length > 0 ? ` Values of single trials are not in this page for: ${left_out.join(", ")}.` : ""}`;
+    const { left_out, series_left_out } = store.report;
+    this.said.textContent = `${found.rows.length} of ${store.report.arms.length} arms, ${found.conditions.length} of ${store.report.conditions.length} ${store.report.conditions.length === 1 ? "condition" : "conditions"}.${store.report.ranked ? "" : " The A/A pair does not allow to rank these arms."}${left_out.length > 0 ? ` Values of single trials are not in this page for: ${left_out.join(", ")}.` : ""}${series_left_out.length > 0 ? ` Values inside of the windows are not in it for: ${series_left_out.join(", ")}.` : ""}`;
   }
 
   private button(one: Entry, show: Show): HTMLButtonElement {
@@ -205,11 +207,15 @@ export class Explorer {
   }
 }
 
-function swatch(stroke: string, dash: string): SVGSVGElement {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const stripe = document.createElementNS("http://www.w3.org/2000/svg", "line");
-  for (const [name, value] of Object.entries({ class: "swatch", width: "26", height: "10", "aria-hidden": "true" })) made.setAttribute(name, value);
-  for (const [name, value] of Object.entries({ x1: "1", x2: "25", y1: "5", y2: "5", stroke, "stroke-width": "3", ...(dash ? { "stroke-dasharray": dash } : {}) })) stripe.setAttribute(name, value);
-  made.append(stripe);
+/** How an arm is drawn: a dot with a `fill`, else a line. */
+function swatch(stroke: string, dash: string, fill?: string): SVGSVGElement {
+  const element = (name: string, attributes: Record<string, string>) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made as SVGSVGElement;
+  };
+  const made = element("svg", { class: "swatch", width: "26", height: "10", "aria-hidden": "true" });
+  if (fill !== undefined) made.append(element("circle", { cx: "13", cy: "5", r: "4", stroke, "stroke-width": "2", fill }));
+  else made.append(element("line", { x1: "1", x2: "25", y1: "5", y2: "5", stroke, "stroke-width": "3", ...(dash ? { "stroke-dasharray": dash } : {}) }));
   return made;
 }

@@ -1,7 +1,7 @@
 // The matrix of arms and conditions by one metric: what each cell shows, what is sorted by, and what is filtered out. Pure.
 
 import type { Cell, Metric, Store } from "./data.js";
-import { number, scale, shown, withUnit, type Scale } from "./format.js";
+import { number, scale, withUnit, type Scale } from "./format.js";
 import type { Show, State } from "./state.js";
 
 /** What is shown of one arm under one condition; numbers are in the metric's unit, ratios are pure. */
@@ -29,7 +29,7 @@ export interface Matrix {
   conditions: number[];
   rows: Row[];
   /** How values of a chart's axis are written. */
-  axis: Scale & { signed: boolean };
+  axis: Scale;
 }
 
 /** A metric of this report: the one that is asked for, else the first. */
@@ -45,8 +45,8 @@ export function conditionsOf(store: Store, metric: number, asked: string[]): num
 }
 
 /** Whether a name holds each of the words of a filter, in any order; one that begins with a minus must not be there. */
-export function matches(filter: string, ...texts: string[]): boolean {
-  const text = texts.join(" ").toLowerCase();
+export function matches(filter: string, name: string): boolean {
+  const text = name.toLowerCase();
   return filter.toLowerCase().split(/\s+/).filter(Boolean).every((word) => (word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word)));
 }
 
@@ -99,7 +99,7 @@ export function matrix(store: Store, state: State): Matrix {
   const conditions = conditionsOf(store, metric, state.conditions);
   const arms = store.report.arms
     .map((arm, place) => ({ arm, place }))
-    .filter(({ arm }) => matches(state.filter, arm.label, arm.title));
+    .filter(({ arm }) => matches(state.filter, arm.label));
   const entries = arms.map(({ place }) => ({ arm: place, entries: conditions.map((condition) => entry(store, metric, place, condition, show)) }));
   const rows = entries.filter((row) => row.entries.some((one) => one !== undefined));
   const values = rows.flatMap((row) => row.entries.flatMap((one) => (one?.value == null ? [] : [one.value])));
@@ -114,11 +114,10 @@ function difference(one: Entry, by: Scale): string {
 }
 
 /** In what an axis is written: ratios of what should be high in per cent, of what should be low as a multiple. */
-export function axisOf(about: Metric, show: Show, values: number[]): Scale & { signed: boolean } {
-  if (show === "value") return { ...scale(about.unit, values), signed: false };
-  if (show === "effect" && about.compare === "ratio") return about.better === "higher" ? { factor: 0.01, unit: "%", signed: false } : { factor: 1, unit: "×", signed: false };
-  if (about.unit === "%") return { factor: 1, unit: "points", signed: true };
-  return { ...scale(about.unit, values), signed: true };
+export function axisOf(about: Metric, show: Show, values: number[]): Scale {
+  if (show === "effect" && about.compare === "ratio") return about.better === "higher" ? { factor: 0.01, unit: "%" } : { factor: 1, unit: "×" };
+  if (show !== "value" && about.unit === "%") return { factor: 1, unit: "points" };
+  return scale(about.unit, values);
 }
 
 function entry(store: Store, metric: number, arm: number, condition: number, show: Show): Entry | undefined {
@@ -169,27 +168,21 @@ export function remarks(store: Store, one: Entry, show: Show): string[] {
   return said;
 }
 
-/** The table as comma-separated values, with a line for each cell: numbers in the metric's unit. */
+/** The table as comma-separated values, with a line for each cell: numbers in the metric's unit. Differences are in it where they are shown. */
 export function csv(store: Store, found: Matrix): string {
   const quote = (value: unknown) => {
     const text = value === null || value === undefined ? "" : String(value);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const head = ["arm", "profile", "topology", "workload", "metric", "unit", "median", "least", "largest", "effect", "effect_low", "effect_high", "compare", "verdict", "rank", "bound_by", "good", "disturbed", "void", "failed"];
+  const head = ["arm", "profile", "topology", "workload", "metric", "unit", "median", "least", "largest", "effect", "effect_low", "effect_high", "compare", "verdict", "rank", "bound_by", "good", "disturbed", "void", "failed", ...(found.show === "difference" ? ["difference", "difference_low", "difference_high"] : [])];
   const lines = found.rows.flatMap((row) =>
     row.entries.flatMap((one) => {
       if (!one) return [];
       const { cell } = one;
       const where = store.report.conditions[one.condition]!;
       const about = found.about;
-      return [[store.report.arms[one.arm]!.name, where.profile, where.topology, about.workload, about.name, about.unit, cell.median, cell.low, cell.high, cell.effect, cell.effect_low, cell.effect_high, about.compare, cell.verdict, cell.rank?.join("-"), cell.bound, cell.good, cell.disturbed, cell.void, cell.failed]];
+      return [[store.report.arms[one.arm]!.name, where.profile, where.topology, about.workload, about.name, about.unit, cell.median, cell.low, cell.high, cell.effect, cell.effect_low, cell.effect_high, about.compare, cell.verdict, cell.rank?.join("-"), cell.bound, cell.good, cell.disturbed, cell.void, cell.failed, ...(found.show === "difference" ? [one.value, one.low, one.high] : [])]];
     }),
   );
   return `${[head, ...lines].map((line) => line.map(quote).join(",")).join("\r\n")}\r\n`;
-}
-
-/** A number of an axis or a tip, with its unit. */
-export function axisText(value: number, by: Scale & { signed: boolean }): string {
-  const text = shown(value, by);
-  return by.signed && value > 0 ? `+${text}` : by.unit === "×" ? text.replace("\u00a0", "") : text;
 }

@@ -53,6 +53,15 @@ function oneOf<T extends string>(all: readonly T[], given: string | null, other:
   return all.find((one) => one === given) ?? other;
 }
 
+/** What an address says, with its signs behind a `%`; as it is where those are none. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The state of an address's last part; what it does not say, or says wrongly, is as at the start. */
 export function parse(hash: string): State {
   const text = hash.startsWith("#") ? hash.slice(1) : hash;
@@ -66,7 +75,7 @@ export function parse(hash: string): State {
     }
   }
   return {
-    section: decodeURIComponent(mark < 0 ? text : text.slice(0, mark)),
+    section: decoded(mark < 0 ? text : text.slice(0, mark)),
     metric: said.get("metric") ?? "",
     conditions: said.getAll("in"),
     filter: said.get("arms") ?? "",

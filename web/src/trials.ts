@@ -83,10 +83,13 @@ export class Trials {
 
   private row(one: Attempt, value: string): HTMLTableRowElement {
     const worth = one.outcome === "ok" ? one.grade : one.outcome;
+    const spoilt = one.outcome === "ok" && one.grade === "void";
+    const said = worth === "good" ? "" : one.said;
+    const small = [one.counts ? "" : "made again", spoilt ? "for this metric: the value is not used" : "", said];
     return h("tr", {},
       h("th", { scope: "row" }, `${one.block}${one.attempt > 1 ? `, attempt ${one.attempt}` : ""}`),
       h("td", {}, value || "–"),
-      h("td", { class: one.outcome === "ok" ? "" : "bad" }, capital(worth), one.counts ? null : h("span", { class: "small" }, "made again"), one.said ? h("span", { class: "small" }, one.said) : null),
+      h("td", { class: one.outcome === "ok" && !spoilt ? "" : "bad" }, capital(worth), small.filter(Boolean).map((text) => h("span", { class: "small" }, text))),
       h("td", {}, String(one.position)),
       h("td", {}, one.files.flatMap((file, place) => [place > 0 ? ", " : "", h("a", { href: file.path }, file.name)])),
     );

@@ -8,7 +8,7 @@ const FACTORS: Record<string, number> = { "direct/lan": 1, "fast/lan": 0.9, "slo
 
 export function made(): Store {
   const cells: Cell[] = [];
-  const attempts = { block: [] as number[], position: [] as number[], attempt: [] as number[], arm: [] as number[], condition: [] as number[], workload: [] as number[], outcome: [] as string[], grade: [] as string[], counts: [] as (0 | 1)[], said: [] as number[], trial: [] as string[], files: [] as number[] };
+  const attempts = { block: [] as number[], position: [] as number[], attempt: [] as number[], arm: [] as number[], condition: [] as number[], workload: [] as number[], outcome: [] as string[], grade: [] as string[], grades: [] as number[], counts: [] as (0 | 1)[], said: [] as number[], trial: [] as string[], files: [] as number[] };
   const values: [number, number][] = [];
   CONDITIONS.forEach((where, condition) =>
     ARMS.forEach((name, arm) => {
@@ -20,7 +20,7 @@ export function made(): Store {
       cells.push({ ...cells.at(-1)!, metric: 1, median: 1 / factor, low: null, high: null, text: `${1 / factor} ms` });
       for (const block of [1, 2, 3]) {
         const push = (attempt: number, outcome: string, grade: string, counts: 0 | 1) => {
-          const row = { block, position: attempts.block.length + 1, attempt, arm, condition, workload: 0, outcome, grade, counts, said: outcome === "ok" ? 0 : 1, trial: "", files: 0 };
+          const row = { block, position: attempts.block.length + 1, attempt, arm, condition, workload: 0, outcome, grade, grades: 0, counts, said: outcome === "ok" ? 0 : 1, trial: "", files: 0 };
           for (const [key, value] of Object.entries(row)) (attempts[key as keyof typeof attempts] as unknown[]).push(value);
           if (outcome === "ok") values.push([attempts.block.length - 1, median * (0.8 + 0.1 * block)]);
         };
@@ -30,7 +30,7 @@ export function made(): Store {
     }),
   );
   const columns = Object.fromEntries(Object.keys(cells[0]!).map((key) => [key, cells.map((one) => one[key as keyof Cell])])) as unknown as CellColumns;
-  const metric = (workload: string, name: string, unit: string, better: "higher" | "lower") => ({ workload, name, title: name, unit, better, compare: "ratio" as const, role: "primary" as const });
+  const metric = (workload: string, name: string, unit: string, better: "higher" | "lower") => ({ workload, name, title: name, unit, better, compare: "ratio" as const, feels: unit === "ms" ? "tail" : "transfer", role: "primary" as const });
   const report: Report = {
     schema: 1,
     study: "made",
@@ -39,15 +39,34 @@ export function made(): Store {
     blocks: 3,
     ranked: true,
     legend: "",
-    arms: ARMS.map((name) => ({ name, label: name, title: name })),
+    arms: ARMS.map((name) => ({ name, label: name, title: `what ${name} is` })),
     conditions: CONDITIONS.map((name) => ({ name, title: name, profile: name, topology: "pair" })),
     metrics: [metric("tcp", "goodput", "bit/s", "higher"), metric("tcp", "delay", "ms", "lower")],
     cells: columns,
-    attempts: { ...attempts, texts: ["", "the link was late"], file_lists: [["client.out", "/raw/link/pröbe 1.out"]], workloads: ["tcp"] },
+    attempts: { ...attempts, texts: ["", "the link was late"], file_lists: [["client.out", "/raw/link/pröbe 1.out"]], grade_lists: [{}], workloads: ["tcp"] },
     attempt_lists: [values.map(([place]) => place)],
     values: [{ metric: 0, attempts: 0, values: values.map(([, value]) => value) }],
     series: [],
     left_out: [],
+    series_left_out: [],
   };
   return new Store(report);
+}
+
+/** The same, where the machine spoilt the second block of fast under lan for what feels so. */
+export function spoilt(feels: string): Store {
+  const store = made();
+  store.report.attempts.grade_lists!.push({ [feels]: "void" });
+  const { place } = store.attempts(0, 1, 0).find((one) => one.block === 2)!;
+  store.report.attempts.grades![place] = 1;
+  return store;
+}
+
+/** The same without that block's value, or with another one. */
+export function changed(value: number | null): Store {
+  const store = made();
+  const { place } = store.attempts(0, 1, 0).find((one) => one.block === 2)!;
+  const [values] = store.report.values;
+  values!.values[store.report.attempt_lists[0]!.indexOf(place)] = value;
+  return store;
 }

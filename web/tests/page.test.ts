@@ -1,12 +1,16 @@
 // What is done to a page: its tables become sortable, and the explorer draws what the state asks for.
 
 import { beforeEach, describe, expect, test } from "vitest";
+import { colour, fill } from "../src/chart_parts.js";
 import { chart } from "../src/charts.js";
+import type { Store } from "../src/data.js";
 import { Explorer } from "../src/explorer.js";
 import { matrix } from "../src/matrix.js";
 import { START, VIEWS, type State } from "../src/state.js";
 import { compare, SortableTable, tables, UNSORTED } from "../src/tables.js";
-import { made } from "./made.js";
+import { strip } from "../src/trial_charts.js";
+import { Trials } from "../src/trials.js";
+import { changed, made, spoilt } from "./made.js";
 
 const store = made();
 
@@ -53,6 +57,14 @@ describe("a table of the page", () => {
     expect([...it.tBodies[0]!.rows].filter((row) => !row.hidden)).toHaveLength(3);
     expect(document.querySelector("[role=status]")!.textContent).toBe("3 of 12 rows");
     expect(document.querySelector("input")!.value).toBe("arm 1");
+  });
+  test("has what the page says is no value last, whichever way, and never takes its words for a number", () => {
+    it = table('<tr><th>a</th><td data-sort="3">3</td></tr><tr><th>b</th><td data-sort="">8 blocks failed</td></tr><tr><th>c</th><td>–</td></tr><tr><th>d</th><td data-sort="20">20</td></tr>');
+    const [found] = [...tables(document, () => undefined).values()];
+    found!.show({ ...UNSORTED, column: 1 });
+    expect(first(it)).toEqual(["a", "d", "b", "c"]);
+    found!.show({ ...UNSORTED, column: 1, descending: true });
+    expect(first(it)).toEqual(["d", "a", "b", "c"]);
   });
   test("has numbers before texts, and empty fields last", () => {
     expect(["x", "", 3, 2].sort((a, b) => compare(a, b, 1))).toEqual([2, 3, "x", ""]);
@@ -101,6 +113,22 @@ describe("the explorer", () => {
     expect(state.conditions).toEqual(["lossy/pair"]);
     expect(root.querySelectorAll("button.cell")).toHaveLength(3);
   });
+  test("has the words of an address in its filter", () => {
+    const field = root.querySelector<HTMLInputElement>('[data-control="filter"]')!;
+    explorer.show({ ...state, filter: "fast" });
+    expect(root.querySelectorAll("tbody tr")).toHaveLength(1);
+    expect(field.value).toBe("fast");
+    expect(root.contains(field)).toBe(true);
+  });
+  test("tells the arms of a scatter plot apart by more than eight colours", () => {
+    const many = made();
+    many.report.arms.push(...Array.from({ length: 8 }, (_, at) => ({ name: `more-${at}`, label: `more-${at}`, title: "" })));
+    const dots = many.report.arms.map((_, arm) => `${colour(many, arm).colour} ${fill(many, arm)}`);
+    expect(new Set(dots).size).toBe(dots.length);
+    const shown = new Explorer(many, root, START, () => undefined, () => undefined);
+    shown.show({ ...START, view: "scatter", metric: "tcp.goodput", against: "tcp.delay" });
+    expect(root.querySelectorAll(".keys circle")).toHaveLength(3);
+  });
   test("keeps the focus on a heading that sorts", () => {
     const head = [...root.querySelectorAll<HTMLButtonElement>("button.sort")][2]!;
     head.focus();
@@ -123,4 +151,81 @@ test.each(VIEWS.filter((view) => view !== "table" && view !== "time"))("the char
 test("a chart of what is not there says so", () => {
   const state = { ...START, view: "time" as const };
   expect(chart(store, state, matrix(store, state), 800, () => undefined)).toMatchObject({ drawing: null, caption: "This metric has no values inside of the windows." });
+});
+
+test("a chart of what found no room says so", () => {
+  const full = made();
+  full.report.series_left_out = ["goodput (tcp)"];
+  const state = { ...START, view: "time" as const };
+  expect(chart(full, state, matrix(full, state), 800, () => undefined).caption).toMatch(/^The page has no room for this metric/);
+});
+
+/** What is drawn of goodput under lan, and what is said of it. */
+function of(store: Store, some: Partial<State>) {
+  const state = { ...START, metric: "tcp.goodput", conditions: ["lan/pair"], ...some };
+  return chart(store, state, matrix(store, state), 800, () => undefined);
+}
+
+describe("what is void for its metric", () => {
+  test("is in no chart", () => {
+    for (const view of ["box", "cdf"] as const) {
+      expect(of(spoilt("transfer"), { view }).drawing!.outerHTML).toBe(of(changed(null), { view }).drawing!.outerHTML);
+      expect(of(spoilt("tail"), { view }).drawing!.outerHTML).toBe(of(store, { view }).drawing!.outerHTML);
+    }
+    expect(strip(spoilt("transfer"), 0, 1, 0)!.querySelectorAll("circle")).toHaveLength(5); // with direct's three
+    expect(strip(store, 0, 1, 0)!.querySelectorAll("circle")).toHaveLength(6);
+  });
+  test("is said to be so in the dialog of its trials", () => {
+    HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
+      this.open = true;
+    };
+    const worth = (store: Store) => {
+      document.body.innerHTML = "";
+      new Trials(store, () => undefined).show(0, 1, 0);
+      return [...document.querySelectorAll("dialog tbody tr")].map((row) => row.children[2]!.textContent);
+    };
+    expect(worth(spoilt("transfer"))).toEqual(["Good", "Voidfor this metric: the value is not used", "Good"]);
+    expect(worth(spoilt("tail"))).toEqual(["Good", "Good", "Good"]);
+  });
+});
+
+describe("a logarithmic axis", () => {
+  const zero = changed(0);
+  const said = "1 of zero or less have no place on a logarithmic axis.";
+  const heights = (drawing: SVGSVGElement) => [...drawing.querySelector('g[stroke="var(--c0)"] path')!.getAttribute("d")!.matchAll(/,([\d.]+)/g)].map((found) => found[1]);
+  test("shows shares of all values of a distribution, from the first that has a place on", () => {
+    const even = heights(of(zero, { view: "cdf" }).drawing!);
+    expect(even).toHaveLength(4);
+    expect(heights(of(zero, { view: "cdf", log: true }).drawing!)).toEqual(even.slice(1));
+  });
+  test("has box plots of all values, cut off at its edge", () => {
+    const [even, log] = [of(zero, { view: "box" }), of(zero, { view: "box", log: true })];
+    expect(log.drawing!.querySelectorAll("rect")).toHaveLength(even.drawing!.querySelectorAll("rect").length);
+    expect(log.drawing!.outerHTML).not.toMatch(/NaN|Infinity/);
+    expect(log.caption).toContain(`${said} What reaches to them is cut off at the edge.`);
+  });
+  test("says in every chart how many values it lacks", () => {
+    zero.cell(0, 1, 0)!.median = 0;
+    zero.report.series = [{ metric: 0, step: 0.5, attempts: 0, values: zero.report.attempt_lists[0]!.map((place) => (place === 0 ? [0, 5e8] : [4e8, 5e8])) }];
+    for (const view of VIEWS.filter((one) => one !== "table" && one !== "heat")) {
+      expect(of(zero, { view, log: true, against: "tcp.delay" }).caption, view).toContain(said);
+      expect(of(zero, { view, against: "tcp.delay" }).caption, view).not.toContain("no place");
+    }
+  });
+  test("on which nothing has a place is not drawn", () => {
+    const none = made();
+    none.report.values[0]!.values.fill(0);
+    expect(of(none, { view: "box", log: true })).toMatchObject({ drawing: null, caption: expect.stringContaining("9 of zero or less") });
+  });
+});
+
+test("a heat map of effects has colours for verdicts alone", () => {
+  const other = made();
+  other.cell(0, 1, 0)!.verdict = "undecided";
+  const drawn = of(other, { view: "heat", show: "effect" }).drawing!;
+  expect([...drawn.querySelectorAll("rect")].map((one) => one.getAttribute("fill"))).toEqual(["var(--soft)", "var(--red)"]);
+});
+
+test.each([["value", "medians over blocks."], ["effect", "estimates over blocks, compared with direct."], ["difference", "median differences to direct within blocks."]] as const)("a scatter plot of %s says what stands for the blocks", (show, said) => {
+  expect(of(store, { view: "scatter", show, against: "tcp.delay" }).caption).toContain(`: ${said}`);
 });

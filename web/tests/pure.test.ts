@@ -6,7 +6,7 @@ import { Store } from "../src/data.js";
 import { number, scale, shown, sortable } from "../src/format.js";
 import { csv, differences, matches, matrix, quantile, showsOf } from "../src/matrix.js";
 import { format, parse, START, type State } from "../src/state.js";
-import { made } from "./made.js";
+import { made, spoilt } from "./made.js";
 
 const store = made();
 const state = (some: Partial<State> = {}): State => ({ ...START, ...some });
@@ -23,11 +23,15 @@ describe("numbers are written as in the report's tables", () => {
     expect(number(-3)).toBe("−3.00");
     expect(number(-1e-9)).toBe("0");
   });
-  test.each([["941 Mbit/s", 941e6], ["1,204 kbit/s▲ 3 %", 1204e3], ["▼ 61 % [58–64]", 61], ["+12.1 points", 12.1], ["−163 µs", -163e-6], ["tinc", null]])("%s is sorted by %s", (text, value) => {
+  test.each([["941 Mbit/s", 941e6], ["1,204 kbit/s▲ 3 %", 1204e3], ["▼ 61 % [58–64]", 61], ["+12.1 points", 12.1], ["−163 µs", -163e-6], ["tinc", null], ["0.9 to 1.2 s", 0.9], ["120 to 300 ms", 0.12], ["4 min 05 s", 245], ["1 h 02 min", 3720], ["5/10", 0.5], ["4/4, 2 void", 1], ["1.4 %", 1.4], ["a factor of 2.2", 120], ["more than a factor of 100", 9900], ["keeps 43.1 % [40–46]", 43.1], ["< 0.0001", 0.0001]])("%s is sorted by %s", (text, value) => {
     const found = sortable(text);
     if (value === null) expect(found).toBeNull();
     else expect(found).toBeCloseTo(value, 9);
   });
+});
+
+test.each(["8 blocks failed", "0 in 1 of 8 blocks", "wireguard-go 0.0.2", "1.0.36", "2026-11-26", "10.0.0.1"])("%s is no amount to be sorted by", (text) => {
+  expect(sortable(text)).toBeNull();
 });
 
 describe("the address holds the state", () => {
@@ -38,6 +42,9 @@ describe("the address holds the state", () => {
   test("a plain place on the page stays as it is", () => {
     expect(format(state({ section: "found" }))).toBe("#found");
     expect(parse("#found")).toEqual(state({ section: "found" }));
+  });
+  test("an address that is no encoded text is taken as it is", () => {
+    expect(parse("#100%?metric=tcp.goodput")).toEqual(state({ section: "100%", metric: "tcp.goodput" }));
   });
   test("what is unknown in it is as at the start", () => {
     expect(parse("#explore?view=pie&show=nothing&per=3")).toEqual(state({ section: "explore" }));
@@ -57,6 +64,7 @@ describe("the matrix", () => {
   });
   test("is filtered by arms and conditions", () => {
     expect(names({ filter: "a -slow" })).toEqual(["fast"]);
+    expect(names({ filter: "what" })).toEqual([]); // it is in titles, which are not shown
     expect(matrix(store, state({ conditions: ["lossy/pair"] })).conditions).toEqual([1]);
     expect(matrix(store, state({ conditions: ["nowhere/pair"] })).conditions).toEqual([0, 1]);
   });
@@ -82,6 +90,17 @@ describe("the matrix", () => {
     expect(lines[0]).toMatch(/^arm,profile,topology,workload,metric,unit,median/);
     expect(lines[3]).toMatch(/^fast,lan,pair,tcp,goodput,bit\/s,900000000,/);
   });
+  test("as CSV has the differences where they are shown", () => {
+    const lines = csv(store, matrix(store, state({ show: "difference" }))).trim().split("\r\n").map((line) => line.split(","));
+    expect(lines[0]!.slice(-3)).toEqual(["difference", "difference_low", "difference_high"]);
+    expect(lines[3]!.slice(-3).map((value) => Math.round(Number(value) / 1e6))).toEqual([-100, -110, -90]);
+    expect(lines[1]!.slice(-3)).toEqual(["", "", ""]); // direct itself
+    expect(csv(store, matrix(store, state()))).not.toContain("difference");
+  });
+  test("has no difference to what is void for its metric", () => {
+    expect(differences(spoilt("transfer"), 0, 1, 0).map(Math.round)).toEqual([-110e6, -90e6]);
+    expect(differences(spoilt("tail"), 0, 1, 0)).toHaveLength(3);
+  });
 });
 
 test("every attempt at a cell is there, with files below its folder", () => {
@@ -89,6 +108,13 @@ test("every attempt at a cell is there, with files below its folder", () => {
   expect(found.map((one) => [one.block, one.attempt, one.outcome, one.counts])).toEqual([[1, 1, "ok", true], [2, 1, "void", false], [2, 2, "ok", true], [3, 1, "ok", true]]);
   expect(found[1]!.said).toBe("the link was late");
   expect(found[2]!.files.map((file) => file.path)).toEqual(["raw/002.slow.lan.pair.tcp~2/client.out", "raw/link/pr%C3%B6be%201.out"]);
+});
+
+test("an attempt's grade is that of the metric that is asked for", () => {
+  const store = spoilt("tail");
+  expect(store.attempts(0, 1, 0).map((one) => one.grade)).toEqual(["good", "good", "good"]);
+  expect(store.attempts(1, 1, 0).map((one) => one.grade)).toEqual(["good", "void", "good"]);
+  expect(store.attempts(1, 2, 0).map((one) => one.grade)).toEqual(["good", "void", "good", "good"]); // the whole attempt
 });
 
 test("data are read as JSON, and packed", async () => {
