@@ -34,7 +34,7 @@ class TestReading:
 
     @pytest.mark.parametrize(("kind", "text"), [(Rate, "0.4 bit/s"), (Size, "0.3 B"), (Rate, "9" * 400 + " bit/s")])
     def test_what_is_rounded_to_nothing_or_beyond_all_bounds_is_refused(self, kind, text):
-        with pytest.raises(ValueError, match="should be a .* above zero such as '"):
+        with pytest.raises(ValueError, match=r"should be a .* above zero such as '"):
             kind.parse(text)
 
     @pytest.mark.parametrize("text", ["5", "5 MB", "5 Mbps"])

@@ -49,10 +49,10 @@ def option(command: _F) -> _F:
 def _name(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> None:
     if not values:
         return
-    known = _known()
+    programs = _known()
     named: dict[str, Path] = {}
     for value in values:
-        name, path = _checked(value, known)
+        name, path = _checked(value, programs)
         if name in named:
             raise UsageError(f"--bin names {name} twice: {named[name]}, and {path}", hint="leave one of them out")
         named[name] = path

@@ -37,7 +37,7 @@ from tunnelmark.packages import status
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_topology
 
-_PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not, beyond its VPN's usual start (`_patience`)
+_PATIENCE = 60.0  # seconds until a lab must have said that it is up, or why not; a VPN may need more (`_patience`)
 _HOSTS_PATIENCE = 240.0  # the same on other hosts, of which each may take 60 s to begin
 
 _name = click.option(

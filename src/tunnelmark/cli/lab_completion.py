@@ -35,7 +35,8 @@ class _LabName(_Found):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(NAME_PATTERN, value):
             raise UsageError(
-                f"{value!r} cannot be the name of a lab", hint="lower-case letters, digits, dots and dashes, such as mine"
+                f"{value!r} cannot be the name of a lab",
+                hint="lower-case letters, digits, dots and dashes, such as mine",
             )
         return value
 

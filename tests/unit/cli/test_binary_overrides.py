@@ -77,7 +77,7 @@ def test_a_build_that_must_be_its_own_is_not_replaced(
         ("a/b=/bin/sh", "is not NAME=PATH"),
         ("tincd=/no/such/file", "there is no file"),
         (f"tincd={TOP / 'README.md'}", "cannot be executed"),
-        ("tincdd=/bin/sh", "did you mean tincd?"),
+        ("tincdd=/bin/sh", "did you mean tincd"),
         ("no-such-program-at-all=/bin/sh", "known: "),
     ],
 )

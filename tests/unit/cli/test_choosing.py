@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tunnelmark.cli import command as cli
+from tunnelmark.cli import report_server
 from tunnelmark.vpns.feature_matrix import CRITERIA
 from unit.builders import PING, Study
 from unit.stored import write
@@ -82,8 +83,13 @@ def test_of_several_mistakes_each_is_told_once_with_what_would_be_right(
     ],
 )
 def test_options_of_which_one_would_do_nothing_are_refused(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(report_server, "serve", lambda *_: None)  # which ends when it is stopped
     folder = write(Study(arms=("direct", "tinc"), workloads=(PING,)).results(), tmp_path / "run")
     assert cli.main(["report", str(folder), *arguments]) == 2
     assert said in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import click
@@ -120,8 +121,16 @@ def test_a_user_who_is_not_root_has_own_labs_and_sees_those_of_root(
 @pytest.mark.parametrize("arguments", [["up"], ["down"], ["logs", "a"], ["exec"]])
 @pytest.mark.parametrize("name", ["a/b", "../../x", ""])
 def test_a_lab_s_name_leads_nowhere_else(
-    arguments: list[str], name: str, states: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    name: str,
+    states: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("a lab was started")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
     before = sorted(states.parent.rglob("*"))
     node = ["a", "true"] if arguments == ["exec"] else []
     assert cli.main(["lab", *arguments, "--name", name, *node]) == 2

@@ -204,11 +204,11 @@ def test_a_rate_that_is_stated_is_that_of_every_session(tmp_path: Path, monkeypa
     assert rates == [200_000_000, 200_000_000]
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["--blocks=3", "--seed=1", "--smoke", "--full", "--rate=1 Gbit/s", "--watch=none", "--profile-stacks", "--no-repeat"]
-    + ["--arm=openvpn", "--profile=gigabit", "--topology=chain-1", "--workload=tcp"],
-)
+NEW = ("--blocks=3", "--seed=1", "--smoke", "--full", "--rate=1 Gbit/s", "--watch=none", "--profile-stacks")
+PARTS = ("--arm=openvpn", "--profile=gigabit", "--topology=chain-1", "--workload=tcp")
+
+
+@pytest.mark.parametrize("option", [*NEW, "--no-repeat", *PARTS])
 def test_what_only_the_first_session_could_have_is_refused_when_it_is_there(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
