@@ -6,6 +6,8 @@ Through routers that translate addresses or filter, a VPN may begin with a relay
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from tunnelmark.model.metrics import Metric, Sample
@@ -35,12 +37,11 @@ _LONGEST = int(_ping.SEQUENCE_NUMBERS * _INTERVAL)  # whole seconds
 class TraversalOptions(Options):
     """`duration`: a path that is found later is not seen."""
 
-    duration: WholeSeconds = Field(
-        default=Duration(20),
-        ge=2,
-        le=_LONGEST,
-        description=f"whole seconds from '2 s' to '{_LONGEST} s', such as '20 s'",
-    )
+    # Bounds must follow the type that parses: those of a `Field` that is the default come before it, and it replaces them.
+    duration: Annotated[
+        WholeSeconds,
+        Field(ge=2, le=_LONGEST, description=f"whole seconds from '2 s' to '{_LONGEST} s', such as '20 s'"),
+    ] = Duration(20)
 
 
 def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
