@@ -20,7 +20,7 @@ from tunnelmark.lab.ssh import interfaces, relay
 _AGENT = (
     "import socket, sys; from tunnelmark.lab.server import agent; agent.serve(socket.socket(fileno=int(sys.argv[1])))"
 )
-_SSH = '#!/bin/sh\nfor word; do :; done\nexec sh -c "$word"\n'
+_SSH = '#!/bin/sh\nfor word; do :; done\nexec sh -c "exec $word"\n'
 _TESTS = Path(__file__).parents[1]
 _TIMINGS = {"nodes": 0.0, "links": 0.0, "end": 0.0}
 

@@ -17,7 +17,7 @@ from support import virtual_blocks
 from support.cluster_nodes import ClusterNodes
 from tunnelmark.cli.cluster_command import cluster as command
 from tunnelmark.cli.cluster_options import Where, where
-from tunnelmark.cluster import certificates, dispatch
+from tunnelmark.cluster import certificates, dispatch, nodes
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.nodes import is_loopback, own_address
 from tunnelmark.cluster.tasks import BlockDone, BlockTask
@@ -30,9 +30,9 @@ def test_who_has_the_keys_measures_and_a_stranger_gets_nothing(tmp_path: Path) -
     ours, strange = tmp_path / "ours", tmp_path / "strange"
     certificates.make(ours)
     certificates.make(strange)  # as good as ours, by another authority
-    with ClusterNodes(ours) as nodes:
-        nodes.add()
-        way = Way(nodes.address, None, virtual_blocks.measured, virtual_blocks.facts, patience=60)
+    with ClusterNodes(ours) as ours_up:
+        ours_up.add()
+        way = Way(ours_up.address, None, virtual_blocks.measured, virtual_blocks.facts, patience=60)
         done: list[BlockDone] = []
         watcher = Watcher(done.append, lambda *_: "")
         asyncio.run(dispatch.spread(TASKS, ASKS, replace(way, security=certificates.security(ours)), watcher))
@@ -40,11 +40,11 @@ def test_who_has_the_keys_measures_and_a_stranger_gets_nothing(tmp_path: Path) -
         stranger = replace(way, security=certificates.security(strange), patience=1.0)
         with pytest.raises(LabError, match="does not answer"):
             asyncio.run(dispatch.spread(TASKS, ASKS, stranger, watcher))
-        without = replace(way, address=nodes.address.replace("tls", "tcp"), patience=1.0)
+        without = replace(way, address=ours_up.address.replace("tls", "tcp"), patience=1.0)
         with pytest.raises(LabError, match="does not answer"):
             asyncio.run(dispatch.spread(TASKS, ASKS, without, watcher))
         assert len(done) == 2
-        assert refused_without_certificate(nodes.port)
+        assert refused_without_certificate(ours_up.port)
 
 
 def refused_without_certificate(port: int) -> bool:
@@ -123,6 +123,18 @@ def test_a_worker_is_reached_at_its_address_on_the_way_to_the_scheduler(monkeypa
     monkeypatch.setattr(socket.socket, "connect", connect)
     assert own_address("tls://192.0.2.1:8786") == "127.0.0.9"
     assert asked == [("192.0.2.1", 8786)]
+
+
+def test_a_worker_whose_scheduler_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Said(Exception):
+        pass
+
+    def lacks(why: str) -> None:
+        raise Said(why)
+
+    monkeypatch.setattr(nodes, "_START", 1.0)
+    with pytest.raises(Said, match=r"the scheduler at tcp://127\.0\.0\.1:9 does not answer"):
+        asyncio.run(nodes.worker("tcp://127.0.0.1:9", "w", None, None, lambda _: None, lacks))
 
 
 def test_an_address_has_the_protocol_of_the_keys_that_there_are(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ TTL, SCHEDULER_PAGES, WORKER_PAGES = (
 
 _MEMORY = 5 << 29  # bytes of a virtual machine: 2 GiB of the guest's, and QEMU's own
 
+_START = 30.0  # seconds in which a worker has reached its scheduler, or says that it has not and tries on; Dask's own would try without a word
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
@@ -92,6 +93,7 @@ async def worker(
             "protocol": _protocol(security),
             "security": security,
             "dashboard_address": f"{LOOPBACK}:0",
+            "death_timeout": _START,
             "local_directory": str(folder),
         }
         waiting = False
@@ -103,7 +105,9 @@ async def worker(
                     await made.finished()
             except (OSError, RuntimeError) as error:  # what Dask raises where no one answers, or hangs up meanwhile
                 if not waiting:
-                    lacks(f"{address} does not answer ({error}); trying until it does")
+                    late = isinstance(error, TimeoutError)
+                    why = "does not answer" if late else f"does not take it ({error.__cause__ or error})"
+                    lacks(f"the scheduler at {address} {why}; trying until it does")
             if not waiting:
                 block.stop()
             waiting = True

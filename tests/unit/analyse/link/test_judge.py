@@ -143,8 +143,9 @@ class TestAStudy:
         store.write_plan(tmp_path, whole.plan)
         (tmp_path / ENVIRONMENT).write_text("{}")
         with Journal(tmp_path / JOURNAL) as journal:
-            for block, verdict in ((1, "proved"), (2, "outside")):
-                proof = LinkProof("gigabit", "pair", "before", block + 0.5, 1.0, verdict, "rate a>b: 1", ())
+            for block in (1, 2):
+                proof = LinkProof("gigabit", "pair", "before", block + 0.5, 1.0, "outside", "rate a>b: 1", ())
+                proof = replace(proof, verdict="proved") if block == 1 else proof
                 rows = [replace(row, started=10.0) for row in whole.trials if row.block == block]
                 kept = [{"trial": asdict(row)} for row in rows]
                 journal.append({"merged": [{"begun": float(block)}, {"link": asdict(proof)}, *kept, {"wall": 20.0}]})
