@@ -66,7 +66,9 @@ def _not_judged(verdict: BuildVerdict) -> str:
     found = [line for line in verdict.lines if line.state == "faster"]
     others = [f"{_name(line)} {_verdict(line)}" for line in found]
     if any(line.state == "no change" for line in verdict.lines):
-        others.append(f"no change of {100 * verdict.change:g} % or more by {'the others' if found else 'other metrics'}")
+        others.append(
+            f"no change of {100 * verdict.change:g} % or more by {'the others' if found else 'other metrics'}"
+        )
     return "; ".join([_set_aside(verdict), *others])
 
 

@@ -108,7 +108,9 @@ def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: st
 def _column(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Column:
     cells = queries.cells(analysis, setting, metric)
     scale = formatting.scale(metric.unit, [cell.spread.median for cell in cells if cell.spread])
-    return Column(setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, _title(analysis, setting, metric))
+    return Column(
+        setting, metric, {cell.arm: _shown(analysis, cell, scale) for cell in cells}, _title(analysis, setting, metric)
+    )
 
 
 def _title(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:

@@ -163,12 +163,11 @@ def legend(metrics: Iterable[MetricInfo]) -> str:
 
 
 def margins(metrics: Iterable[MetricInfo]) -> str:
-    """Within how much each of these metrics is called equal, in a sentence: a table of many has more than one margin."""
+    """Within how much each of these metrics is called equal, a sentence for each margin."""
     by: dict[str, list[str]] = {}
     for metric in metrics:
         by.setdefault(margin(metric), []).append(metric.title)
-    said = [f"{bound} ({', '.join(dict.fromkeys(names))})" for bound, names in by.items()]
-    return f"Equal (=) is here within {'; '.join(said)}." if said else ""
+    return " ".join(f"Equal (=) within {bound}: {'; '.join(dict.fromkeys(names))}." for bound, names in by.items())
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:

@@ -67,9 +67,7 @@ def _alone(analysis: Analysis, cell: MetricCell) -> GoodAloneRow:
     good = "none"
     if cell.good.spread is not None:
         good = _said(cell, scale.value(cell.good.spread.median), cell.good.against_direct, cell.good.blocks)
-    return GoodAloneRow(
-        titles.heading(analysis, cell.setting, cell.metric), cell.arm, usable, good, cell.good.differs
-    )
+    return GoodAloneRow(titles.heading(analysis, cell.setting, cell.metric), cell.arm, usable, good, cell.good.differs)
 
 
 def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) -> str:

@@ -127,7 +127,12 @@ def _claims(analysis: Analysis) -> list[str]:
 
 def _table(analysis: Analysis, settings: tuple[Scenario, ...]) -> str:
     columns = [(setting, metric) for setting in settings for metric in queries.primary_metrics(analysis, setting)]
-    head = ["arm", "ok", "first packet", *(titles.title(analysis.results.plan, use.workload, metric) for use, metric in columns)]
+    head = [
+        "arm",
+        "ok",
+        "first packet",
+        *(titles.title(analysis.results.plan, use.workload, metric) for use, metric in columns),
+    ]
     rows = []
     for summary in in_settings(analysis, settings):
         rows.append(

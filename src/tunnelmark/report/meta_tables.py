@@ -157,7 +157,9 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
 def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
     """Rows of one metric in one setting together, by a heading."""
     groups: dict[str, list[MergedRow]] = {}
-    metrics = {(row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows}.values()
+    metrics = {
+        (row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows
+    }.values()
     several = (
         len({row.setting.profile for row in merged.rows}) > 1 or len({row.setting.topology for row in merged.rows}) > 1
     )

@@ -9,7 +9,6 @@ from tunnelmark.record.results import ArmInfo
 from tunnelmark.report import formatting, graded, machine_facts
 from tunnelmark.units import clock
 
-
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
 """VPNs that are WireGuard itself: the kernel's, and programs in user space, which encrypt elsewhere and at another cost."""
 
@@ -43,7 +42,9 @@ def not_shown(analysis: Analysis) -> str:
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
     if programs and KERNEL_WIREGUARD not in vpns:
         verb = "is" if len(programs) == 1 else "are"
-        said += f" The kernel's WireGuard was not measured: {formatting.listed(programs)} {verb} WireGuard in user space."
+        said += (
+            f" The kernel's WireGuard was not measured: {formatting.listed(programs)} {verb} WireGuard in user space."
+        )
     return said
 
 

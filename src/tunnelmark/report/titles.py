@@ -21,7 +21,7 @@ def heading(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
 
 def among(found: Iterable[tuple[str, MetricInfo]], workload: str, metric: MetricInfo) -> str:
     """The title of a workload's metric among these pairs of both; a primary one is only mistaken for another primary one."""
-    alike = {
-        name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)
-    } - {workload}
+    alike = {name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)} - {
+        workload
+    }
     return f"{metric.title} ({workload})" if alike else metric.title

@@ -76,7 +76,9 @@ def test_a_metric_that_could_not_be_judged_is_named_with_the_reason_and_nothing_
     assert text.startswith("### 🟡 tinc: undecided: UDP packets lost")
     assert "- UDP packets lost (udp, gigabit): not judged: it is zero" in text
     assert "Intervals of the judged metrics hold 95 % together" in text
-    assert "no change: it is zero in every block" in build_answer.terminal(judge(losing(0.0)), builds(judge(losing(0.0)), ENOUGH))
+    assert "no change: it is zero in every block" in build_answer.terminal(
+        judge(losing(0.0)), builds(judge(losing(0.0)), ENOUGH)
+    )
 
 
 def test_both_builds_are_named_with_their_hashes_and_the_machine():

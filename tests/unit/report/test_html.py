@@ -260,8 +260,8 @@ def test_time_that_is_counted_twice_is_said_in_each_report():
 
 def test_the_metrics_that_explain_have_the_margins_within_which_they_are_equal(text):
     said = html_text(text).replace("\N{NO-BREAK SPACE}", " ")
-    assert "Equal (=) is here within 5 % (round-trip time, 99th percentile); 1 percentage point (pings lost)" in said
-    assert "10.0 ms (UDP jitter)" in said
+    assert "Equal (=) within 5 %: round-trip time, 99th percentile. Equal (=) within 1 percentage point: pings" in said
+    assert "Equal (=) within 10.0 ms: UDP jitter." in said
 
 
 def test_a_rate_that_is_a_share_says_of_what():

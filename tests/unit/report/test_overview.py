@@ -66,7 +66,9 @@ def test_the_first_table_of_arms_says_what_each_is_and_in_which_version() -> Non
     assert page.count('<th scope="row">tinc<span class="small">WireGuard (x) 1.0.36</span></th>') == 1
     assert '<th scope="row">nebula</th>' in page and 'direct<span class="small">' not in page
     own = {"vpns": {"tinc": {"version": "1"}, "tinc (new)": {"version": "2"}}}
-    analysis = judge(replace(CLEAR, arms=("direct", "new"), same_as={}, vpns={"new": "tinc"}, environment=own).results())
+    analysis = judge(
+        replace(CLEAR, arms=("direct", "new"), same_as={}, vpns={"new": "tinc"}, environment=own).results()
+    )
     assert [overview.described(analysis, arm) for arm in analysis.results.plan.arms] == ["", "2"]
 
 

@@ -71,6 +71,8 @@ def test_long_names_of_arms_have_the_room_that_they_need() -> None:
     drawn = lab.order(judge(Study(arms=("direct", long)).results()))
     place = re.search(rf'<text x="([\d.]+)"[^>]*>{long}<', drawn)
     assert place is not None and float(place[1]) > 6.5 * len(long)
-    drawn = series.spread(judge(Study(arms=("direct", long), workloads=(PING,), series=True).results()), PINGS, PING.metrics[3])
+    drawn = series.spread(
+        judge(Study(arms=("direct", long), workloads=(PING,), series=True).results()), PINGS, PING.metrics[3]
+    )
     place = re.search(rf'<text x="([\d.]+)"[^>]*>{long}<', drawn)
     assert place is not None and float(place[1]) > 8 * len(long)
