@@ -16,6 +16,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from tunnelmark.analyse import intervals
+from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell, Scenario
 from tunnelmark.plan.enough import BATCH, Enough
 from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
@@ -180,10 +181,11 @@ def _line(old: MetricCell, new: MetricCell, enough: Enough, level: float, bound:
 
     if new.success.total and new.success.high < RELIABLE and old.success.low > new.success.high:
         return line("fails", why=f"{_failed(new)} with the new build, {_failed(old)} with the old one")
-    none = old.metric.better == "lower" and all(before[block] == after[block] == 0 for block in blocks)
-    if none and len(blocks) > 1:
-        return line("no change", why="it is zero in every block of both builds")
     if any(min(before[block], after[block]) <= 0 for block in blocks):
+        # Without a ratio differences have to show it: each is within the margin inside of which two arms are equal.
+        largest = max(abs(after[block] - before[block]) for block in blocks)
+        if old.metric.compare == "difference" and largest <= equal_within(old.metric) and len(blocks) > 1:
+            return line("no change", why="it is zero in some block, and within the margin in all")
         return line("set aside", why="it is zero or below in some block, so that it has no ratio")
     if old.success.total and not old.success.count:
         return line("set aside", why=f"{_failed(old)} with the old build")

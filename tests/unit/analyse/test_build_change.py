@@ -124,11 +124,12 @@ def test_a_metric_that_was_set_aside_may_hide_a_change_so_nothing_is_excluded():
     assert [line.metric.name for line in found.set_aside] == ["loss"]
 
 
-def test_what_is_zero_in_every_block_of_both_builds_has_not_changed():
-    found = builds(judge(losing(0.0)), ENOUGH)
+@pytest.mark.parametrize("new", [0.0, 0.4])
+def test_what_is_zero_and_differs_within_the_margin_in_every_block_has_not_changed(new):
+    found = builds(judge(losing(new)), ENOUGH)
     assert [line.state for line in found.lines] == ["no change", "no change"]
     assert found.outcome == "no change"
-    assert found.lines[1].why == "it is zero in every block of both builds"
+    assert found.lines[1].why == "it is zero in some block, and within the margin in all"
 
 
 def test_two_builds_that_carry_nothing_are_not_alike_in_what_they_carry():
