@@ -131,7 +131,7 @@ async def fragments(lab: Lab) -> int:
 
 
 async def watched(lab: Lab, tunnel: RunningDeployment, raw: Path) -> Mapping[str, float]:
-    """What the collectors of path and CPU say of some TCP from end to end; TrialVoid if it went another way than an arm should."""
+    """What the collectors of path and CPU say of some TCP from end to end; WorkloadFailed if it went another way than an arm should."""
     server = await lab.nodes["r2"].spawn(["iperf3", "-s", "-1"])
     await lab.nodes["r2"].until({"kind": "tcp-port", "port": 5201}, 20)
     watching = Collection(observed(lab, tunnel, "r1", "r2", raw), [collectors()["path"], collectors()["cpu"]])

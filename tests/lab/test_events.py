@@ -11,13 +11,43 @@ import pytest
 
 from support.events import READY, connected, with_vpn
 from support.labs import TRIO
+from tunnelmark import registry
 from tunnelmark.errors import DaemonDied, WorkloadFailed
+from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
+from tunnelmark.model.attempt import Attempt
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.order import order
+from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.deploy import FOLDER, RunningDeployment
 from tunnelmark.run.events import happen
+from tunnelmark.run.runner import RunContext
+from tunnelmark.run.trial import prepare
 from tunnelmark.workloads.base import Event
 
 pytestmark = pytest.mark.root
+
+FLAPS = """
+[study]
+name = "flaps"
+title = "A link with a delay and without a rate, which goes away"
+blocks = 1
+watch = []
+profiles = ["edge-delay-50"]
+topologies = ["pair"]
+
+[[arm]]
+name = "direct"
+
+[[arm]]
+name = "direct-again"
+same_as = "direct"
+
+[[workload]]
+workload = "connect"
+options = { event = "link-flap", outage = "0.4 s", duration = "1 s", node = "target" }
+"""
 
 INTERVAL = 0.005  # seconds between two probes
 LATE = 0.1  # seconds that a machine which runs may add to a gap whose length is known
@@ -30,6 +60,27 @@ def test_a_link_that_is_away_makes_a_gap(node: str, tmp_path: Path) -> None:
     assert (down["kind"], up["kind"]) == ("link-down", "link-up")
     assert up["begun"] - down["ended"] - 0.01 <= values["gap"]
     assert values["lost"] > 0
+
+
+def test_what_is_sent_into_an_emulated_link_that_is_away_makes_no_trial_void(tmp_path: Path) -> None:
+    """The kernel counts it at the emulator's port, as it does what the emulator itself could not send."""
+    (tmp_path / "flaps.toml").write_text(FLAPS)
+    plan = order(load_study(str(tmp_path / "flaps.toml"), Files.standard(), registry.catalogue()))
+    trial = next(one for one in plan.trials if one.arm.name == "direct")
+    assert trial.profile.forward.delay is not None and trial.profile.forward.rate is None
+    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+
+    async def run() -> Attempt:
+        async with LabClient() as labs:
+            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
+
+    attempt = asyncio.run(run())
+    assert attempt.outcome == "ok", attempt.failure
+    said = (tmp_path / "raw" / "emulator.middle.out").read_text().splitlines()
+    report = [line["report"] for line in map(json.loads, said) if "report" in line][-1]
+    lost = {port["name"]: port["tx_dropped"] + port["refused"] for port in report["ports"]}
+    assert lost["b.0"] > 0, "else nothing was sent while the link was away, and the test shows nothing"
+    assert lost["a.0"] == 0
 
 
 @IN_TIME

@@ -12,7 +12,7 @@ import pytest
 from contract.lab_of_three import installed
 from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
-from tunnelmark.errors import TrialVoid
+from tunnelmark.errors import WorkloadFailed
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.model import path_looks
@@ -54,7 +54,7 @@ def seen(arm: str, raw: Path, topology: Topology = TRIO, **options: Any) -> tupl
             tunnel.relayed = not tunnel.relayed  # as if the arm were called otherwise
             try:
                 measurement.check_path(lab, tunnel, samples)
-            except TrialVoid as error:
+            except WorkloadFailed as error:
                 said = error.message
             tunnel.relayed = not tunnel.relayed
             measurement.check_path(lab, tunnel, samples)

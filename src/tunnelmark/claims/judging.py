@@ -45,7 +45,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
         if reason := values.obstacle(cells, _scale(statement), _conservative(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
-            outcomes.append(_told_apart(statement, values, refuting))
+            outcomes.append(_told_apart(statement, values, level, refuting))
             continue
         found = _effect(statement, values, level, refuting)
         if found is None:
@@ -99,7 +99,7 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
     """The effect over blocks or runs; None where there is no value of it."""
     given = {cell: _sample(values, cell) for cell, _ in statement.terms}
     if len(given) == 1 and (counted := next(iter(given.values())).counted) is not None:
-        return _share(statement, *counted, len(next(iter(given.values())).values), refuting)
+        return _share(statement, *counted, len(next(iter(given.values())).values), level, refuting)
     samples = {cell: each.values for cell, each in given.items()}
     ratio = statement.scale == "ratio"
     # Of runs that are not paired the means are divided, and a mean may hold a run in which nothing arrived.
@@ -137,10 +137,10 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
     return Effect(statement, back(middle), back(middle - half), back(middle + half), count, outcome, needed)
 
 
-def _share(statement: Statement, count: int, total: int, blocks: int, refuting: float) -> Effect:
+def _share(statement: Statement, count: int, total: int, blocks: int, level: float, refuting: float) -> Effect:
     """A share of trials in per cent with its exact interval: that all of three succeeded does not show that nine in ten do."""
     least, most = statement.low, statement.high
-    low, high = _per_cent(count, total, LEVEL)
+    low, high = _per_cent(count, total, level)
     lowest, highest = _per_cent(count, total, refuting)
     outcome: Outcome = "undecided"
     if _inside(low, high, least, most):
@@ -150,7 +150,7 @@ def _share(statement: Statement, count: int, total: int, blocks: int, refuting: 
     needed = None
     for more in range(blocks + 1, MOST_BLOCKS + 1) if outcome == "undecided" else ():
         later = round(count * more / blocks), round(total * more / blocks)
-        if _inside(*_per_cent(*later, LEVEL), least, most) or _outside(*_per_cent(*later, refuting), least, most):
+        if _inside(*_per_cent(*later, level), least, most) or _outside(*_per_cent(*later, refuting), least, most):
             needed = more
             break
     return Effect(statement, 100 * count / total, low, high, blocks, outcome, needed)
@@ -222,10 +222,10 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
     return None
 
 
-def _told_apart(statement: Apart, values: Values, refuting: float) -> Outcome:
+def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> Outcome:
     """By the source's own test whether runs differ. A p above 5 % of few runs shows nothing: that they do not, the means have to show.
 
-    What refutes the claim does so at the level `refuting`, as one false alarm of several would be enough.
+    What shows the claim does so at `level`, and what refutes it at `refuting`, as one false alarm of several would be enough.
     """
     from scipy.stats import mannwhitneyu
 
@@ -237,9 +237,9 @@ def _told_apart(statement: Apart, values: Values, refuting: float) -> Outcome:
         {statement.one: one, statement.other: other},
     )
     if statement.differ:
-        return "held" if p < LEVEL else "did not hold" if _alike(statement, samples, refuting) else "undecided"
+        return "held" if p < level else "did not hold" if _alike(statement, samples, refuting) else "undecided"
     return (
-        "did not hold" if p < refuting else "held" if p >= LEVEL and _alike(statement, samples, LEVEL) else "undecided"
+        "did not hold" if p < refuting else "held" if p >= LEVEL and _alike(statement, samples, level) else "undecided"
     )
 
 

@@ -117,6 +117,9 @@ class RunValues:
                 return f"{named}: {why}"
             return "" if rows else f"this run has no {named}"
         if quantity.of_arm:
+            answered, of = run_statistics.answered(self._analysis, arm, condition.profile, condition.topology)
+            if of and answered / of < RELIABLE:
+                return f"{named}: {answered} of {of} deployments answered here, fewer than nine in ten"
             return "" if self._values(cell) else f"this run has no {named}"
         found = self._cell(cell)
         if found is None:
@@ -133,12 +136,12 @@ class RunValues:
         """What was held by the link there and is held by the processor here has another ratio on each machine."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         named = self._claims.describe(cell)
-        if quantity.kind != "rate" and not quantity.unless_full:
-            return ""
-        if (bound := self._processor(cell)) is None:
-            return ""
+        bound = self._processor(cell)
         if quantity.unless_full:
-            return f"{named}: {bound.text} was full here, so that its use is no measure of what was needed"
+            full = bound.text if bound is not None else self._full_core(cell)
+            return f"{named}: {full} was full here, so that its use is no measure of what was needed" if full else ""
+        if bound is None or not (quantity.kind == "rate" or self._times_a_transfer(cell)):
+            return ""
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
             return ""
         if condition.impaired or self._filled_the_link(cell):
@@ -153,6 +156,20 @@ class RunValues:
         bound = self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
         return bound if bound is not None and bound.processor else None
 
+    def _full_core(self, cell: Cell) -> str:
+        """Which core had no rest here, though it was not what bound the cell: a flood keeps its core busy whatever becomes of it; else nothing."""
+        setting = self._setting(cell)
+        return "" if setting is None else run_statistics.full_core(self._analysis, self._claims.arms[cell.arm], setting)
+
+    def _times_a_transfer(self, cell: Cell) -> bool:
+        """Whether the value is the time that a transfer of a fixed size takes, which is as good as its rate."""
+        found = self._cell(cell)
+        return (
+            found is not None
+            and self._claims.quantities[cell.quantity].kind == "time"
+            and found.metric.feels == "transfer"
+        )
+
     def _lowered(self, cell: Cell) -> bool:
         """Whether a processor that is too slow makes the cell's value lower, and nothing else of it."""
         quantity = self._claims.quantities[cell.quantity]
@@ -164,7 +181,11 @@ class RunValues:
         own, bare = (
             self._claims.printed.get(each) for each in (cell, Cell(cell.quantity, cell.condition, self._direct))
         )
-        return own is not None and bare is not None and own.value >= LINK_SHARE * bare.value
+        if own is None or bare is None:
+            return False
+        # The time of a transfer is the shorter, the more of the link it had.
+        slower, faster = (bare, own) if self._claims.quantities[cell.quantity].kind == "time" else (own, bare)
+        return slower.value >= LINK_SHARE * faster.value
 
 
 _TOO_LITTLE = {

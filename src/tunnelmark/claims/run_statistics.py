@@ -14,9 +14,11 @@ from statistics import fmean, median, pstdev, quantiles, stdev
 from typing import Literal, get_args
 
 from tunnelmark.analyse.attempts import usable
+from tunnelmark.analyse.bottleneck import CORE, MOSTLY
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.pairing import setting_of
+from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, TrialRow
 
 OfSeconds = Literal[
@@ -109,6 +111,29 @@ def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> 
         if row.outcome == "ok" and row.first_packet:
             found.setdefault(row.block, []).append(max(row.first_packet.values()))
     return {block: fmean(values) for block, values in sorted(found.items())}
+
+
+def answered(analysis: Analysis, arm: str, profile: str, topology: str) -> tuple[int, int]:
+    """How many of the arm's deployments under a condition answered, and of how many that say something of the arm (`OF_THE_VPN`)."""
+    rows = _of_arm(analysis, arm, profile, topology)
+    told = [row for row in rows if row.outcome == "ok" or (row.outcome == "failed" and row.reason in OF_THE_VPN)]
+    return sum(bool(row.first_packet) for row in told), len(told)
+
+
+def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
+    """Whose busiest core had no rest in most of the arm's trials, whatever bound them; "" where none had, or none was watched.
+
+    What other work took of it is not the arm's (see `analyse.bottleneck`).
+    """
+    rows = [row for row in _rows(analysis, arm, setting) if row.outcome == "ok" and row.limits]
+    for end, words in (("source", "the sender's core"), ("target", "the receiver's core")):
+        full = 0
+        for row in rows:
+            used, core = (row.limits.get(f"{what}_{end}", 0.0) for what in ("used", "core"))
+            full += (core if used >= MOSTLY else max(used, core - others(row.host))) >= CORE
+        if 2 * full > len(rows):
+            return words
+    return ""
 
 
 def tried(

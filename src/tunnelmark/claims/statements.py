@@ -38,12 +38,15 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
 def order(
     cells: Sequence[Cell], printed: Table, quantity: Quantity, margin: float, over: Sequence[OverTable]
 ) -> tuple[Statement, ...]:
-    """A statement for each pair of cells, best first: the earlier is better. Pairs whose printed values are closer than the margin are left out."""
+    """A statement for each pair of cells, best first: the earlier is better. Pairs whose printed values are closer than the margin are left out.
+
+    Those that the printed values reverse are not: such a claim is contradicted by its own source.
+    """
     pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
     found = []
     for better, worse in pairs:
         one = before(better, worse, printed, quantity, over)
-        if one.printed is None or one.printed >= margin:
+        if one.printed is None or not 1 / margin < one.printed < margin:
             found.append(one)
     return tuple(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 
-from tunnelmark.lab.link_spec import LinkSpec, six
+from tunnelmark.lab.link_spec import LinkSpec, interface_of, six
 
 
 class Underlay:
@@ -33,6 +33,14 @@ class Underlay:
             others = (name for name in spec.addresses if name != node)
             found[f"eth{number}"] = {name: self._interface(name, spec) for name in others}
         return found
+
+    def ports_to(self, node: str, interface: str = "") -> frozenset[str]:
+        """The middle node's ports to a node, or to one interface of it."""
+        return frozenset(
+            spec.ports(number)[node]
+            for number, spec in enumerate(self._links)
+            if node in spec.addresses and interface in ("", interface_of(node, self._links, number))
+        )
 
     def on_link(self, member: str, number: int) -> tuple[str, IPv4Address]:
         """The interface of a node or router on a link, by the link's place in the topology, and its address there."""

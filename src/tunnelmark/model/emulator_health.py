@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tunnelmark.plan.model import Profile
@@ -23,18 +23,29 @@ def bound(profile: Profile) -> float:
     return max(LATE_P99, *(1e6 * LATE_SHARE * (way.delay or 0.0) for way in (profile.forward, profile.back)))
 
 
-def unplanned(report: Mapping[str, Any]) -> int:
-    """The packets that the emulator or its ports dropped though no profile asked for it, since it was started."""
-    faults = ("tx_dropped", "rx_dropped", "socket_dropped", "refused")
-    ports = sum(int(port.get(fault, 0)) for port in report["ports"] for fault in faults)
+_RECEIVING = ("rx_dropped", "socket_dropped")
+_SENDING = ("tx_dropped", "refused")
+"""What a port counts of packets for its node. The kernel counts there what is sent to a node whose interface is down."""
+
+
+def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
+    """The packets that the emulator or its ports dropped though neither a profile nor an event asked for it, since it was started.
+
+    `away` are ports to interfaces that the trial's own events took down: what could not be sent there was to be lost.
+    """
+    ports = sum(
+        int(port.get(fault, 0))
+        for port in report["ports"]
+        for fault in (*_RECEIVING, *(() if port.get("name") in away else _SENDING))
+    )
     inside = sum(int(each["dropped"].get(name, 0)) for each in report["directions"] for name in ("memory", "oversize"))
     return ports + inside
 
 
-def trouble(reports: Sequence[Mapping[str, Any]]) -> str | None:
-    """What the emulators lost since they were started, by their latest reports; None: nothing. Lateness is graded by metric."""
+def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) -> str | None:
+    """What the emulators lost since they were started, by their latest reports (see `unplanned`); None: nothing. Lateness is graded by metric."""
     for report in reports:
-        if dropped := unplanned(report):
+        if dropped := unplanned(report, away):
             return f"the emulator dropped {dropped} packets unasked{_without_priority(report)}"
     return None
 

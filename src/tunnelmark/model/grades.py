@@ -163,6 +163,15 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
     return Graded(whole, tuple(causes), grades, wanting=void > 0)
 
 
+def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
+    """Why a deployment that failed says nothing of its VPN, by what the machine did meanwhile; "" if it does.
+
+    A deployment is given so many seconds to come up. Those in which the machine stood still are missing to it, as they are to a transfer.
+    """
+    grade, causes = grade_of("transfer", profile, met((), host))
+    return "; ".join(causes) if grade == "void" else ""
+
+
 def outside(found: Graded, *, bare: bool) -> str:
     """What outside of an attempt's nodes explains that a sender did not keep to what was asked of it; "" if nothing does.
 

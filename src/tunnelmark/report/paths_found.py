@@ -23,7 +23,8 @@ WORDS: Mapping[Outcome, str] = {
 }
 EXPLAINED = (
     "Direct: in every trial with a path everything came from the other end itself from some moment on; the seconds are from the VPN's start to "
-    "that moment, the median of the trials. Relayed: it came through a third node to the end. No path: no ping was answered in time. What was seen on the underlay decides, "
+    "that moment, the median of the trials. Relayed: it came through a third node to the end. No path: no ping was answered in time. A dash: it "
+    "failed otherwise, or was not tried. What was seen on the underlay decides, "
     "not what a VPN says of itself."
 )
 _SOME = 10.0  # per cent of the bytes from which on a path was used
@@ -92,7 +93,8 @@ def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
     count = share.success
     tried = "" if count.count == count.total or not count.count else f"{count.count} of {count.total}"
     if share.spread is None:
-        return FoundPath("none" if share.verdict == "failed" else "unknown")
+        otherwise = any((row.arm, setting_of(row)) == (arm, setting) for row in analysis.failed)
+        return FoundPath("none" if share.verdict == "failed" and not otherwise else "unknown")
     tcp = median(over) > _HALF if (over := _values(analysis, setting, arm, _TCP)) else False
     # Only a trial that went directly in the end has the seconds until then.
     soon, trials = _values(analysis, setting, arm, _SOON), len(_values(analysis, setting, arm, _DIRECT))

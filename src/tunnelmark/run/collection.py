@@ -52,6 +52,9 @@ class Collection:
         self._looking: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self.notes: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        """By collector: why the machine refused to let it look."""
+
         self.limits: dict[str, float] = {}
         for post in self._posts:
             with self._costing(post):
@@ -80,7 +83,7 @@ class Collection:
             await self._call(post, lambda sampler: sampler.end(), last=True)
         return tuple(
             CollectorFinding(
-                post.collector, post.seen, post.spent + post.seen.cpu, self.notes.get(post.collector.name, "")
+                post.collector, post.seen, post.spent + post.seen.cpu, self.refused.get(post.collector.name, "")
             )
             for post in self._posts
         )
@@ -129,7 +132,8 @@ class Collection:
         try:
             yield
         except (LabError, OSError) as error:
-            self.notes[post.collector.name] = getattr(error, "message", None) or str(error)
+            self.refused[post.collector.name] = getattr(error, "message", None) or str(error)
+            self.notes |= self.refused
             post.sampler = None
         finally:
             post.spent += keep_awake.process_seconds() - before

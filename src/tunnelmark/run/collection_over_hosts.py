@@ -32,6 +32,9 @@ class CollectionOverHosts:
         self._lab, self._raw = lab, raw
         self._collectors = {each.name: each for each in collectors if each.looks_at != "machine"}
         self.notes = {each.name: MACHINE for each in collectors if each.looks_at == "machine"}
+        self.refused: dict[str, str] = {}
+        """By collector: why a host refused to let it look, or was lost."""
+
         self.limits: dict[str, float] = {}
         self.machine: dict[str, float] = {}
         """What the hosts did meanwhile besides the lab, as `Attempt.host` has it of one machine: known at the end."""
@@ -66,7 +69,9 @@ class CollectionOverHosts:
         for name, text in files.items():
             (self._raw / name).write_text(text)
         said = {host: [collected_plain.read(each) for each in answer["findings"]] for host, answer in answers.items()}
-        notes, limits, samples = concluded(together(said, self._lost), self._raw)
+        findings = together(said, self._lost)
+        self.refused = {each.collector.name: each.refused for each in findings if each.refused}
+        notes, limits, samples = concluded(findings, self._raw)
         self.notes |= notes
         self.limits |= limits
         return samples
@@ -123,7 +128,7 @@ def _noted(finding: CollectorFinding, why: str) -> CollectorFinding:
         return finding
     seen, present = finding.seen, {sample.metric for sample in finding.seen.samples}
     notes = {metric.name: why for metric in finding.collector.metrics if metric.name not in present}
-    return replace(finding, seen=replace(seen, notes={**notes, **seen.notes}, sums={}))
+    return replace(finding, seen=replace(seen, notes={**notes, **seen.notes}, sums={}), refused=why)
 
 
 async def collection_of(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
-from tunnelmark.errors import LabError, NotReady, SetupFailed
+from tunnelmark.errors import LabError, NodeGone, NotReady, SetupFailed
 from tunnelmark.lab.labs import Lab
 from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, File, Step
 from tunnelmark.run.supervisor import DaemonSupervisor
@@ -69,6 +69,8 @@ class DeploymentSteps:
         node = self._lab.nodes[step.node] if step.node else self._lab.middle
         try:
             done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError as error:
             raise SetupFailed(f"{step.argv[0]}: {error.message}", hint="is its package installed?") from error
         if done.code != 0:
@@ -95,6 +97,8 @@ class DeploymentSteps:
         source = self._lab.nodes[step.source]
         try:
             await source.until({"kind": "file", "path": str(step.path)}, patience)
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError:
             raise NotReady(
                 f"{step.source} had no {step.path} for {step.node} within {patience:g} s",

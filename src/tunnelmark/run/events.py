@@ -63,6 +63,17 @@ async def happen(
         await hand.undo()
 
 
+def taken_down(lab: Lab, events: Sequence[Event]) -> frozenset[str]:
+    """The middle node's ports to the interfaces that these events take down."""
+    return frozenset(
+        port
+        for event in events
+        if event.kind in _TAKE_LINKS
+        for node in _nodes(lab, event)
+        for port in lab.ports_to(node, UNDERLAY if event.kind == "link-down" else "")
+    )
+
+
 async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Path) -> None:
     late = 0.0
     for event in events:
@@ -111,7 +122,7 @@ class _Hand:
             case "link-down":
                 await self.links.remember(event.node, [UNDERLAY])
             case "power-off":
-                for node in self._nodes(event):
+                for node in _nodes(self.lab, event):
                     await self.links.remember(node, self.links.devices(node))
             case "partition":
                 await self.cuts.prepare(_named(event.kind, event), event.node)
@@ -142,12 +153,12 @@ class _Hand:
             case "start-control":
                 await self.tunnel.start_control(patience=_PATIENCE)
             case "power-off":
-                nodes = self._nodes(event)
+                nodes = _nodes(self.lab, event)
                 # Links first: a host without power tells no one that its sockets are gone.
                 await together(*(self.links.down(one, self.links.devices(one)) for one in nodes))
                 await self.tunnel.power_off(nodes)
             case "power-on":
-                nodes = self._nodes(event)
+                nodes = _nodes(self.lab, event)
                 await together(*(self.links.up(one, self.links.devices(one)) for one in nodes))
                 self.powered.set()
                 await self.tunnel.begin_again(nodes, patience=_PATIENCE)
@@ -175,14 +186,15 @@ class _Hand:
         await self.cuts.heal_all()
         await self.links.up_all()
 
-    def _nodes(self, event: Event) -> list[str]:
-        return list(self.lab.nodes) if event.node == EVERY_NODE else [event.node]
-
     def _relay(self, node: str) -> str:
         """The relay's node, which a node without UDP to the others still reaches; none where it is an end of the traffic."""
         topology = self.lab.topology
         ends = topology.nodes[0], topology.nodes[-1]
         return topology.relay if topology.relay not in (*ends, node) else ""
+
+
+def _nodes(lab: Lab, event: Event) -> list[str]:
+    return list(lab.nodes) if event.node == EVERY_NODE else [event.node]
 
 
 def _named(kind: str, event: Event) -> str:

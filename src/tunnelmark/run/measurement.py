@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from tunnelmark.run.collection_over_hosts import CollectionOverHosts, collection
 from tunnelmark.run.collectors import traffic_path
 from tunnelmark.run.collectors.base import Collector
 from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.run.events import taken_down
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Endpoints, Reading, Workload
@@ -99,6 +100,9 @@ class Evidence:
     host: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)
+    away: frozenset[str] = frozenset()
+    """The middle node's ports to what the trial's own events take down."""
+
     counted: tuple[LinkCounts, ...] = ()
     graded: Graded | None = None
 
@@ -123,6 +127,7 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
     with clock.phase("server"):
         await _check_tunnel_sockets(lab)
         traffic = spec.workload.traffic(_endpoints(course, spec), spec.use_options)
+        evidence.away = taken_down(lab, traffic.events)
         further_ends = traffic.nodes - {course.source, course.target}
         runner = WorkloadRunner(lab, tunnel, traffic, course.raw, spec.workload.recipe)
         collection = await collection_of(
@@ -134,16 +139,18 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
         seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
         with clock.phase("collect"):
             await tunnel.unless_dead(runner.finish())
-    except WorkloadFailed as error:  # a client may well hang because the emulator lost what no profile asked for
-        if (trouble := emulator_health.trouble(await lab.link_reports())) is not None:
-            raise TrialVoid(f"{trouble}; {error.message}", hint=_LATE) from error
+    except WorkloadFailed as error:  # a client may well hang because of what the link or the machine did
+        try:
+            await _grade(lab, spec, evidence)
+        except TrialVoid as void:
+            raise TrialVoid(f"{void.message}; {error.message}", hint=void.hint) from error
         raise
     if clocks := await lab.clocks():
         evidence.notes["clocks"] = (
             f"the nodes' clocks differ by at most {1e3 * apart(clocks.values()):.2g} ms, and a delay one way may be wrong by that"
         )
     with clock.phase("collect"):
-        graded = await _grade(lab, spec, evidence)
+        evidence.graded = graded = await _grade(lab, spec, evidence)
         reading = _read(runner, spec)
     inside = min(reading.window + reading.warmup, seconds)
     warmup = min(reading.warmup, inside)
@@ -154,7 +161,7 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
     watched = shifted(watched, reading.warmup)
     if not spec.workload.at_once and not traffic.events:  # what happens to a node may well change the path
         check_path(lab, tunnel, watched, among_ends=bool(further_ends))
-    _check_result(spec, watched, collection.notes)
+    _check_result(spec, watched, collection)
     evidence.samples = (*reading.samples, *watched)
 
 
@@ -210,14 +217,15 @@ async def _drive(
 
 
 async def _grade(lab: Lab, spec: TrialSpec, evidence: Evidence) -> Graded:
-    """What the trial is worth, by what the link and the machine did; TrialVoid if nothing."""
+    """What a result of the trial is worth, by what the link and the machine did; TrialVoid if nothing."""
     reports = await lab.link_reports()
     evidence.counted = LinkCounts.of(reports)
-    if (trouble := emulator_health.trouble(reports)) is not None:  # packets were lost that no profile asked for
+    if (trouble := emulator_health.trouble(reports, evidence.away)) is not None:  # lost though no profile asked for it
         raise TrialVoid(trouble, hint=_LATE)
     metrics = spec.workload.metrics_with(spec.use_options)
-    evidence.graded = graded = grades.graded(metrics, lab.profile, grades.met(reports, evidence.host))
+    graded = grades.graded(metrics, lab.profile, grades.met(reports, evidence.host))
     if graded.grade == "void":
+        evidence.graded = graded
         raise TrialVoid("; ".join(graded.causes), hint=_LATE)
     return graded
 
@@ -251,8 +259,9 @@ def _check_sender(starved: str, outside: str) -> None:
 
 
 def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *, among_ends: bool = False) -> None:
-    """TrialVoid if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds.
+    """WorkloadFailed if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds.
 
+    To try again until it goes as it is called would select its results. On the bare link, where no VPN chooses, it is TrialVoid.
     `among_ends`: the workload has further ends, of which the relay may be one.
     """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
@@ -262,20 +271,22 @@ def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *
     stray = seen.get(path_looks.DIRECT if relayed else path_looks.RELAYED, 0.0)
     if stray >= path_looks.STRAY and (relayed or not lab.topology.filtered):
         way, called = ("directly", "relayed") if relayed else ("through a third node", "direct")
-        raise TrialVoid(
+        blamed = TrialVoid if tunnel.bare else WorkloadFailed
+        raise blamed(
             f"{stray:.0f} % of the bytes went {way}, and the arm is a {called} one",
             hint=f"{traffic_path.FILE} says who sent to whom; where a path needs longer to be found, the daemons' logs say why",
         )
 
 
-def _check_result(spec: TrialSpec, watched: Sequence[Sample], notes: Mapping[str, str]) -> None:
-    """WorkloadFailed if what the workload leaves to collectors was not seen."""
+def _check_result(spec: TrialSpec, watched: Sequence[Sample], collection: Collection | CollectionOverHosts) -> None:
+    """If what the workload leaves to collectors was not seen: TrialVoid where the machine refused the collector, else WorkloadFailed."""
     own = {metric.name for metric in spec.workload.metrics_with(spec.use_options) if metric.primary}
     promised = {metric.name for collector in spec.collectors for metric in collector.metrics}
     absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})
     if absent:
-        reasons = [notes.get(name) for name in (*absent, *spec.workload.watch)]
+        reasons = [collection.notes.get(name) for name in (*absent, *spec.workload.watch)]
         why = next((reason for reason in reasons if reason), "no reason is known")
-        raise WorkloadFailed(
+        refused = any(name in collection.refused for name in spec.workload.watch)
+        raise (TrialVoid if refused else WorkloadFailed)(
             f"{', '.join(absent)} could not be watched: {why}", hint="`tunnelmark doctor` may say more"
         )

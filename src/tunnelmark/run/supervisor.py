@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tunnelmark.errors import DaemonDied, LabError, NotReady, SetupFailed
+from tunnelmark.errors import DaemonDied, LabError, NodeGone, NotReady, SetupFailed
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Exit, Process
 from tunnelmark.model import steps
@@ -53,6 +53,8 @@ class DaemonSupervisor:
         said = log.stat().st_size if log.exists() else 0  # what it said in a former life does not count
         try:
             process = await node.spawn(daemon.argv, stdout=log, env=self._env | dict(daemon.env))
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError as error:
             raise SetupFailed(f"{daemon.argv[0]}: {error.message}", hint="is its package installed?") from error
         self._running.append(_Running(daemon, process))
@@ -64,6 +66,8 @@ class DaemonSupervisor:
                 await self.unless_dead(_said(log, said, daemon.ready.pattern, patience))
             else:
                 await self.unless_dead(node.until(plain(daemon.ready), patience))
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError:
             raise NotReady(
                 f"{daemon.name} on {daemon.node} ran for {patience:g} s without {daemon.ready}",

@@ -10,8 +10,18 @@ import asyncio
 import time
 from pathlib import Path
 
-from tunnelmark.errors import LabError, NotReady, TrialError, TrialVoid, TunnelmarkError
+from tunnelmark.errors import (
+    DaemonDied,
+    LabError,
+    NotReady,
+    SetupFailed,
+    TrialError,
+    TrialVoid,
+    TunnelmarkError,
+    WorkloadFailed,
+)
 from tunnelmark.lab.labs import Lab, Labs
+from tunnelmark.model import emulator_health, grades
 from tunnelmark.model.attempt import PHASES, Attempt, Failure
 from tunnelmark.plan.model import Trial
 from tunnelmark.plan.study_arms import DIRECT
@@ -20,6 +30,7 @@ from tunnelmark.run.measurement import Clock, Course, Evidence, TrialSpec, measu
 from tunnelmark.run.tunnel import RunningDeployment
 
 _LOST = "look at the host and the network to it"
+_SPOILT = "keep the machine quiet; the emulator's reports are in emulator.middle.out"
 
 
 class PreparedTrial:
@@ -36,6 +47,7 @@ class PreparedTrial:
         self._raw = raw
         self._clock = Clock(told=spec.told)
         self._evidence = Evidence()
+        self._begun = time.monotonic()
         self._error: TrialError | LabError | None = None
         self._lab: Lab | None = None
         self._tunnel: RunningDeployment | None = None
@@ -132,13 +144,34 @@ class PreparedTrial:
             raise TrialVoid(why, hint=_LOST)
 
     async def _blamed(self, error: TrialError | LabError) -> TrialError | LabError:
-        """The error, or that the trial is void if the lab failed, or lost its hosts meanwhile; LabError if nothing can go on."""
+        """The error, or that the trial is void if the lab failed, lost its hosts, or spoilt it; LabError if nothing can go on."""
         why = await self._labs.check()
         if self._lab is not None:
             why = await self._lab.lost() or why
         if why is not None:
             return TrialVoid(why, hint=_LOST)
-        return TrialVoid(error.message, hint=error.hint) if isinstance(error, LabError) else error
+        if isinstance(error, LabError):
+            return TrialVoid(error.message, hint=error.hint)
+        if error is not self._error and self._unasked(error) and (spoilt := await self._spoilt()):
+            return TrialVoid(f"{spoilt}; {error.message}", hint=_SPOILT)
+        return error
+
+    def _unasked(self, error: TrialError) -> bool:
+        """Whether `measure` has not asked what link and machine did: it does where a workload's traffic has failed."""
+        before = isinstance(error, WorkloadFailed) and not self._evidence.host
+        return before or isinstance(error, (NotReady, SetupFailed, DaemonDied))
+
+    async def _spoilt(self) -> str:
+        """What the links or the machine did since the trial began that explains any failure; "" if nothing does."""
+        if self._lab is None:
+            return ""
+        try:
+            if (lost := emulator_health.trouble(await self._lab.link_reports(), self._evidence.away)) is not None:
+                return lost
+            host = self._evidence.host or await self._lab.stood_still(self._begun, time.monotonic())
+        except LabError as ended:
+            return ended.message
+        return grades.spoilt(self._lab.profile, host)
 
     async def end(self) -> None:
         """End the lab, if it is up."""

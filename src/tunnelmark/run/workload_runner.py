@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import LabError, WorkloadFailed
+from tunnelmark.errors import LabError, NodeGone, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
@@ -33,7 +33,7 @@ class _Started:
 
 
 class WorkloadRunner:
-    """The programs of one trial's workload. Whatever does not go as it should is a WorkloadFailed with its reason."""
+    """The programs of one trial's workload. Whatever does not go as it should is a WorkloadFailed with its reason; NodeGone where a node ended."""
 
     def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, recipe: str = "") -> None:
         self._lab = lab
@@ -134,6 +134,8 @@ class WorkloadRunner:
                 return
             node = self._lab.nodes[step.node]
             done = await node.run(step.argv, timeout=step.timeout, stdin=step.stdin, env=self._path)
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError as error:
             raise WorkloadFailed(f"its set-up failed: {error.message}", hint=error.hint) from error
         if done.code != 0:
@@ -151,6 +153,8 @@ class WorkloadRunner:
                 stderr=self._file(program, "err"),
                 env={**self._path, **program.env},
             )
+        except NodeGone:  # the laboratory's own failure
+            raise
         except LabError as error:
             raise WorkloadFailed(f"{program.argv[0]}: {error.message}", hint="is its package installed?") from error
 
@@ -168,6 +172,8 @@ class WorkloadRunner:
                     if death.done()
                     else f"within {server.ready_timeout:g} s"
                 )
+            except NodeGone:
+                raise
             except LabError as error:
                 raise WorkloadFailed(
                     f"the server {server.name} never became ready: {error.message}", hint=_LATE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -134,6 +134,38 @@ def test_the_usual_length_is_about_an_hour_of_traffic_at_most(file: ClaimsFile) 
     for name in (file.study, *file.also):
         plan = order(load_study(name, Files.standard(), registry.catalogue()))
         assert sum(context.seconds(trial) for trial in plan.trials) <= 75 * 60
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_a_study_waits_longer_for_a_first_packet_than_any_claim_says_that_it_takes(file: ClaimsFile) -> None:
+    for name in (file.study, *file.also):
+        study = load_study(name, Files.standard(), registry.catalogue(), full=True)
+        drivers = {arm.name: registry.vpns()[arm.vpn] for arm in study.arms}
+        for claim in within_reach(file, study):
+            for cell, bound in _first_packets(file, claim):
+                waits = float(study.ready_timeout) + drivers[file.arms[cell.arm]].startup_time
+                assert bound < waits, f"{claim.id}: {name} gives up after {waits:g} s"
+
+
+def _first_packets(file: ClaimsFile, claim: Claim) -> Iterator[tuple[Cell, float]]:
+    """The cells of first packets that a claim bounds, and the seconds up to which it does."""
+    for each in claim.statements:
+        if isinstance(each, Apart) or each.scale == "ratio":
+            continue
+        for cell in cells_of(each):
+            if file.quantities[cell.quantity].statistic == "first-packet":
+                yield cell, max(bound for bound in (each.low, each.high) if bound is not None)
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_cpu_of_which_ratios_are_taken_says_nothing_where_cores_are_full(file: ClaimsFile) -> None:
+    ratios = [each for claim in file.claims for each in claim.statements if _is_ratio(each)]
+    quantities = {file.quantities[cell.quantity] for each in ratios for cell in cells_of(each)}
+    assert not [each.name for each in quantities if each.metric.startswith("cpu_") and not each.unless_full]
+
+
+def _is_ratio(statement: Statement | Apart) -> bool:
+    return isinstance(statement, Apart) or statement.scale == "ratio"
 
 
 @BY_ID

@@ -309,6 +309,46 @@ def test_first_packets_are_those_of_all_deployments(claims: ClaimsFile) -> None:
     assert abs(found.effects[0].estimate) < 0.2
 
 
+def never_answered(blocks: tuple[int, ...], reason: str = "not-ready") -> Analysis:
+    """Twelve blocks, in some of which tinc's deployment came to nothing."""
+    return run(blocks=12, fails=blocks, reason=reason)
+
+
+def test_first_packets_are_not_those_of_the_few_deployments_that_answered(claims: ClaimsFile) -> None:
+    found = verdict(claims, "first", never_answered(tuple(range(1, 10))))
+    assert (found.outcome, found.reason) == (
+        "not testable",
+        "Tinc, first packet, gigabit: 3 of 12 deployments answered here, fewer than nine in ten",
+    )
+    assert verdict(claims, "first", never_answered((1,))).outcome == "held"
+
+
+def test_a_deployment_that_the_machine_had_no_part_for_did_not_fail_to_answer(claims: ClaimsFile) -> None:
+    assert verdict(claims, "first", never_answered((1, 2, 3, 4), "missing-part")).outcome == "held"
+
+
+@pytest.mark.parametrize(
+    ("limits", "other", "full"),
+    [
+        ({"core_source": 0.97, "used_source": 0.9}, 0.0, "the sender's core"),
+        ({"core_target": 0.99, "used_target": 0.9}, 0.0, "the receiver's core"),
+        ({"core_source": 0.97, "used_source": 0.2}, 0.5, ""),  # other work had it
+        ({"core_source": 0.9, "used_source": 0.9}, 0.0, ""),
+    ],
+)
+def test_what_a_full_core_used_is_not_compared_though_the_link_s_queue_bound_the_path(
+    claims: ClaimsFile, limits: dict[str, float], other: float, full: str
+) -> None:
+    analysis = run()
+    rows = [
+        replace(row, limits=limits, host={"other_cpu": other}) if row.arm == "tinc" else row for row in analysis.trials
+    ]
+    analysis = analyse(replace(analysis.results, trials=tuple(rows)))
+    queue = {("tinc", Scenario("gigabit", "pair", "tcp")): Bottleneck("loss", "the link's queue")}
+    found = verdict(claims, "cpu", replace(analysis, bound_by=queue))
+    assert (f"{full} was full here" in found.reason) if full else (found.outcome != "not testable"), found.reason
+
+
 def test_what_a_full_core_used_is_not_compared(claims: ClaimsFile) -> None:
     analysis = run()
     bound = {("tinc", Scenario("gigabit", "pair", "tcp")): Bottleneck("receiver's core")}

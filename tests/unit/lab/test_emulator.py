@@ -123,6 +123,14 @@ def test_what_the_emulator_lost(found, said):
     assert trouble is None if said is None else said in str(trouble)
 
 
+def test_what_could_not_be_sent_to_a_node_that_an_event_took_away_is_no_loss():
+    lost = report(tx_dropped=5, refused=2)
+    assert emulator_health.trouble([lost], away={"a.0"}) is None
+    assert "7 packets" in str(emulator_health.trouble([lost], away={"b.0"}))
+    assert "7 packets" in str(emulator_health.trouble([lost]))
+    assert "4 packets" in str(emulator_health.trouble([report(tx_dropped=5, socket_dropped=4)], away={"a.0"}))
+
+
 def test_a_long_delay_may_be_late_by_more():
     assert emulator_health.bound(LONG) == 15_000
     assert emulator_health.bound(SHORT) == 1000

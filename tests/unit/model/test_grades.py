@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from tunnelmark import registry
-from tunnelmark.model.grades import QUIET, Met, bounds, grade_of, graded, met, outside
+from tunnelmark.model.grades import QUIET, Met, bounds, grade_of, graded, met, outside, spoilt
 from tunnelmark.model.metrics import Feels, Metric
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Direction, Jitter
@@ -127,3 +127,19 @@ def test_what_a_vpn_did_to_its_sender_is_a_result_and_what_the_machine_did_is_no
     assert outside(quiet, bare=False) == ""
     assert "other work took 0.50 cores" in outside(busy, bare=False)
     assert "the generator or the machine is the limit" in outside(quiet, bare=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ({"pause_share": 0.5}, "the machine stood still for 50.0 % of the time (good up to 5 %)"),
+        ({"pause_share": 0.15}, ""),
+        ({"pause_longest": 0.4}, ""),  # of some twenty seconds
+        ({"other_cpu": 2.0}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_deployment_that_failed_is_spoilt_where_the_machine_stood_still_for_a_fifth_of_its_time(
+    host: dict[str, float], said: str
+):
+    assert spoilt(profile(delay=0.01), host) == said

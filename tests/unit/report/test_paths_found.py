@@ -41,9 +41,11 @@ NOTHING: Mapping[str, float] = {}
 
 
 def analysed(
-    found: Mapping[tuple[str, str], Mapping[str, float]], blocks: Sequence[Mapping[str, float]] = (DIRECT,)
+    found: Mapping[tuple[str, str], Mapping[str, float]],
+    blocks: Sequence[Mapping[str, float]] = (DIRECT,),
+    reason: str = "not-ready",
 ) -> Analysis:
-    """A study of direct and two VPNs; `found` by kinds and arm, else what `blocks` has for each block."""
+    """A study of direct and two VPNs; `found` by kinds and arm, else what `blocks` has for each block; failed for that `reason` where it is empty."""
     arms = ("direct", "tinc", "nebula", "nebula-again")
     topologies = tuple(
         TopologyInfo(f"behind-nat+{kinds}", f"Two homes: {kinds}", ("a", "s", "b"), {"internet": ("a", "s", "b")})
@@ -67,7 +69,7 @@ def analysed(
                 started=1_790_000_000.0 + 30 * number,
                 phases={"measure": 20.0},
                 samples=tuple(SampleRow(name, "", value) for name, value in values.items()),
-                reason=None if values else "not-ready",
+                reason=None if values else reason,
                 message=None if values else "no ping was answered",
             )
         )
@@ -128,6 +130,21 @@ def test_a_path_is_direct_where_every_block_was_and_else_it_is_said_how_many(
     (grid,) = paths_found.grids(analysis)
     assert str(grid.cells[("symmetric",), "nebula"]) == words
     assert words in markdown.render(analysis)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("not-ready", "no path"),
+        ("missing-part", "–"),
+        ("setup-failed", "–"),
+        ("daemon-died", "–"),
+        ("workload-failed", "–"),
+    ],
+)
+def test_only_an_arm_that_was_never_answered_has_no_path(reason: str, words: str) -> None:
+    (grid,) = paths_found.grids(analysed({("symmetric", "nebula"): NOTHING}, reason=reason))
+    assert str(grid.cells[("symmetric",), "nebula"]) == words
 
 
 def test_a_grid_takes_the_place_of_a_table_for_each_topology() -> None:

@@ -77,8 +77,8 @@ class Hosts:
         return []
 
 
-def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
-    """The values, notes and limits of a trial over these hosts."""
+def watched(hosts: Hosts, raw: Path, *names: str) -> tuple[tuple[Sample, ...], CollectionOverHosts]:
+    """What these collectors saw in a trial over these hosts, and they themselves."""
     collection = CollectionOverHosts(cast(Lab, hosts), "a", "b", raw, [collectors()[name] for name in names])
 
     async def trial() -> tuple[Sample, ...]:
@@ -86,7 +86,12 @@ def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[s
         await collection.begin()
         return await collection.end()
 
-    samples = asyncio.run(trial())
+    return asyncio.run(trial()), collection
+
+
+def seen(hosts: Hosts, raw: Path, *names: str) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
+    """The values, notes and limits of a trial over these hosts."""
+    samples, collection = watched(hosts, raw, *names)
     return {each.metric: each.value for each in samples if each.time is None}, collection.notes, collection.limits
 
 
@@ -135,6 +140,19 @@ def test_a_host_that_is_lost_fails_nothing_and_is_said(tmp_path: Path) -> None:
     values, notes, _ = seen(Hosts(alpha=[path(3e6, 0, 0.2)], beta=gone), tmp_path, "path")
     assert DIRECT not in values
     assert set(notes.values()) == {"host beta did not answer"}
+
+
+@pytest.mark.parametrize(
+    ("beta", "refused"),
+    [
+        ([CollectorFinding(collectors()["path"], refused="no BPF")], {"path": "host beta: no BPF"}),
+        (LabError("host beta did not answer", hint="look at it"), {"path": "host beta did not answer"}),
+        ([path(0, 0)], {}),  # too little to say anything is no refusal
+    ],
+)
+def test_a_collector_that_a_host_refused_is_known(tmp_path: Path, beta: Any, refused: dict[str, str]) -> None:
+    _, collection = watched(Hosts(alpha=[path(0, 0)], beta=beta), tmp_path, "path")
+    assert collection.refused == refused
 
 
 def test_what_the_links_dropped_is_asked_of_them_and_the_machine_is_no_node_s(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Which way the traffic went on the underlay: from end to end, or through a third node; and whether over TCP.
 
 Both ends note who sent the packets that reach their cards, a sample of them where they are many. What arrived inside the tunnel
-without as many bytes from the other end on the outside came another way. Chatter of third nodes counts for nothing: it brings
+without as many bytes from the other end on the outside came another way. That is asked look by look, because what a tunnel adds to
+small packets in some looks may be as many bytes as came another way in others. Chatter of third nodes counts for nothing: it brings
 nothing inside. Where the workload has traffic between further nodes, as in a ring, each of them is an end. A router that
 translates the other end's address speaks for it, and in a cascade so does the address from which the last tunnel's packets come.
 """
@@ -78,14 +79,17 @@ class Arrivals:
         self.over_tcp += other.over_tcp
 
 
-def totals(arrived: Mapping[str, Arrivals], others: Mapping[str, str]) -> dict[str, float]:
-    """Bytes by the way they came, from what arrived at ends and the name of the other end of each.
+def totals(
+    arrived: Mapping[str, Arrivals], others: Mapping[str, str], ahead: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Bytes by the way they came, from what arrived at ends in one look and the name of the other end of each.
 
+    `ahead`: bytes that had come from the other end in the look before, and may have been on their way inside (`ahead_of`).
     Where bytes are missing that no third node has sent, the counts cannot tell, and neither is raised.
     """
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
     for end, each in arrived.items():
-        own = each.by_sender[others[end]]
+        own = each.by_sender[others[end]] + (ahead or {}).get(end, 0.0)
         third = sum(count for sender, count in each.by_sender.items() if sender not in (others[end], _UNKNOWN))
         found["inside"] += each.inside
         found["outside"] += each.outside
@@ -93,6 +97,11 @@ def totals(arrived: Mapping[str, Arrivals], others: Mapping[str, str]) -> dict[s
         found["relayed"] += min(max(each.inside - own, 0.0), third)
         found["over_tcp"] += each.over_tcp
     return found
+
+
+def ahead_of(arrived: Mapping[str, Arrivals], others: Mapping[str, str]) -> dict[str, float]:
+    """By end, the bytes from the other end that a look saw outside beyond those inside: headers, and what is seen inside in the next look."""
+    return {end: max(each.by_sender[others[end]] - each.inside, 0.0) for end, each in arrived.items()}
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
@@ -216,6 +225,8 @@ class _Path:
             self._close()
             raise
         self._total = {node: Arrivals() for node in self._ends}
+        self._sums = totals({}, self._others)
+        self._ahead: dict[str, float] = {}
         self._series: list[Sample] = []
         self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
 
@@ -233,6 +244,9 @@ class _Path:
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
+        came = totals(looked, self._others, self._ahead)
+        self._sums = {name: before + came[name] for name, before in self._sums.items()}
+        self._ahead = ahead_of(looked, self._others)
         seen = shares(totals(looked, self._others), BRIEF)
         self._series += [Sample(name, share, round(now, 3)) for name, share in seen.items()]
         if seen:
@@ -246,7 +260,7 @@ class _Path:
             json.dumps({"bytes that arrived": seen, "looks": self._looks}, indent=1) + "\n"
         )
         age = self._begun - self._context.begun
-        return Collected(tuple(self._series), sums=totals(self._total, self._others), of_each_host={AGE: (age,)})
+        return Collected(tuple(self._series), sums=self._sums, of_each_host={AGE: (age,)})
 
     def _close(self) -> None:
         for end in self._ends.values():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +18,7 @@ from tunnelmark.model.metrics import Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED
 from tunnelmark.run.collectors import _counts, traffic_path
 from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
-from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, directly_from, shares, totals
+from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, ahead_of, directly_from, shares, totals
 
 OTHERS = {"a": "b", "b": "a"}
 
@@ -49,6 +51,27 @@ def test_a_path_that_changed_is_divided():
 def test_senders_that_nothing_knows_raise_neither_share():
     found = shares(totals({"a": arrived(0), "b": arrived(100_000, **{"a": 20_000, "?": 86_000})}, OTHERS))
     assert (found[DIRECT], found[RELAYED]) == (20, 0)
+
+
+def test_small_packets_with_long_headers_do_not_hide_what_was_relayed(tmp_path: Path):
+    """Pings of 84 bytes inside and 170 outside, ten looks from the other end and ten through a third node."""
+    watched: Any = traffic_path._Path(CollectorContext({}, "a", "b", tmp_path))
+    looks = [arrived(84 * 60, a=170 * 60)] * 10 + [arrived(84 * 60, s=170 * 60)] * 10
+    watched._ends = {"b": SimpleNamespace(sample=lambda *_, **__: looks.pop(0), begin=lambda: None)}
+    watched._total = {"b": Arrivals()}
+    asyncio.run(watched.begin())
+    for _ in range(20):
+        watched._sample()
+    found = shares(watched._sums, least=1)
+    assert found[DIRECT] == pytest.approx(50, abs=6)
+    assert found[RELAYED] == pytest.approx(50, abs=6)
+
+
+def test_what_is_seen_inside_a_look_later_than_outside_went_directly(tmp_path: Path):
+    first, second = arrived(80_000, a=126_000), arrived(120_000, a=86_000)
+    ahead = ahead_of({"b": first}, OTHERS)
+    assert ahead == {"b": 46_000}
+    assert shares(totals({"b": second}, OTHERS, ahead))[DIRECT] == 100
 
 
 def test_of_little_nothing_is_said():

@@ -1,0 +1,312 @@
+"""Verdicts on a file of claims over runs of a known truth: what held, what this machine cannot say and why, and what is wrong in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tunnelmark.analyse import judge as analyse
+from tunnelmark.analyse.model import Analysis, Bottleneck, Scenario
+from tunnelmark.claims import reading
+from tunnelmark.claims.judging import judge
+from tunnelmark.claims.measured import RunValues
+from tunnelmark.claims.model import ClaimsFile, Judged, Statement
+from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.claims.verdicts import of_run
+from tunnelmark.errors import PlanError
+from unit.builders import PING, PROFILE, TCP, Study
+
+TCP_SETTING = Scenario("gigabit", "pair", "tcp")
+OneSided = Callable[..., Judged]
+
+FILE = """\
+[source]
+authors = "A. Author"
+year = 2020
+title = "Two VPNs"
+study = "quick"
+
+[arms]
+Bare = "direct"
+Tinc = "tinc"
+Nebula = "nebula"
+
+[absent]
+ZeroTier = "its program is in no registry"
+
+[condition.base]
+title = "gigabit"
+profile = "gigabit"
+
+[condition.low]
+title = "Low"
+profile = "low"
+impaired = true
+
+[quantity.tcp]
+title = "one stream"
+unit = "Mbit/s"
+kind = "rate"
+better = "higher"
+workload = "tcp"
+metric = "goodput"
+factor = 1e6
+
+[quantity.cpu]
+title = "CPU"
+unit = "%"
+kind = "share"
+better = "lower"
+unmeasured = "no workload measures it"
+
+[[table]]
+place = "tab 1"
+quantity = "tcp"
+conditions = ["base", "low"]
+rows = { Bare = [900, 300], Tinc = [450, 30], Nebula = [880, 30], ZeroTier = [600, nan] }
+
+[[claim]]
+id = "share"
+place = "tab 1"
+says = "{arm} reaches {value}."
+test = "ratio"
+quantity = "tcp"
+conditions = ["base"]
+arms = ["Tinc", "Nebula", "ZeroTier"]
+over = [{ arm = "Bare" }]
+
+[[claim]]
+id = "retention"
+place = "tab 1"
+says = "{arm} keeps {value}."
+test = "ratio"
+quantity = "tcp"
+conditions = ["low"]
+arms = ["Tinc"]
+over = [{ condition = "base" }]
+
+[[claim]]
+id = "order"
+place = "tab 1"
+says = "An order."
+test = "order"
+quantity = "tcp"
+conditions = ["base"]
+arms = ["Bare", "Nebula", "Tinc"]
+"""
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> ClaimsFile:
+    return written(tmp_path, FILE)
+
+
+def written(folder: Path, text: str) -> ClaimsFile:
+    (folder / "two.toml").write_text(text)
+    return reading.read(folder / "two.toml")
+
+
+def run(**given: float) -> Analysis:
+    study = Study(arms=("direct", "tinc", "nebula"), same_as={}, tcp={"tinc": 0.5, **given}, workloads=(TCP, PING))
+    return analyse(study.results())
+
+
+def outcomes(claims: ClaimsFile, analysis: Analysis) -> dict[str, Judged]:
+    values = RunValues(claims, analysis)
+    return {claim.id: judge(claim, values) for claim in claims.claims}
+
+
+def test_a_run_says_what_held_and_why_the_rest_cannot_be_told(claims: ClaimsFile) -> None:
+    found = outcomes(claims, run(nebula=0.6))
+    assert found["share.tinc"].outcome == "held"
+    assert found["share.nebula"].outcome == "did not hold"  # 0.98 there
+    assert found["share.zerotier"].reason == "its program is in no registry"
+    assert "this run has no Tinc, one stream, Low" in found["retention"].reason
+    assert found["order"].outcome == "held"  # the bare link and Nebula were closer than the margin there: not compared
+    assert found["share.tinc"].claim.says == "Tinc reaches 50 %."
+
+
+def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(claims: ClaimsFile) -> None:
+    analysis = run(nebula=0.6)
+    core = Bottleneck("sender's core")
+    analysis = replace(analysis, bound_by={("nebula", TCP_SETTING): core, ("tinc", TCP_SETTING): core})
+    found = outcomes(claims, analysis)
+    assert (
+        found["share.nebula"].reason
+        == "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
+    )
+    assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
+
+
+@pytest.fixture
+def one_sided(tmp_path: Path) -> OneSided:
+    """What is judged of a ratio of Nebula's and another arm's goodput within bounds, the processor holding Nebula and others down."""
+
+    def judged(over: str, bounds: str, *also: str) -> Judged:
+        head = 'id = "x"\nplace = "p"\nsays = "s"\ntest = "ratio"\nquantity = "tcp"\nconditions = ["base"]'
+        core = Bottleneck("sender's core")
+        bound_by = {(arm, TCP_SETTING): core for arm in ("nebula", *also)}
+        text = f"{FILE}\n[[claim]]\n{head}\n{over}\n{bounds}\n"
+        return outcomes(written(tmp_path, text), replace(run(nebula=0.6), bound_by=bound_by))["x"]
+
+    return judged
+
+
+HELD_DOWN = "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
+NEBULA_OVER_BARE = 'arms = ["Nebula"]\nover = [{ arm = "Bare" }]'
+BARE_OVER_NEBULA = 'arms = ["Bare"]\nover = [{ arm = "Nebula" }]'
+
+
+@pytest.mark.parametrize(("over", "bound"), [(NEBULA_OVER_BARE, "least = 0.3"), (BARE_OVER_NEBULA, "most = 3.0")])
+def test_what_holds_against_a_processor_that_is_too_slow_is_shown(one_sided: OneSided, over: str, bound: str) -> None:
+    found = one_sided(over, bound)
+    assert (found.outcome, found.despite) == ("held", HELD_DOWN)
+
+
+@pytest.mark.parametrize(
+    ("over", "bounds"),
+    [
+        (NEBULA_OVER_BARE, "least = 0.9"),  # would not hold, and a faster processor may mend that
+        (NEBULA_OVER_BARE, "least = 0.3\nmost = 1.2"),
+        (NEBULA_OVER_BARE, "most = 0.9"),  # holds, perhaps because the processor is slow
+        (BARE_OVER_NEBULA, "most = 1.2"),
+        (BARE_OVER_NEBULA, "least = 0.3"),
+    ],
+)
+def test_a_processor_that_is_too_slow_refutes_nothing_and_helps_nothing(
+    one_sided: OneSided, over: str, bounds: str
+) -> None:
+    found = one_sided(over, bounds)
+    assert (found.outcome, found.reason) == ("not testable", HELD_DOWN)
+
+
+def test_a_ratio_whose_two_sides_a_processor_holds_down_is_not_compared(one_sided: OneSided) -> None:
+    over_tinc = 'arms = ["Nebula"]\nover = [{ arm = "Tinc" }]'  # tinc was held by its processor there, too
+    assert one_sided(over_tinc, "least = 0.3").outcome == "held"
+    assert one_sided(over_tinc, "least = 0.3", "tinc").outcome == "not testable"
+
+
+DOWNLOAD = """
+[quantity.download]
+title = "a download"
+unit = "s"
+kind = "time"
+better = "lower"
+workload = "ping"
+metric = "{metric}"
+
+[[table]]
+place = "tab 2"
+quantity = "download"
+conditions = ["base"]
+rows = {{ Bare = [8.5], Tinc = [30], Nebula = [9.2] }}
+
+[[claim]]
+id = "time"
+place = "tab 2"
+says = "{{arm}} takes {{value}}."
+test = "ratio"
+quantity = "download"
+conditions = ["base"]
+arms = ["Tinc", "Nebula"]
+over = [{{ arm = "Bare" }}]
+"""
+
+
+@pytest.mark.parametrize(("feels", "compared"), [("transfer", False), ("delay", True)])
+def test_the_time_of_a_transfer_that_the_link_held_there_is_not_compared_where_the_processor_holds_it_here(
+    tmp_path: Path, feels: str, compared: bool
+) -> None:
+    """Nebula's was the link's, and Tinc's its processor's there, too. A delay is not the shorter, the more of the link it has."""
+    metrics = tuple(replace(metric, feels=feels) for metric in PING.metrics)
+    study = Study(arms=("direct", "tinc", "nebula"), same_as={}, workloads=(TCP, replace(PING, metrics=metrics)))
+    core = Bottleneck("sender's core")
+    setting = Scenario("gigabit", "pair", "ping")
+    bound = {(arm, setting): core for arm in ("nebula", "tinc")}
+    claims = written(tmp_path, FILE + DOWNLOAD.format(metric="rtt_p50"))
+    found = outcomes(claims, replace(analyse(study.results()), bound_by=bound))
+    said = "Nebula, a download, gigabit: the link was the limit there, and the sender's core is here"
+    assert (found["time.nebula"].reason == "") if compared else (found["time.nebula"].reason == said)
+    assert found["time.tinc"].reason == ""
+
+
+def test_an_order_that_the_printed_values_reverse_is_asked_for_and_contradicted(tmp_path: Path) -> None:
+    text = FILE.replace('arms = ["Bare", "Nebula", "Tinc"]', 'arms = ["Nebula", "Bare", "Tinc", "ZeroTier"]')
+    (order,) = (claim for claim in written(tmp_path, text).claims if claim.id == "order")
+    pairs = {tuple(cell.arm for cell, _ in each.terms) for each in order.statements if isinstance(each, Statement)}
+    assert ("Tinc", "ZeroTier") in pairs, "450 before 600"
+    assert ("Nebula", "Bare") not in pairs, "880 before 900 is as good as alike"
+    assert judge(order, PrintedValues.of_source(written(tmp_path, text))).outcome == "did not hold"
+
+
+def test_a_study_that_repeats_a_part_is_judged_on_that_part_alone(tmp_path: Path) -> None:
+    text = FILE.replace('study = "quick"', 'study = "whole"\nalso = ["quick"]')
+    claims = written(tmp_path, text)
+    found = of_run(run(nebula=0.6), claims)
+    assert found is not None
+    assert [each.claim.id for each in found.judged] == ["share.tinc", "share.nebula", "order"]
+    whole = of_run(run(nebula=0.6), written(tmp_path, FILE))
+    assert whole is not None
+    assert len(whole.judged) == len(claims.claims)
+
+
+def test_what_depends_on_the_length_of_tests_is_told_by_the_long_length_alone(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace("factor = 1e6", "factor = 1e6\nfull_only = true"))
+    short = run(nebula=0.6)
+    assert "only quick with `--full`" in outcomes(claims, short)["share.tinc"].reason
+    plan = replace(short.results.plan, full=True)
+    long = replace(short, results=replace(short.results, plan=plan))
+    assert outcomes(claims, long)["share.tinc"].outcome == "held"
+
+
+def test_an_arm_that_failed_too_often_says_so(claims: ClaimsFile) -> None:
+    study = Study(arms=("direct", "tinc", "nebula"), same_as={}, tcp={"tinc": 0.5}, fails=(("tinc", "tcp", 1),))
+    found = outcomes(claims, analyse(study.results()))
+    assert (
+        found["share.tinc"].reason
+        == "Tinc, one stream, gigabit: 4 of 5 attempts succeeded here, fewer than nine in ten"
+    )
+
+
+def test_the_order_comes_with_kendall_s_tau(claims: ClaimsFile) -> None:
+    tau = outcomes(claims, run(nebula=0.9))["order"].tau
+    assert tau is not None
+    assert tau[0] == pytest.approx(1.0)
+    assert tau[1] <= tau[0] <= tau[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('arms = ["Tinc"]', 'arms = ["Tink"]', "'Tink' is no arm of this file"),
+        ('conditions = ["low"]', 'conditions = ["lo"]', "'lo' is no condition of this file"),
+        (
+            'test = "order"\nquantity = "tcp"',
+            'test = "value"\nleast = 3.0\nquantity = "tcp"',
+            "compares a rate of other hardware as it is",
+        ),
+        ('over = [{ condition = "base" }]\n', "", "is missing (in 'retention')"),
+        ("Tinc = [450, 30]", "Tinc = [450]", "has 1 values"),
+        ('arms = ["Bare", "Nebula", "Tinc"]', 'arms = ["Bare", "Nebula"]', "says nothing that could be false"),
+        ('arms = ["Tinc"]', 'arms = ["ZeroTier"]', "rests on a value that no [[table]] holds"),
+        ('metric = "goodput"', 'metric = "goodput"\nstudy = "other"', "'other' is not among the studies that repeat"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    assert FILE.count(old) == 1
+    with pytest.raises(PlanError) as caught:
+        written(tmp_path, FILE.replace(old, new))
+    assert complaint in str(caught.value)
+
+
+def test_a_file_without_a_table_is_refused_with_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="source"):
+        written(tmp_path, dedent("""[arms]\nA = "direct"\n"""))
+
+
+def test_the_profile_of_the_builders_is_the_one_that_the_file_names() -> None:
+    assert PROFILE.name == "gigabit"
