@@ -1,7 +1,7 @@
 """Hands blocks to the workers of a Dask cluster and their results on, until every block is measured.
 
 Dask carries them there and back, tells which workers there are, and keeps connections, keys and logs. Which worker gets which block is decided
-here (`connection`): one that was found fit (`roster`) and is free, for a block is measured alone on its machine, and Dask would give a worker as many as it thinks that it can
+here (`scheduler_connection`): one that was found fit (`roster`) and is free, for a block is measured alone on its machine, and Dask would give a worker as many as it thinks that it can
 queue. A block whose worker is lost goes to another one, and so does one that has failed, as long as there is one on which it has not; the worker that it failed on
 is left out for a while. If the scheduler itself is lost, all that are not there yet are handed out again by the next.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunnelmark.cluster import worker
-from tunnelmark.cluster.connection import LOOK, Connection, SchedulerLost, State, connected
+from tunnelmark.cluster.scheduler_connection import LOOK, SchedulerConnection, SchedulerLost, State, connected
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart
 
@@ -80,7 +80,7 @@ def require() -> None:
 async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher: Watcher) -> None:
     """Have all blocks measured; each is handed to `watcher.done` once, as soon as it is there.
 
-    `asks` is the task by which workers say what they would measure with. The error of a block that failed `connection.TRIES` times; LabError
+    `asks` is the task by which workers say what they would measure with. The error of a block that failed `scheduler_connection.TRIES` times; LabError
     where the scheduler, or every worker, stays away.
     """
     require()
@@ -90,7 +90,7 @@ async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher:
         try:
             async with connected(way) as client:
                 away = None
-                await Connection(client, state, asks, way, watcher).run()
+                await SchedulerConnection(client, state, asks, way, watcher).run()
         except SchedulerLost as error:
             away = away if away is not None else time.monotonic()
             if time.monotonic() - away > way.patience:

@@ -82,7 +82,7 @@ class _Out:
     since: float
 
 
-class Connection:
+class SchedulerConnection:
     """One connection to a scheduler: what was submitted by it, and the workers that it has seen.
 
     Each thing that is out has a coroutine that follows it, so that what ends costs the same however much is out. A worker whose block has
