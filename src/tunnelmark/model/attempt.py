@@ -114,5 +114,5 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether a value is missing for a reason that lies with the laboratory and not with the VPN."""
-        return self.outcome == "void" or (self.graded is not None and self.graded.wanting)
+        """Whether a value is missing for a reason that lies with the laboratory and not with the VPN; a failure is the VPN's."""
+        return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

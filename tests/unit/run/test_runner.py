@@ -128,9 +128,10 @@ class Made:
     end: str
 
     async def measure(self) -> Attempt:
-        """An attempt that ended as it was told: `p99` is void by one of its metrics."""
-        graded = Graded("disturbed", wanting=True) if self.end == "p99" else None
-        outcome = cast(Any, "ok" if self.end == "p99" else self.end)
+        """An attempt that ended as it was told: `ok p99` and `failed p99` are void by one of its metrics."""
+        end, _, void = self.end.partition(" ")
+        graded = Graded("disturbed", wanting=True) if void else None
+        outcome = cast(Any, end)
         return Attempt(self.trial, outcome, "a>b", 0.0, {}, number=self.number, graded=graded)
 
 
@@ -223,8 +224,10 @@ def test_what_is_void_is_tried_again_at_the_end_of_its_block_and_a_failure_never
 
 
 def test_a_result_that_lacks_one_judged_metric_is_tried_again_too(tmp_path: Path, monkeypatch):
-    Lab({("one", 1, 1): "p99"}, monkeypatch)
-    assert names(carried(study(1), tmp_path).ended)[-1] == "1.one.2"
+    Lab({("one", 1, 1): "ok p99", ("two", 1, 1): "failed p99"}, monkeypatch)
+    ended = names(carried(study(1), tmp_path).ended)
+    assert ended[-1] == "1.one.2"
+    assert len(ended) == 5, "a failure is a result, whatever the machine did to one of its metrics"
 
 
 def test_attempts_end_at_their_cap_and_blocks_that_stay_void_are_replaced(tmp_path: Path, monkeypatch):
