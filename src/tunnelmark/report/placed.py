@@ -53,7 +53,8 @@ def _links(one: Mapping[str, Any]) -> str:
     if one["links_apart"]:
         return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"
     beside = [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
-    return f"the links are on core {one['links'][0]}, together with {formatting.listed(beside)}"
+    ends = f"together with {formatting.listed(beside)}, whose CPU figures include what the kernel does for them"
+    return f"the links are on core {one['links'][0]}, {ends}"
 
 
 def _cores(count: int) -> str:
