@@ -18,8 +18,8 @@ def facts(task: BlockTask, name: str) -> WorkerFacts:
 
 
 def measured(task: BlockTask, name: str) -> BlockDone:
-    """A block that takes `SECONDS`."""
-    time.sleep(SECONDS)
+    """A block that takes `SECONDS`, or as many as the task's settings say."""
+    time.sleep(task.settings.get("seconds", SECONDS))
     assert task.number is not None
     return BlockDone(task.number, name, "", "{}", (), b"", SECONDS)
 
@@ -35,8 +35,8 @@ def fails_on_w1(task: BlockTask, name: str) -> BlockDone:
 
 
 def endless(task: BlockTask, name: str) -> BlockDone:
-    """A block by a process of its own that ends only with its input; the task's study names a file that says that it has begun."""
-    begins = f"import pathlib, sys; pathlib.Path({task.study!r}).touch(); sys.stdin.read()"
+    """A block by a process of its own that ends only with its input; the task's study names a file for the number of that process."""
+    begins = f"import os, pathlib, sys; pathlib.Path({task.study!r}).write_text(str(os.getpid())); sys.stdin.read()"
     worker.listening([sys.executable, "-c", begins])
     raise LabError("it was ended")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ Meanwhile = Callable[[ClusterNodes, int], object]
 def spread(
     way: Callable[[str], Way],
     *,
+    tasks: Sequence[BlockTask] = TASKS,
     workers: int = 2,
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str] = lambda *_: "",
     held: Callable[[WorkerFacts, Sequence[WorkerFacts]], bool] = lambda *_: False,
@@ -46,7 +48,7 @@ def spread(
         watcher = Watcher(
             note, fit, said["taken"].append, lambda *why: said["left out"].append(why), said["waits"].append, held
         )
-        asyncio.run(dispatch.spread(TASKS, ASKS, way(cluster.address), watcher))
+        asyncio.run(dispatch.spread(tasks, ASKS, way(cluster.address), watcher))
     return done, said
 
 
@@ -134,8 +136,12 @@ def test_blocks_that_fail_on_one_worker_come_from_the_others() -> None:
         ready = bool(taken) if found.worker == "w1" else "w1" in asked
         return "" if ready else "the other is not there yet"
 
-    done, said = spread(lambda address: replace(virtual(address, virtual_blocks.fails_on_w1), again=0.1), fit=fit)
-    assert numbers(done) == list(range(1, 9))
+    def way(address: str) -> Way:
+        return replace(virtual(address, virtual_blocks.fails_on_w1), again=0.1)
+
+    long = [BlockTask("study", {}, {"seconds": 2.5}, number) for number in (1, 2, 3)]
+    done, said = spread(way, tasks=long, fit=fit)
+    assert numbers(done) == [1, 2, 3]
     assert {one.worker for one in done} == {"w2"}
     assert any("failed on worker w1" in words for words in said["waits"])
     assert ("w1", "block N failed there: no room (make some)") in {
@@ -172,22 +178,26 @@ def test_a_worker_that_does_not_say_what_it_has_is_left_out() -> None:
     assert len(left_out) == 1 and left_out[0][0].startswith("tcp://127.0.0.1:")
 
 
-def test_a_block_whose_command_has_gone_ends_and_its_worker_is_free_for_others(tmp_path: Path) -> None:
+def test_a_block_ends_when_its_command_has_gone_and_its_worker_stays(tmp_path: Path) -> None:
     begun, done = tmp_path / "begun", list[BlockDone]()
     watcher = Watcher(done.append, lambda *_: "")
 
     async def gone(address: str) -> None:
         way = virtual(address, virtual_blocks.endless)
         command = asyncio.create_task(dispatch.spread([BlockTask(str(begun), {}, {}, 1)], ASKS, way, watcher))
-        while not begun.exists():
+        while not (begun.exists() and begun.read_text()):
             await asyncio.sleep(0.05)
         command.cancel()
         await asyncio.wait([command])
 
     with nodes(1) as cluster:
         asyncio.run(gone(cluster.address))
-        asyncio.run(dispatch.spread(TASKS, ASKS, replace(virtual(cluster.address), patience=10), watcher))
-    assert numbers(done) == list(range(1, 9))
+        asyncio.run(dispatch.spread(TASKS, ASKS, virtual(cluster.address), watcher))
+        assert numbers(done) == list(range(1, 9))
+        deadline = time.monotonic() + 30
+        while Path("/proc", begun.read_text()).exists():
+            assert time.monotonic() < deadline, "its process goes on"
+            time.sleep(0.1)
 
 
 def test_a_cluster_without_a_fit_worker_is_an_error_that_says_what_to_do() -> None:
