@@ -22,8 +22,16 @@ def report_of(nodes: str, machine: list[Whole], each: int = 1):
 @pytest.mark.parametrize(
     ("nodes", "machine", "said"),
     [
-        ("ab", [(0,), (1,)], "Cores per node: 1; the links are on core 1, together with b, whose CPU figures include what the kernel does for them."),
-        ("abc", [(0,), (1,)], "Cores per node: 1; a and b share core 0, the links are on core 1, together with c, whose CPU figures include what the kernel does for them."),
+        (
+            "ab",
+            [(0,), (1,)],
+            "Cores per node: 1; the links are on core 1, together with b, whose CPU figures include what the kernel does for them.",
+        ),
+        (
+            "abc",
+            [(0,), (1,)],
+            "Cores per node: 1; a and b share core 0, the links are on core 1, together with c, whose CPU figures include what the kernel does for them.",
+        ),
         ("ab", [(0,), (1,), (2,)], "Cores per node: 1; links and command have 1 core of their own."),
         ("ab", [(core,) for core in range(8)], "Cores per node: 1; links and command have 6 cores of their own."),
     ],

@@ -43,7 +43,13 @@ METRICS = (
     *both("cpu", "ms/s", "CPU", feels="processor"),
     *both("cpu_user", "ms/s", "CPU in user space", feels="processor"),
     *both("cpu_kernel", "ms/s", "CPU in the kernel", feels="processor"),
-    *both("cpu_softirq", "ms/s", "softirq work on the node's cores, whatever it was for", compare="difference", feels="processor"),
+    *both(
+        "cpu_softirq",
+        "ms/s",
+        "softirq work on the node's cores, whatever it was for",
+        compare="difference",
+        feels="processor",
+    ),
     *both("cpu_ksoftirqd", "ms/s", "CPU of ksoftirqd on the node's cores", compare="difference", feels="processor"),
     *both("cpu_workers", "ms/s", "CPU of kernel workers on the node's cores", compare="difference", feels="processor"),
     *both(
