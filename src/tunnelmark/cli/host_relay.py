@@ -32,7 +32,7 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     console = Console(file=sys.stderr)  # standard output carries frames
     captured = block_run.facts(study, asked, console)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    measuring.prepare(order(study), context, console)
+    measuring.prepare(order(study), context, console, held=True)  # by the relay, as long as it serves: `held`
     return {**captured, "socket_buffer": context.socket_buffer, "clock": asdict(clock_discipline())}
 
 

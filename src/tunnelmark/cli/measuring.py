@@ -289,15 +289,17 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
         console.print(f"[yellow]warning:[/] {arm} cannot take part: {missing.message} ({missing.hint})", soft_wrap=True)
 
 
-def prepare(plan: Plan, context: RunContext, console: Console, *, wait: bool = True) -> None:
+def prepare(plan: Plan, context: RunContext, console: Console, *, wait: bool = True, held: bool = False) -> None:
     """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made.
 
-    It first waits for the end of a measurement, which that would disturb; so a caller must not measure. Without `wait` it only says so.
+    It first waits for the end of a measurement, which that would disturb; without `wait` it only says so. A caller that holds the
+    measurement lock says that it is `held`, or it would wait for itself.
     """
     lacking = [(asset, recipe) for asset, recipe in context.assets(plan) if assets.absent([asset])]
     if not lacking:
         return
-    quiet(console, "making what workloads need", wait=wait)
+    if not held:
+        quiet(console, "making what workloads need", wait=wait)
     for asset, recipe in lacking:
         doing = f"making {asset.name}"
         with other_work.told(doing), console.status(f"{doing}, once on this machine"):

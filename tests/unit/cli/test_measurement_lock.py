@@ -220,6 +220,14 @@ def test_what_a_workload_needs_is_made_when_nothing_is_measured(
     assert announced == [f"making what workloads need{' waits' if wait else ''}", "making clip"]
 
 
+def test_who_holds_the_lock_does_not_wait_for_itself(announced: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "absent", lambda asked: asked)
+    monkeypatch.setattr(assets, "make", lambda *_: None)
+    plan, context = cast(Any, None), SimpleNamespace(assets=lambda _: [(Asset("clip", ()), "")])
+    measuring_command.prepare(plan, cast(RunContext, context), console()[0], held=True)
+    assert announced == ["making clip"]
+
+
 def test_nothing_is_waited_for_where_nothing_is_to_be_made(announced: list[str]) -> None:
     plan: Any = None
     context = SimpleNamespace(assets=lambda _: [])
