@@ -187,7 +187,7 @@ def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
     """Where a module comes from, and the module: the package's own by name, then extra files by path."""
     package = importlib.import_module(f"tunnelmark.{stage}")
     for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
-        if name not in ("base", "features", "matrix", "scaffold") and not name.startswith("_"):
+        if name != "base" and not name.startswith("_"):
             yield f"tunnelmark.{stage}.{name}", importlib.import_module(f"tunnelmark.{stage}.{name}")
     for folder in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
         base = Path(folder).expanduser()
