@@ -170,6 +170,7 @@ def test_the_record_says_what_the_lab_set():
     assert found["offloads"]["tx-udp-segmentation"] == "off"
     assert found["offloads"]["generic-receive-offload"] == "on"
     assert found["sysctls"]["net.ipv6.conf.all.accept_dad"] == "0"
+    assert "51820-" in found["sysctls"]["net.ipv4.ip_local_reserved_ports"]
     assert found["shaper"]["shaped"].startswith("tbf rate 100 Mbit/s")
 
 

@@ -43,6 +43,9 @@ HOST_SYSCTLS = {
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
+    # Where VPNs listen within the kernel's ephemeral range. wireguard-go opens an ephemeral port before it is configured,
+    # and once that was the port of another instance on the same node: `wg setconf` failed, "address already in use".
+    "net.ipv4.ip_local_reserved_ports": "41641,51820-51883,55555",
 }
 MIDDLE_SYSCTLS = {
     "net.ipv6.conf.all.disable_ipv6": "1",  # a link does not speak

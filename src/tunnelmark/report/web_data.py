@@ -265,10 +265,10 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
                     values.append(figure(sample.value))
     shown, left_out, total = [], [], 0
     for number, (key, (rows, values)) in enumerate(found.items()):
-        total += len(values)
-        if total > MOST_VALUES and not metrics[key].primary:
+        if total + len(values) > MOST_VALUES and not metrics[key].primary:
             left_out.append(key)
         elif values:
+            total += len(values)
             shown.append({"metric": number, "attempts": rows, "values": values})
     return shown, left_out
 

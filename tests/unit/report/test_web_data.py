@@ -181,6 +181,21 @@ def test_values_that_find_no_room_are_named(analysis, monkeypatch):
     assert {one["metric"] for one in found["values"]} >= set(primary)
 
 
+def test_a_metric_that_finds_no_room_takes_none_from_a_smaller_one(monkeypatch):
+    """35 values of primary metrics, then 9 of rtt_p99, for which there is no room, and one of jitter, for which there is."""
+    results = SERIES.results()
+    few = [
+        replace(row, samples=tuple(one for one in row.samples if one.metric != "jitter" or row.position == first))
+        for first in [next(row.position for row in results.trials if row.workload == "udp" and row.outcome == "ok")]
+        for row in results.trials
+    ]
+    monkeypatch.setattr(web_data, "MOST_VALUES", 36)
+    found = read(judge(replace(results, trials=tuple(few))))
+    shown = {found["metrics"][one["metric"]]["name"] for one in found["values"]}
+    assert "jitter" in shown
+    assert "rtt_p99" not in shown
+
+
 def test_the_document_cannot_end_its_element():
     results = SERIES.results()
     plan = replace(results.plan, title="</script><b>x</b> <!--")
