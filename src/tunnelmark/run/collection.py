@@ -102,8 +102,7 @@ class Collection:
             for post in posts:
                 if post.due <= (now := time.monotonic()) and not self._over.is_set():
                     await self._call(post, lambda sampler: sampler.sample())
-                    # After a stall the missed looks are left out, not made up for one right after the other.
-                    post.due = max(post.due + (post.collector.every or 0.0), now)
+                    post.due = next_due(post.due, post.collector.every or 0.0, now)
 
     async def _rest(self) -> None:
         """Let a look that has begun come to its end, and begin no other."""
@@ -137,6 +136,15 @@ class Collection:
             post.sampler = None
         finally:
             post.spent += keep_awake.process_seconds() - before
+
+
+def next_due(due: float, every: float, now: float) -> float:
+    """When to look after a look that was due then and is taken now, in seconds of one clock.
+
+    A look that is late by half of an interval begins a new grid: the next one, a few milliseconds after it, would see what a program
+    that stood still has not done yet.
+    """
+    return due + every if now - due < every / 2 else now + every
 
 
 def concluded(

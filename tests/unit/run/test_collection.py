@@ -14,7 +14,7 @@ import pytest
 
 from tunnelmark.errors import LabError
 from tunnelmark.model.metrics import Metric, Sample
-from tunnelmark.run.collection import COST, FILE, Collection, shifted
+from tunnelmark.run.collection import COST, FILE, Collection, next_due, shifted
 from tunnelmark.run.collectors import collectors, light
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
 
@@ -102,6 +102,12 @@ def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):
     watched(tmp_path, collector(asked, every=0.02), until=lambda: asked.count("sample") >= 5)
     assert asked.count("sample") <= (time.monotonic() - begun) / 0.02 + 1
     assert asked[-1] == "end"
+
+
+def test_after_a_late_look_the_next_one_sees_as_long_a_time_as_others():
+    assert next_due(10.0, 0.5, 10.01) == 10.5, "a look that is hardly late leaves the grid as it is"
+    assert next_due(10.0, 0.5, 10.49) == pytest.approx(10.99)
+    assert next_due(10.0, 0.5, 13.0) == 13.5, "missed looks are not made up for"
 
 
 @pytest.mark.parametrize("moment", ["watch", "begin", "sample", "end"])

@@ -21,6 +21,7 @@ from tunnelmark.linux.packet_sampler import PacketSampler
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED, direct_from
 from tunnelmark.run.collectors import _counts
+from tunnelmark.run.collectors._backlog import Backlog
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 TCP, SOON = "path_tcp", "path_direct_after"
@@ -80,28 +81,29 @@ class Arrivals:
 
 
 def totals(
-    arrived: Mapping[str, Arrivals], others: Mapping[str, str], ahead: Mapping[str, float] | None = None
+    arrived: Mapping[str, Arrivals], others: Mapping[str, str], backlogs: Mapping[str, Backlog] | None = None
 ) -> dict[str, float]:
     """Bytes by the way they came, from what arrived at ends in one look and the name of the other end of each.
 
-    `ahead`: bytes that had come from the other end in the look before, and may have been on their way inside (`ahead_of`).
-    Where bytes are missing that no third node has sent, the counts cannot tell, and neither is raised.
+    `backlogs`: of each end, what earlier looks saw outside and not yet inside; this look is added to them. Where bytes are missing
+    that none has sent, the counts cannot tell, and neither way is raised.
     """
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
     for end, each in arrived.items():
-        own = each.by_sender[others[end]] + (ahead or {}).get(end, 0.0)
-        third = sum(count for sender, count in each.by_sender.items() if sender not in (others[end], _UNKNOWN))
+        own, unknown = each.by_sender[others[end]], each.by_sender[_UNKNOWN]
+        third = each.outside - own - unknown
+        direct = min(own, each.inside)
+        relayed = min(each.inside - direct, third)
+        late = (0.0, 0.0)
+        if backlogs is not None:
+            late = backlogs[end].take(each.inside - direct - relayed - unknown)
+            backlogs[end].add(own - direct, third - relayed)
         found["inside"] += each.inside
         found["outside"] += each.outside
-        found["direct"] += min(own, each.inside)
-        found["relayed"] += min(max(each.inside - own, 0.0), third)
+        found["direct"] += direct + late[0]
+        found["relayed"] += relayed + late[1]
         found["over_tcp"] += each.over_tcp
     return found
-
-
-def ahead_of(arrived: Mapping[str, Arrivals], others: Mapping[str, str]) -> dict[str, float]:
-    """By end, the bytes from the other end that a look saw outside beyond those inside: headers, and what is seen inside in the next look."""
-    return {end: max(each.by_sender[others[end]] - each.inside, 0.0) for end, each in arrived.items()}
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
@@ -226,7 +228,7 @@ class _Path:
             raise
         self._total = {node: Arrivals() for node in self._ends}
         self._sums = totals({}, self._others)
-        self._ahead: dict[str, float] = {}
+        self._backlogs = {node: Backlog() for node in self._ends}
         self._series: list[Sample] = []
         self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
 
@@ -244,9 +246,8 @@ class _Path:
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
-        came = totals(looked, self._others, self._ahead)
+        came = totals(looked, self._others, self._backlogs)
         self._sums = {name: before + came[name] for name, before in self._sums.items()}
-        self._ahead = ahead_of(looked, self._others)
         seen = shares(totals(looked, self._others), BRIEF)
         self._series += [Sample(name, share, round(now, 3)) for name, share in seen.items()]
         if seen:

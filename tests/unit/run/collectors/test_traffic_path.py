@@ -17,8 +17,9 @@ from tunnelmark.linux.packet_sampler import Head
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED
 from tunnelmark.run.collectors import _counts, traffic_path
+from tunnelmark.run.collectors._backlog import KEPT, Backlog
 from tunnelmark.run.collectors.base import CollectorContext, ObservedNode
-from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, ahead_of, directly_from, shares, totals
+from tunnelmark.run.collectors.traffic_path import TCP, Arrivals, directly_from, shares, totals
 
 OTHERS = {"a": "b", "b": "a"}
 
@@ -58,7 +59,7 @@ def test_small_packets_with_long_headers_do_not_hide_what_was_relayed(tmp_path: 
     watched: Any = traffic_path._Path(CollectorContext({}, "a", "b", tmp_path))
     looks = [arrived(84 * 60, a=170 * 60)] * 10 + [arrived(84 * 60, s=170 * 60)] * 10
     watched._ends = {"b": SimpleNamespace(sample=lambda *_, **__: looks.pop(0), begin=lambda: None)}
-    watched._total = {"b": Arrivals()}
+    watched._total, watched._backlogs = {"b": Arrivals()}, {"b": Backlog()}
     asyncio.run(watched.begin())
     for _ in range(20):
         watched._sample()
@@ -67,11 +68,36 @@ def test_small_packets_with_long_headers_do_not_hide_what_was_relayed(tmp_path: 
     assert found[RELAYED] == pytest.approx(50, abs=6)
 
 
-def test_what_is_seen_inside_a_look_later_than_outside_went_directly(tmp_path: Path):
-    first, second = arrived(80_000, a=126_000), arrived(120_000, a=86_000)
-    ahead = ahead_of({"b": first}, OTHERS)
-    assert ahead == {"b": 46_000}
-    assert shares(totals({"b": second}, OTHERS, ahead))[DIRECT] == 100
+def over(*looks: Arrivals) -> dict[str, float]:
+    """The shares of some looks at one end, one after the other."""
+    backlogs = {"b": Backlog()}
+    came = [totals({"b": look}, OTHERS, backlogs) for look in looks]
+    return shares({name: sum(each[name] for each in came) for name in came[0]}, least=1)
+
+
+@pytest.mark.parametrize(("sender", "way"), [("a", DIRECT), ("s", RELAYED)])
+@pytest.mark.parametrize("missed", [1, 2, 5])
+def test_what_is_inside_looks_later_than_outside_came_the_same_way(sender: str, way: str, missed: int):
+    """A daemon without a core takes in what waits, of one look or of several, once it has one."""
+    waits = [arrived(0, **{sender: 106_000})] * missed
+    found = over(arrived(100_000, **{sender: 106_000}), *waits, arrived(100_000 * (missed + 1), **{sender: 106_000}))
+    assert found[way] == 100
+    assert found[DIRECT] + found[RELAYED] == 100
+
+
+def test_what_never_appears_inside_is_no_credit_for_what_comes_later():
+    """Headers and keepalives of the other end, for any time, raise no share of what a third node brings."""
+    chatter = [arrived(0, a=20_000)] * 3 * KEPT
+    small = [arrived(84 * 60, a=170 * 60)] * 3 * KEPT
+    assert over(*chatter, arrived(100_000, s=106_000))[DIRECT] == 0
+    late = over(*small, arrived(50_000, s=106_000), arrived(150_000, s=106_000))
+    assert late[RELAYED] == pytest.approx(100 * 200_000 / (200_000 + 84 * 60 * 3 * KEPT))
+    forgotten = over(arrived(0, a=106_000), *[arrived(0)] * KEPT, arrived(100_000, **{"?": 1}))
+    assert forgotten[DIRECT] == 0
+
+
+def test_what_unknown_senders_may_have_carried_is_not_taken_from_what_waits():
+    assert over(arrived(0, a=50_000), arrived(100_000, **{"?": 106_000}))[DIRECT] == 0
 
 
 def test_of_little_nothing_is_said():
