@@ -120,25 +120,16 @@ fn asked() -> Receiver<String> {
 }
 
 fn answer(told: &Receiver<Wakeup>, asked: &Receiver<String>) -> Result<()> {
-    let (mut lateness, mut pauses, mut begin) = (vec![], vec![], sys::now());
+    let (mut seen, mut begin) = (Seen::default(), sys::now());
     loop {
         let line = asked.recv_timeout(Duration::from_secs(1));
-        for wakeup in told.try_iter() {
-            let late = wakeup.woke.saturating_sub(wakeup.due);
-            if lateness.len() < MOST {
-                lateness.push(late);
-            }
-            if late > PAUSE {
-                pauses.push((wakeup.core, wakeup.ran, wakeup.due, wakeup.woke));
-            }
-        }
+        let end = seen.take(told, sys::now);
         match line {
             Ok(line) if line.trim() == "report" => {
-                let end = sys::now();
-                let pauses = std::mem::take(&mut pauses);
-                let report =
-                    Report { begin, end, cpu_us: sys::used() / 1000, wakeups_us: quantiles(&mut lateness), pauses };
-                lateness.clear();
+                let pauses = std::mem::take(&mut seen.pauses);
+                let wakeups_us = quantiles(&mut seen.lateness);
+                let report = Report { begin, end, cpu_us: sys::used() / 1000, wakeups_us, pauses };
+                seen.lateness.clear();
                 begin = end;
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{}", serde_json::json!({"report": report}))?;
@@ -149,6 +140,31 @@ fn answer(told: &Receiver<Wakeup>, asked: &Receiver<String>) -> Result<()> {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
+    }
+}
+
+/// What came since the report before: the lateness of each wake-up, and the pauses as a report has them.
+#[derive(Default)]
+struct Seen {
+    lateness: Vec<u64>,
+    pauses: Vec<(usize, u64, u64, u64)>,
+}
+
+impl Seen {
+    /// Takes what has come. Returns a moment up to which nothing is missing: it is asked for before, because this
+    /// thread may lose its core at any point, and what comes meanwhile would lie in a time that is said to be looked at.
+    fn take(&mut self, told: &Receiver<Wakeup>, now: impl FnOnce() -> u64) -> u64 {
+        let end = now();
+        for wakeup in told.try_iter() {
+            let late = wakeup.woke.saturating_sub(wakeup.due);
+            if self.lateness.len() < MOST {
+                self.lateness.push(late);
+            }
+            if late > PAUSE {
+                self.pauses.push((wakeup.core, wakeup.ran, wakeup.due, wakeup.woke));
+            }
+        }
+        end
     }
 }
 
@@ -173,6 +189,17 @@ mod tests {
             assert_eq!(each as f64 / period(each) as f64, COST);
         }
         assert_eq!(period(100_000), 4_000_000, "no pause of so long goes unseen, however dear it is");
+    }
+
+    #[test]
+    fn no_pause_up_to_the_end_of_a_report_is_missing_in_it() {
+        let (tell, told) = channel();
+        let mut seen = Seen::default();
+        let end = seen.take(&told, || {
+            tell.send(Wakeup { core: 1, ran: 0, due: 1_000_000, woke: 9_000_000 }).unwrap();
+            10_000_000
+        });
+        assert_eq!((end, seen.pauses), (10_000_000, vec![(1, 0, 1_000_000, 9_000_000)]));
     }
 
     #[test]
