@@ -2,13 +2,14 @@
 
     python -I -S prober.py PLAN      where PLAN is a JSON object:
         bind        [address, port] to receive on
-        until       when to stop receiving
+        until       when to stop receiving at the earliest
         phases      list of {to: [address, port], start, end, count, interval, size, batch}, in order of `start`;
                     `size` in bytes of UDP payload, `batch` in packets a system call; what was not sent at `end` is not
                     sent, so that a slow sender takes no time from the next phase
 
 Times are in nanoseconds from a zero, which is the first line of standard input (nanoseconds of CLOCK_REALTIME): it is
-written when all nodes are bound. Standard output gets a record (RECORD) for each packet received; standard error one JSON object at the end: for each
+written when all nodes are bound. A further line, or the end of standard input, says that nothing is on its way any more: what a link
+keeps for longer than planned is received, too. Standard output gets a record (RECORD) for each packet received; standard error one JSON object at the end: for each
 phase what was sent, in which time, and how late at worst. All nodes of a lab share one clock, so the difference of
 two stamps is the one-way delay. The receive stamp is the kernel's (SO_TIMESTAMPNS): how late this program reads
 does not matter. A sender that is late sends at once and states when it really sent.
@@ -63,12 +64,14 @@ class Prober:
         self._receive.bind(tuple(plan["bind"]))
         self._zero = 0
 
-    def run(self, zero: int) -> dict[str, Any]:
-        """All phases, then the wait for what is still on its way."""
+    def run(self, zero: int, over: Any = None) -> dict[str, Any]:
+        """All phases, then the wait for what is still on its way: until there is something to read in `over`, too, where that is given."""
         self._zero = zero
         sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
         while (left := zero + self._plan["until"] - time.time_ns()) > 0:
             select.select((self._receive,), (), (), min(left / 1e9, 0.05))
+            self._read()
+        while over is not None and over not in select.select((self._receive, over), (), ())[0]:
             self._read()
         self._read()  # what came while this program was late
         return {"phases": sent}
@@ -166,7 +169,8 @@ def main() -> None:
     plan = json.loads(sys.argv[1])
     with open(sys.stdout.fileno(), "wb", buffering=1 << 20, closefd=False) as out:
         prober = Prober(plan, out)
-        said = prober.run(int(sys.stdin.readline()))
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as commands:
+            said = prober.run(int(commands.readline()), commands)
     sys.stderr.write(json.dumps(said) + "\n")
 
 

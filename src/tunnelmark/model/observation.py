@@ -46,7 +46,8 @@ class Observation:
     """One look at a link: both ways, what its emulator says, when (seconds since the Unix epoch), how long it took.
 
     `zero` is when the plan of the probes began, on the clock of the flows' stamps, and `begun` when the link's own time did, as
-    its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` after them.
+    its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` once the link was empty; without trains
+    they are the same.
     `clock_error`: seconds by which all delays one way may be wrong together, because each end has the clock of another host.
     """
 

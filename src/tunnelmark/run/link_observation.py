@@ -6,6 +6,7 @@ What comes back is raw: numbers and stamps of packets. What it means for the pro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -29,6 +30,7 @@ from tunnelmark.model.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Trai
 from tunnelmark.plan.model import Profile, Topology
 
 _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
+_EMPTY = 2.0  # seconds beyond the plan until a link must be empty: many times what a host keeps a core for
 
 
 async def observe(
@@ -54,15 +56,14 @@ async def observe(
             zero = time.time_ns() + 2 * max((each.error for each in known.values()), default=0)
             for each in probers:
                 each.begin(zero + (known[each.node].realtime if each.node in known else 0))
-            # Before the trains, which ask more than the link can carry: each trial reports what suffers then.
-            await asyncio.sleep(probe_plan.probed(plans) / 1e9)
-            looks = [await _look(lab)]
-            for node in ends:
-                await asyncio.sleep(max(zero + probe_plan.sent(plans[node]) - time.time_ns(), 0) / 1e9)
-                looks.append(await _look(lab))
+            looks = await _looks(lab, plans, zero)
+            await _until(zero + max(plan["until"] for plan in plans.values()))
+            final = await _emptied(lab)
+            for each in probers:
+                each.stop()
             said = [await each.end(plans[each.node]) for each in probers]
-            final = await lab.link_reports()
             later, ended = await lab.clocks(), time.time_ns()
+    reports = looks[0].reports if looks else final
     courses = {node: ClockCourse(known[node], later[node], seen_at, ended) for node in ends if node in later}
     forward, back = (_flow(plans, zero, said, raw, ends, way, looks, courses) for way in (0, 1))
     return Observation(
@@ -71,12 +72,12 @@ async def observe(
         forward,
         back,
         zero,
-        tuple(looks[0].reports),
+        tuple(reports),
         started,
         time.monotonic() - begun,
         tuple(final),
         seed,
-        _begun(looks[0].reports),
+        _begun(reports),
         rounded_up(sum(course.error for course in courses.values()) / 1e9),
     )
 
@@ -84,6 +85,43 @@ async def observe(
 def _begun(reports: Sequence[Mapping[str, Any]]) -> int | None:
     """When the first link's time began, on the clock of the flows' stamps."""
     return int(reports[0]["zero_ns"]) + time.time_ns() - time.monotonic_ns() if reports else None
+
+
+async def _until(moment: int) -> None:
+    """Wait for a moment in nanoseconds of the clock."""
+    await asyncio.sleep(max(moment - time.time_ns(), 0) / 1e9)
+
+
+async def _looks(lab: Lab, plans: Mapping[str, dict[str, Any]], zero: int) -> list[_Look]:
+    """What the emulators say before the trains, and after each; nothing without trains.
+
+    A train asks more than the link can carry, and each trial reports what suffers then.
+    """
+    trains = [probe_plan.sent(plan) for plan in plans.values()]
+    if not any(trains):
+        return []
+    await _until(zero + probe_plan.probed(plans))
+    looks = [await _look(lab)]
+    for sent in trains:
+        await _until(zero + sent)
+        looks.append(await _look(lab))
+    return looks
+
+
+async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
+    """What the emulators say once they hold no packet and take in none, or after `_EMPTY` seconds.
+
+    One that lost its core keeps packets for longer than planned; a prober that had ended by then would take them for lost.
+    """
+    deadline = time.monotonic() + _EMPTY
+    before, reports = None, await lab.link_reports()
+    while time.monotonic() < deadline:
+        ways = [way for report in reports for way in report["directions"]]
+        taken = [way["packets"] for way in ways]
+        if taken == before and not any(way["inside"] for way in ways):
+            break
+        before, reports = taken, await lab.link_reports()
+    return reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +158,11 @@ class _Prober:
 
     def begin(self, zero: int) -> None:
         os.write(self.commands, f"{zero}\n".encode())
+
+    def stop(self) -> None:
+        """Nothing is on its way any more."""
+        with contextlib.suppress(BrokenPipeError):  # it has failed, which `end` says
+            os.write(self.commands, b"over\n")
 
     async def end(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Wait for the observer to end, and return what it found; LabError if it failed or does not end."""

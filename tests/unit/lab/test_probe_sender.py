@@ -116,6 +116,19 @@ def test_what_came_while_the_prober_was_late_is_read():
     assert len(records) > 0.9 * said["phases"][0]["sent"]
 
 
+def test_what_comes_after_the_planned_end_is_received_until_it_is_said_to_be_over():
+    """A link whose core was taken away delivers later than planned."""
+    here = ["127.0.0.1", free_port()]
+
+    def delivered_late() -> None:
+        time.sleep(0.3)  # 0.2 s after the planned end
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.sendto(probe_sender.HEADER.pack(0, 7, 0, 0, time.time_ns()) + b"content", ("127.0.0.1", here[1]))
+
+    records, _ = probe({"bind": here, "until": 1, "phases": []}, meanwhile=delivered_late)
+    assert records["number"].tolist() == [7]
+
+
 def test_a_probe_that_was_changed_on_its_way_is_told():
     here = ["127.0.0.1", free_port()]
 
