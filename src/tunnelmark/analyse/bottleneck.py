@@ -26,7 +26,7 @@ CORE = 0.95
 """A core, or a thread of a daemon, that had work for at least this share of the time had almost no rest."""
 
 MOSTLY = 0.85
-"""Or it had no rest, and at least this share of its time was the node's own. The lab's weight leaves to other work only what the node does not use,
+"""Or it had no rest, and at least this share of its time was the node's own; or the node had it or waited for it in a share of `CORE`. The lab's weight leaves to other work only what the node does not use,
 and softirq work that interrupts the other work is billed to it."""
 
 FULL = 0.97
@@ -177,13 +177,18 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
     shares = list[tuple[float, What, str]]()
     for end in ends:
         what: What = "sender's core" if end == sender else "receiver's core"
-        own, core = limits.get(f"used_{end}", 0.0), limits.get(f"core_{end}", 0.0)
-        core = core if own >= MOSTLY else max(own, core - other)
+        core = without_rest(limits, end, other)
         thread = limits.get(f"thread_{end}", 0.0)
         words = "its core had work" if core >= thread else "a thread of its daemon ran"
         shares.append((max(core, thread), what, f"{words} in {100 * max(core, thread):.0f} % of the time"))
     share, busier, why = max(shares, key=lambda found: found[0])
     return None if share < CORE else Bottleneck(busier, why=why)
+
+
+def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
+    """The share of the time in which an end's core had no rest; less what `other` work took, unless the node wanted it whenever that had it."""
+    own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
+    return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)
 
 
 def _some_lost(limits: Mapping[str, float], sender: str) -> bool:

@@ -14,7 +14,7 @@ from statistics import fmean, median, pstdev, quantiles, stdev
 from typing import Literal, get_args
 
 from tunnelmark.analyse.attempts import usable
-from tunnelmark.analyse.bottleneck import CORE, MOSTLY
+from tunnelmark.analyse.bottleneck import CORE, without_rest
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.pairing import setting_of
@@ -127,10 +127,7 @@ def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
     """
     rows = [row for row in _rows(analysis, arm, setting) if row.outcome == "ok" and row.limits]
     for end, words in (("source", "the sender's core"), ("target", "the receiver's core")):
-        full = 0
-        for row in rows:
-            used, core = (row.limits.get(f"{what}_{end}", 0.0) for what in ("used", "core"))
-            full += (core if used >= MOSTLY else max(used, core - others(row.host))) >= CORE
+        full = sum(without_rest(row.limits, end, others(row.host)) >= CORE for row in rows)
         if 2 * full > len(rows):
             return words
     return ""

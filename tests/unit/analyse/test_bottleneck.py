@@ -124,6 +124,16 @@ def test_a_core_that_others_took_is_no_bottleneck_of_the_arm_and_one_that_it_too
         assert bound.what == what, (own, core)
 
 
+def test_a_core_that_the_arm_wanted_whenever_others_had_it_is_its_bottleneck() -> None:
+    """Beside a program of the same weight it gets half of its core, and would use all of it."""
+    busy = replace(row(core_source=1.0, tcp_window_source=0.8), host={"other_cpu": 1.0})
+    for own, waited, what in ((0.6, 0.38, "sender's core"), (0.6, 0.1, "window"), (0.1, 0.1, "window")):
+        taken = replace(busy, limits={**busy.limits, "used_source": own, "waited_source": waited})
+        bound = of_trial(taken, TCP, RATE)
+        assert bound is not None
+        assert bound.what == what, (own, waited)
+
+
 def test_a_download_is_told_of_the_end_that_sends() -> None:
     back = {name.replace(end, SWAP[end]): value for name, value in QUIET.items() for end in SWAP if name.endswith(end)}
     bound = of_trial(replace(row(), limits=back | {"core_target": 0.99}), TCP, RATE)

@@ -91,6 +91,12 @@ def quota(text: str) -> Quota:
     return Quota(held, found.get("nr_periods", 0), found.get("nr_throttled", 0))
 
 
+def stalled(text: str) -> float:
+    """Seconds in which a control group had work and none of it had a core, from `cpu.pressure` (Documentation/accounting/psi.rst)."""
+    found = re.search(r"^full .*\btotal=(\d+)", text, re.MULTILINE)
+    return int(found[1]) / 1e6 if found else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A TCP connection as its sender's kernel sees it (`ss -ti`), up to now.

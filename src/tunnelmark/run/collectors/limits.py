@@ -6,6 +6,8 @@ is recorded as `limits` in the attempt. Names end in `source` or `target`, the n
     core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1);
                   or, if that is more, the share of the quota's periods in which it was used up
     used_         share of its cores' time that its own work took, and that of nodes on the same cores, or a quota held back
+    waited_       share of the time in which it had work and none of it had its core, because other work than that had it; 0 where
+                  the kernel does not count that (`cpu.pressure`), or a node has several cores
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
     wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
     sent_, got_   packets that entered the overlay here, and that left it here; a super-packet counts as one
@@ -58,6 +60,7 @@ class _Look:
     rested: dict[int, float]  # by core: idle, and what our own loops used
     stolen: dict[int, float]
     used: dict[str, float]  # by end, the seconds that its work took
+    waited: dict[str, float]  # by end, the seconds in which others had the core that it wanted
     held: dict[str, float]  # by end, the seconds that quotas held its cores back
     quotas: dict[str, tuple[_proc.Quota, ...]]  # by end, its own and those above it
     threads: dict[str, dict[int, float]]  # by end and thread
@@ -103,6 +106,7 @@ class _Limits:
         for end in self._context.ends:
             found[f"core_{end}"] = median(self._core(a, b, end) for a, b in spans)
             found[f"used_{end}"] = median(self._own(a, b, end) for a, b in spans)
+            found[f"waited_{end}"] = median(self._waited(a, b, end) for a, b in spans)
             found[f"thread_{end}"] = median(_busiest(a.threads[end], b.threads[end]) / _took(a, b) for a, b in spans)
             sent = f"bytes_{end}"
             found[f"wire_{end}"] = median(8 * (b.counts[sent] - a.counts[sent]) / _took(a, b) for a, b in spans)
@@ -149,6 +153,11 @@ class _Limits:
         used = (after.used[end] - before.used[end]) / _took(before, after) / cores
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
+    def _waited(self, before: _Look, after: _Look, end: str) -> float:
+        """The share of the time in which a node had work and others had its core; what a quota held back is counted apart."""
+        waited, held = after.waited[end] - before.waited[end], after.held[end] - before.held[end]
+        return min(max((waited - held) / _took(before, after), 0.0), 1.0)
+
     def _back(self, before: _Look, after: _Look, end: str) -> float:
         """The share of its cores' time in which a quota held a node back."""
         cores = len(self._context.nodes[self._context.ends[end]].cores) or 1
@@ -189,6 +198,7 @@ class _Limits:
             rested=rested,
             stolen={core: stolen for core, (_, stolen) in rests.items()},
             used={end: self._used(node) for end, node in context.ends.items()},
+            waited={end: self._waiting(node) for end, node in context.ends.items()},
             held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
             quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
             threads={end: _threads(self._daemons[node]) for end, node in context.ends.items()},
@@ -215,6 +225,18 @@ class _Limits:
         tasks = sum(cgroups.used(group).total for group in groups if group is not None)
         kernel = (softirq.seconds(), softirq.unbilled())
         return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
+
+    def _waiting(self, node: str) -> float:
+        """Seconds in which a node had work and none of it ran, less what went to those whose work counts as its own (`_used`)."""
+        own = self._context.nodes[node]
+        if own.group is None or len(own.cores) != 1:
+            return 0.0
+        beside = [each for name, each in self._context.nodes.items() if name != node and own.cores[0] in each.cores]
+        with contextlib.suppress(OSError):
+            kept = _proc.stalled((own.group / "cpu.pressure").read_text())
+            tasks = sum(cgroups.used(each.group).total for each in beside if each.group is not None)
+            return kept - tasks - softirq.seconds().get(own.cores[0], 0.0)
+        return 0.0
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""

@@ -97,6 +97,12 @@ def test_a_quota_that_is_used_up_in_every_period_leaves_no_rest_whenever_its_tim
     assert _proc.Quota().ran_out(_proc.Quota()) == 0.0
 
 
+def test_the_time_in_which_a_group_had_work_and_no_core_is_read() -> None:
+    text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=38903\nfull avg10=0.00 avg60=1.50 avg300=0.00 total=2019194\n"
+    assert _proc.stalled(text) == 2.019194
+    assert _proc.stalled("some avg10=0.00 avg60=0.00 avg300=0.00 total=38903\n") == 0.0, "before Linux 5.13"
+
+
 class TestStreams:
     """What TCP had to send counts from when there was a stream: on a busy machine a program begins late."""
 
