@@ -61,7 +61,10 @@ class Collection:
                 post.sampler = post.collector.watch(context)
 
     async def begin(self) -> None:
-        """The traffic's client is about to start. Slow collectors begin first and end last: others divide by the time in between."""
+        """The traffic's client is about to start. Slow collectors begin first and end last: others divide by the time in between.
+
+        So do slow ones among each other: the last that begins is the first that ends.
+        """
         for post in sorted(self._posts, key=lambda post: not post.collector.slow):
             await self._call(post, lambda sampler: sampler.begin())
             post.due = time.monotonic() + (post.collector.every or 0.0)
@@ -79,7 +82,8 @@ class Collection:
     async def found(self) -> tuple[CollectorFinding, ...]:
         """The traffic is over: what each collector saw."""
         await self._rest()
-        for post in sorted(self._posts, key=lambda post: post.collector.slow):
+        slow = [post for post in reversed(self._posts) if post.collector.slow]
+        for post in (*(post for post in self._posts if not post.collector.slow), *slow):
             await self._call(post, lambda sampler: sampler.end(), last=True)
         return tuple(
             CollectorFinding(

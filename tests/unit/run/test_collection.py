@@ -92,8 +92,10 @@ def test_a_slow_one_begins_before_all_others_and_ends_after_them(tmp_path: Path)
     def named(name: str) -> Collector:
         return replace(collector([], name=name), watch=lambda _: Named([], name, Collected()))
 
-    watched(tmp_path, named("before"), replace(named("slow"), slow=True), named("after"))
-    assert told[3:] == ["slow begin", "before begin", "after begin", "before end", "after end", "slow end"]
+    slow = [replace(named(name), slow=True) for name in ("slow", "slower")]
+    watched(tmp_path, named("before"), *slow, named("after"))
+    assert told[4:8] == ["slow begin", "slower begin", "before begin", "after begin"]
+    assert told[8:] == ["before end", "after end", "slower end", "slow end"]
 
 
 def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):

@@ -208,7 +208,7 @@ class Collector:
     """What it looks at: where nodes are on several hosts, it works on each that has some of it; what looks at the whole machine, on none."""
 
     slow: bool = False
-    """True if its begin or end takes seconds: it begins before all others, and ends after them."""
+    """True if its begin or end takes long, seconds for perf or tens of milliseconds to close packet sockets: it begins before all others, and ends after them."""
 
     conclude: Callable[[Collected], Collected] | None = None
     """Makes samples and notes in addition from what was seen on all hosts, for metrics that need what several nodes counted."""

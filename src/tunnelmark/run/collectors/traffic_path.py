@@ -285,4 +285,6 @@ def _watch(context: CollectorContext) -> Sampler:
     return _Path(context)
 
 
-COLLECTOR = Collector("path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True, conclude=conclude)
+COLLECTOR = Collector(
+    "path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True, slow=True, conclude=conclude
+)

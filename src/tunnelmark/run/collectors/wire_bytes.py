@@ -59,12 +59,12 @@ class _Wire:
         self._asked = 0
 
     async def begin(self) -> None:
-        self._since = Stopwatch()
         try:
             await asyncio.to_thread(self._open)
         except OSError as error:
             await asyncio.to_thread(self._close)
             self._refused = f"the kernel refused to count packets: {error}"
+        self._since = Stopwatch()
         self._first = self._look()
         self._before = (self._since(), self._sent())
 
@@ -203,5 +203,5 @@ def _watch(context: CollectorContext) -> Sampler:
 
 
 COLLECTOR = Collector(
-    "wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True, conclude=overhead
+    "wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True, slow=True, conclude=overhead
 )
