@@ -64,8 +64,9 @@ def watched(
     prepare: Prepare = nothing,
     inner: InnerNetwork | None = None,
     use: WorkloadInfo = TCP,
+    amount: str = f"-t{SECONDS}",
 ) -> TrialRow:
-    """A stream of iperf3 over an arm, with what its nodes counted meanwhile."""
+    """A stream of iperf3 over an arm, of so many seconds or bytes, with what its nodes counted meanwhile."""
     a, b = topology.nodes[0], topology.nodes[-1]
     driver, usual = registry.arm(arm)
     chosen = driver.options.model_validate(usual.model_dump() | dict(options or {}))
@@ -82,7 +83,7 @@ def watched(
             await prepare(lab, tunnel)
             before = interference.glance(lab.cpu_seconds())
             await watching.begin()
-            argv = ["iperf3", "-J", f"-t{SECONDS}", "-c", str(tunnel.address[b]), *client]
+            argv = ["iperf3", "-J", amount, "-c", str(tunnel.address[b]), *client]
             done = await lab.nodes[a].run(argv, timeout=60)
             after = interference.glance(lab.cpu_seconds())
             await watching.end()
@@ -111,9 +112,12 @@ def bound(
     prepare: Prepare = nothing,
     inner: InnerNetwork | None = None,
     use: WorkloadInfo = TCP,
+    amount: str = f"-t{SECONDS}",
 ) -> Bottleneck:
     """What bound a stream of iperf3 over an arm."""
-    row = watched(raw, arm, *client, profile=profile, options=options, prepare=prepare, inner=inner, use=use)
+    row = watched(
+        raw, arm, *client, profile=profile, options=options, prepare=prepare, inner=inner, use=use, amount=amount
+    )
     found = of_trial(row, use, profile.rate)
     print(found, row.host, {name: value for name, value in row.limits.items() if value})
     assert found is not None
@@ -146,7 +150,9 @@ def test_what_the_first_link_of_a_chain_has_no_room_for_is_lost_by_the_one_that_
 
 
 def test_the_load_that_is_offered(tmp_path: Path) -> None:
-    assert bound(tmp_path, "anchor", "-u", f"-b{LOAD}", "-l1000", use=UDP).what == "load"
+    """In bytes: what iperf3 has not sent at the end of its seconds, since it had no core, it does not send any more."""
+    amount = f"-n{LOAD * SECONDS // 8}"
+    assert bound(tmp_path, "anchor", "-u", f"-b{LOAD}", "-l1000", use=UDP, amount=amount).what == "load"
 
 
 def test_a_generator_that_has_nothing_to_send(tmp_path: Path) -> None:
@@ -206,5 +212,5 @@ def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -
 
 
 def test_a_vpn_that_can_go_as_fast_as_the_machine_is_bound_by_the_processor(tmp_path: Path) -> None:
-    """A core without rest, or, where programs take turns on it, a buffer that one came to too late."""
-    assert bound(tmp_path, "anchor-chacha20").processor
+    """A core that the sender always wants, whoever else has it for a part of the time; by TCP the two ends would wait for each other."""
+    assert bound(tmp_path, "anchor-chacha20", "-u", "-b0", "-l1000").what == "sender's core"

@@ -25,25 +25,47 @@ from tunnelmark.units import Duration
 pytestmark = pytest.mark.root
 WAY = Direction(delay=Duration.parse("5 ms"))
 CORES = sorted(os.sched_getaffinity(0))
+# Says when it is ready, takes its core for 30 ms at the moment that it reads (seconds of the monotonic clock; by default soon), and says
+# when that was due, began and ended.
 HOLD = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
-time.sleep(max(float(sys.argv[2]) - time.monotonic(), 0.01))
+print("ready", flush=True)
+due = max(int(1e9 * float(sys.stdin.readline() or 0)), time.monotonic_ns() + 10_000_000)
+time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
 begin = time.monotonic_ns()
 while time.monotonic_ns() < begin + 30_000_000: pass
-print(begin, time.monotonic_ns())
+print(due, begin, time.monotonic_ns())
 """
 # An echo request each millisecond, at high priority: on a busy machine `ping` leaves gaps in which no packet is on its way.
+# It says when it is ready, which is after the first answer.
 PINGS = """
 import os, socket, sys, time
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(98))
 with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as pings:
     pings.connect((sys.argv[1], 0))
+    pings.settimeout(0.001)
+    answered = False
     while True:
         pings.send(bytes.fromhex("0800f7ff00000000"))
+        try:
+            answered or pings.recv(64)
+            answered or print("ready", flush=True)
+            answered = True
+        except TimeoutError:
+            continue
         time.sleep(0.001)
 """
+
+
+async def ready(*argv: str) -> asyncio.subprocess.Process:
+    """A program that has said that it is ready."""
+    pipe = subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"ready\n"
+    return process
 
 
 def test_a_core_that_is_taken_away_is_seen():
@@ -51,16 +73,15 @@ def test_a_core_that_is_taken_away_is_seen():
     clocks = Clocks()
     try:
         clocks.look()
-        done = subprocess.run(
-            [sys.executable, "-c", HOLD, str(CORES[0]), "0"], stdout=subprocess.PIPE, text=True, check=True
-        )
+        argv = [sys.executable, "-c", HOLD, str(CORES[0])]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True)
         seen = clocks.look()
     finally:
         clocks.close()
-    begin, end = map(int, done.stdout.split())
+    due, begin, end = map(int, done.stdout.split()[1:])
     (pause,) = [one for one in seen.pauses if one.core == CORES[0] and one.due < end - 10_000_000 and one.woke >= end]
     assert pause.ran <= pause.due < pause.woke
-    assert begin - 10_000_000 < pause.due, "it began when the core was taken, but for a sleep of the clock"
+    assert due - 10_000_000 < pause.due, "it began when the core was taken, but for a sleep of the clock"
     assert seen.longest >= 20_000
     told = pauses.host(seen.pauses, begin, end)
     assert told["pause_share"] > 0.6
@@ -131,24 +152,12 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
             begun = time.monotonic()
             async with labs.lab(PAIR, profile, raw=tmp_path) as lab:
                 # Outside the node's control group, which has no budget of real-time priority.
-                argv = [
-                    "nsenter",
-                    "-t",
-                    str(lab.nodes["a"].pid),
-                    "--net",
-                    sys.executable,
-                    "-c",
-                    PINGS,
-                    str(lab.address("b")),
-                ]
-                pings = await asyncio.create_subprocess_exec(*argv)
-                together = str(time.monotonic() + 2)
-                holders = [
-                    await asyncio.create_subprocess_exec(
-                        sys.executable, "-c", HOLD, str(core), together, stdout=subprocess.DEVNULL
-                    )
-                    for core in CORES
-                ]
+                inside = ["nsenter", "-t", str(lab.nodes["a"].pid), "--net"]
+                pings = await ready(*inside, sys.executable, "-c", PINGS, str(lab.address("b")))
+                holders = [await ready(sys.executable, "-c", HOLD, str(core)) for core in CORES]
+                together = f"{time.monotonic() + 0.3}\n".encode()
+                for holder in holders:
+                    holder.stdin.write(together)
                 for holder in holders:
                     assert await holder.wait() == 0
                 await asyncio.sleep(0.2)  # what was on its way arrives
@@ -204,7 +213,9 @@ def test_two_that_look_at_once_both_know_of_all_pauses():
     clocks = Clocks()
     try:
         with ThreadPoolExecutor(4) as threads:
-            holders = [subprocess.Popen([sys.executable, "-c", HOLD, str(core), "0"]) for core in CORES]
+            holders = [
+                subprocess.Popen([sys.executable, "-c", HOLD, str(core)], stdin=subprocess.DEVNULL) for core in CORES
+            ]
             looks = [threads.submit(clocks.seen) for _ in range(200)]
             for holder in holders:
                 assert holder.wait() == 0
