@@ -212,5 +212,5 @@ def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -
 
 
 def test_a_vpn_that_can_go_as_fast_as_the_machine_is_bound_by_the_processor(tmp_path: Path) -> None:
-    """A core that the sender always wants, whoever else has it for a part of the time; by TCP the two ends would wait for each other."""
+    """A core that the sender always wants, also while other work has it; by TCP the two ends would wait for each other."""
     assert bound(tmp_path, "anchor-chacha20", "-u", "-b0", "-l1000").what == "sender's core"

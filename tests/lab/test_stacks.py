@@ -33,6 +33,9 @@ pytestmark = [
 
 _Result = TypeVar("_Result")
 
+AMOUNT = "120M"
+"""What two seconds carry on a quiet machine."""
+
 
 def on(vpn: str, raw: Path, body: Callable[[Lab, RunningDeployment], Awaitable[_Result]]) -> _Result:
     """Run `body` on a deployment between `a` and `b` that carries traffic."""
@@ -54,7 +57,7 @@ def on(vpn: str, raw: Path, body: Callable[[Lab, RunningDeployment], Awaitable[_
 
 
 def recorded(vpn: str, raw: Path) -> tuple[Collected, dict[str, str]]:
-    """What two seconds of TCP look like, by side."""
+    """What so much TCP looks like, by side: bytes, because a busy machine sends few of them in a time, and samples few stacks."""
 
     async def body(lab: Lab, tunnel: RunningDeployment) -> Collected:
         server = await lab.nodes["b"].spawn(["iperf3", "-s", "-1"], stdout=raw / "server")
@@ -62,7 +65,7 @@ def recorded(vpn: str, raw: Path) -> tuple[Collected, dict[str, str]]:
         sampler = stacks.COLLECTOR.watch(observed(lab, tunnel, "a", "b", raw))
         await sampler.begin()
         client = await lab.nodes["a"].spawn(
-            ["iperf3", "-c", str(tunnel.address["b"]), "-t", "2"], stdout=raw / "client"
+            ["iperf3", "-c", str(tunnel.address["b"]), "-n", AMOUNT], stdout=raw / "client"
         )
         assert (await client.wait()).code == 0
         await server.wait()

@@ -125,7 +125,7 @@ def test_a_core_that_others_took_is_no_bottleneck_of_the_arm_and_one_that_it_too
 
 
 def test_a_core_that_the_arm_wanted_whenever_others_had_it_is_its_bottleneck() -> None:
-    """Beside a program of the same weight it gets half of its core, and would use all of it."""
+    """With another program of the same weight on its core it gets half of that, and would use all of it."""
     busy = replace(row(core_source=1.0, tcp_window_source=0.8), host={"other_cpu": 1.0})
     for own, waited, what in ((0.6, 0.38, "sender's core"), (0.6, 0.1, "window"), (0.1, 0.1, "window")):
         taken = replace(busy, limits={**busy.limits, "used_source": own, "waited_source": waited})

@@ -126,3 +126,17 @@ def test_what_cannot_be_folded_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(ValueError, match="no room"):
         stacks.fold(tmp_path / "data", tmp_path / "p", {})
+
+
+def test_stacks_are_folded_for_as_long_as_further_ones_come(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """How long perf needs for each is the machine's; one that writes none any more has failed."""
+    monkeypatch.setattr(stacks, "_END", 1.0)
+    monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "tunnelmark-flame", f"cat > {tmp_path}/read; echo '{{}}'")
+    program(tmp_path, "perf", "for each in 1 2 3 4 5 6; do echo $each; sleep 0.2; done")
+    assert stacks.fold(tmp_path / "data", tmp_path / "p", {}) == {}
+    assert (tmp_path / "read").read_text().split() == ["1", "2", "3", "4", "5", "6"]
+    monkeypatch.setattr(stacks, "_END", 0.2)
+    program(tmp_path, "perf", "echo 1; exec sleep 60")
+    with pytest.raises(TimeoutError, match="no further stack"):
+        stacks.fold(tmp_path / "data", tmp_path / "p", {})

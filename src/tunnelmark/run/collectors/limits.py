@@ -231,10 +231,10 @@ class _Limits:
         own = self._context.nodes[node]
         if own.group is None or len(own.cores) != 1:
             return 0.0
-        beside = [each for name, each in self._context.nodes.items() if name != node and own.cores[0] in each.cores]
+        sharing = [each for name, each in self._context.nodes.items() if name != node and own.cores[0] in each.cores]
         with contextlib.suppress(OSError):
             kept = _proc.stalled((own.group / "cpu.pressure").read_text())
-            tasks = sum(cgroups.used(each.group).total for each in beside if each.group is not None)
+            tasks = sum(cgroups.used(each.group).total for each in sharing if each.group is not None)
             return kept - tasks - softirq.seconds().get(own.cores[0], 0.0)
         return 0.0
 

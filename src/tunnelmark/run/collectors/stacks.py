@@ -46,7 +46,7 @@ PACKAGES = ("linux-perf",)
 
 _PREFIX, _DATA, _LOG, _HOW = "watch.stacks", "watch.stacks.data", "watch.stacks.err", "watch.stacks.json"
 _BEGIN = 10.0  # seconds for perf to look at all processes and say that it records
-_END = 30.0  # seconds for perf to write what it has, and again for its data to be folded
+_END = 30.0  # seconds for perf to write what it has, and again without a further stack while these are folded
 _BUFFER = "4M"  # of a processor: a second of stacks, in case perf has to wait while other processes are busy
 _FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
 _REFUSED = "perf needs CONFIG_CGROUP_PERF, and its control groups in the v2 hierarchy; see docs/stacks.md"
@@ -196,21 +196,44 @@ def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str
     """Fold what perf recorded into PREFIX.SIDE.folded; how many `samples` each side has, `softirq` among them."""
     sides = [word for side in FILES for word in ("--side", f"{side}={','.join(map(str, own.get(side, ())))}")]
     script = [str(find("perf", PACKAGES)), "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
-    with subprocess.Popen(script, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as perf:
+    folding = [str(find("tunnelmark-flame")), "fold", "--to", str(prefix), *sides]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(script, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.DEVNULL) as perf,
+        subprocess.Popen(folding, stdin=pipe, stdout=pipe, stderr=pipe) as flame,
+    ):
         try:
-            done = subprocess.run(
-                [str(find("tunnelmark-flame")), "fold", "--to", str(prefix), *sides],
-                stdin=perf.stdout,
-                capture_output=True,
-                timeout=_END,
-                check=False,
-            )
+            assert perf.stdout is not None and flame.stdin is not None
+            _pass_on(perf.stdout.fileno(), flame.stdin.fileno())
+            told, complaints = flame.communicate(timeout=_END)
         finally:
             perf.kill()
-    if done.returncode != 0:
-        raise ValueError(done.stderr.decode(errors="replace").strip())
-    found: dict[str, dict[str, int]] = json.loads(done.stdout)
+            flame.kill()
+    if flame.returncode != 0:
+        raise ValueError(complaints.decode(errors="replace").strip())
+    found: dict[str, dict[str, int]] = json.loads(told)
     return found
+
+
+def _next(source: int) -> bytes:
+    """What comes out of a pipe next; nothing at its end."""
+    if not select.select((source,), (), (), _END)[0]:
+        raise TimeoutError(f"perf wrote no further stack for {_END:g} s")
+    return os.read(source, 1 << 16)
+
+
+def _pass_on(source: int, target: int) -> None:
+    """All that comes out of a pipe goes into another one, however long that takes; TimeoutError once nothing moves for `_END` seconds.
+
+    A busy machine unwinds some ten thousand stacks in a minute, and does get on with them.
+    """
+    os.set_blocking(target, False)
+    with contextlib.suppress(BrokenPipeError):  # the reader has ended, and says why
+        while data := _next(source):
+            while data:
+                if not select.select((), (target,), (), _END)[1]:
+                    raise TimeoutError(f"its stacks were not read for {_END:g} s")
+                data = data[os.write(target, data) :]
 
 
 def _answer(pipe: int, patience: float) -> bytes:
