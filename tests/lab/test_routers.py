@@ -16,6 +16,7 @@ from typing import get_args
 
 import pytest
 
+from support.asking import answering, pinged
 from support.labs import UNSHAPED, in_lab
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
@@ -193,28 +194,6 @@ def test_tcp_is_mapped_as_udp_is() -> None:
         assert called == let_in[nat.filtering], (nat, called)
 
 
-async def answers(lab: Lab, service: Service, payload: int = 40) -> bool:
-    """Whether s answers n0 by that service."""
-    address = str(lab.address("s"))
-    if service.protocol == "icmp":
-        ping = ["ping", "-n", "-q", "-c3", "-i0.05", "-W1", "-M", "do", "-s", str(payload), address]
-        return (await lab.nodes["n0"].run(ping)).code == 0
-    listen = {
-        "udp": "import socket; s = socket.socket(2, 2); s.bind(('', PORT)); [s.sendto(*s.recvfrom(9000)) for _ in range(3)]",
-        "tcp": "import socket; s = socket.create_server(('', PORT)); c, _ = s.accept(); c.sendall(c.recv(9000))",
-    }[service.protocol].replace("PORT", str(service.port))
-    ask = {
-        "udp": "import socket; s = socket.socket(2, 2); s.settimeout(1); s.sendto(b'x' * SIZE, ('HOST', PORT)); s.recv(9000)",
-        "tcp": "import socket; s = socket.create_connection(('HOST', PORT), 1); s.sendall(b'x' * SIZE); s.settimeout(1); s.recv(9000)",
-    }[service.protocol]
-    server = await lab.nodes["s"].spawn(["python3", "-c", listen])
-    await lab.nodes["s"].until({"kind": f"{service.protocol}-port", "port": service.port}, 20)
-    script = ask.replace("HOST", address).replace("PORT", str(service.port)).replace("SIZE", str(payload))
-    done = await lab.nodes["n0"].run(["python3", "-c", script], timeout=30)
-    await server.stop()
-    return done.code == 0
-
-
 EVERY = (Service("icmp"), Service("udp", 53), Service("udp", 5000), Service("tcp", 443), Service("tcp", 80))
 
 
@@ -232,14 +211,18 @@ EVERY = (Service("icmp"), Service("udp", 53), Service("udp", 5000), Service("tcp
 @pytest.mark.parametrize("nat", [None, Nat()], ids=["routed", "translated"])
 def test_a_filter_lets_through_what_it_says(router: dict[str, object], open_: set[str], nat: Nat | None) -> None:
     async def body(lab: Lab) -> set[str]:
-        return {str(service) for service in EVERY if await answers(lab, service)}
+        services = [str(service) for service in EVERY if service.port is not None]
+        found, by_ping = await asyncio.gather(
+            answering(lab, "n0", "s", services, open_ - {"icmp"}), pinged(lab, "n0", "s", "icmp" in open_)
+        )
+        return {*found, *(["icmp"] if by_ping else [])}
 
     assert in_lab(body, sites([nat], **router)) == open_
 
 
 def test_a_black_hole_says_nothing() -> None:
     async def body(lab: Lab) -> tuple[bool, bool]:
-        return await answers(lab, Service("icmp"), 1300), await answers(lab, Service("icmp"), 1400)
+        return await pinged(lab, "n0", "s", True, 1300), await pinged(lab, "n0", "s", False, 1400)
 
     assert in_lab(body, sites([None], largest=1400)) == (True, False)
 
@@ -267,8 +250,8 @@ def test_two_sites_reach_each_other_by_their_routers() -> None:
     async def body(lab: Lab) -> list[str]:
         shown = []
         for source, target in (("a", "b"), ("b", "a")):
-            ping = ["ping", "-n", "-c1", "-W2", str(lab.address(target))]
-            shown.append((await lab.nodes[source].run(ping)).stdout)
+            ping = ["ping", "-n", "-c1", "-w20", str(lab.address(target))]
+            shown.append((await lab.nodes[source].run(ping, timeout=60)).stdout)
         return shown
 
     for said in in_lab(body, load_topology("two-sites", Files((PACKAGED,)))):
@@ -277,11 +260,7 @@ def test_two_sites_reach_each_other_by_their_routers() -> None:
 
 def test_behind_home_routers_only_the_server_is_reached() -> None:
     async def body(lab: Lab) -> dict[str, bool]:
-        async def reached(source: str, target: str) -> bool:
-            ping = ["ping", "-n", "-q", "-c2", "-i0.05", "-W1", str(lab.address(target))]
-            return (await lab.nodes[source].run(ping)).code == 0
-
-        return {way: await reached(way[0], way[1]) for way in ("as", "bs", "sa", "ab", "ba")}
+        return {way: await pinged(lab, way[0], way[1], way in ("as", "bs")) for way in ("as", "bs", "sa", "ab", "ba")}
 
     topology = replace(load_topology("behind-nat", Files((PACKAGED,))), name="nat")
     assert in_lab(body, topology) == {"as": True, "bs": True, "sa": False, "ab": False, "ba": False}

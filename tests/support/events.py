@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,18 @@ from tunnelmark.host import programs
 from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.model import Topology
 from tunnelmark.record.environment import socket_buffer_limit
+from tunnelmark.run.background import background
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import traffic_path
 from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.run.observed import observed
 from tunnelmark.run.workload_runner import WorkloadRunner
-from tunnelmark.workloads.base import Endpoints
+from tunnelmark.workloads._stream import CLIENT, SERVER
+from tunnelmark.workloads.base import EVENTS, Endpoints
 
 READY = 30.0  # seconds that a mesh may take to answer
+_AFTER = 1.0  # seconds of probes after the path is back
+_UNDER_WAY = 1.0  # seconds that those probes may be under way
 
 
 def with_vpn(
@@ -50,6 +55,7 @@ def connected(
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """The values of a trial of `connect`, and what was done during it; a trial that is void is made again, twice.
 
+    It ends a second after all was done and the path was back: `duration` is the longest that it may take.
     `watched`: with the way that its traffic takes. `queue_drops` among the values is what the machine's cores have dropped meanwhile.
     """
     for attempt in range(3):
@@ -73,26 +79,59 @@ def trial(
         source, target = lab.topology.nodes[0], lab.topology.nodes[-1]
         addresses = tunnel.address[source], tunnel.address[target]
         ends = Endpoints(source, target, *addresses, socket_buffer_limit(), relay=lab.topology.relay)
-        stage = WorkloadRunner(lab, tunnel, workload.traffic(ends, options), folder)
+        traffic = workload.traffic(ends, options)
+        stage = WorkloadRunner(lab, tunnel, traffic, folder)
         await tunnel.wait_converged(READY)
         await asyncio.sleep(1.1)  # tinc's message numbers are seeded by the clock's second
         context = observed(lab, tunnel, source, target, folder)
         collection = Collection(context, (traffic_path.COLLECTOR,) if watched else ())
         await tunnel.unless_dead(stage.serve())
         await collection.begin()
-        try:
-            await tunnel.unless_dead(stage.drive())
-        finally:
-            await collection.end()
+        awaited = 1 + len(traffic.events) + (len(lab.nodes) if options.node == "all" else 0)
+        until: list[float] = []
+        ending = [_end_once_back(lab, tunnel, folder / EVENTS, awaited, until)] if traffic.events else []
+        async with background(*ending):
+            try:
+                await tunnel.unless_dead(stage.drive())
+            finally:
+                await collection.end()
         await tunnel.unless_dead(stage.finish())
         for node in lab.nodes.values():  # pytest shows it where a test fails
             shown = await node.run(
                 ["sh", "-c", "ip -s -s link; grep -hE '^(Ip|Udp):' /proc/net/snmp; cat /proc/net/softnet_stat"]
             )
             print(node.name, shown.stdout, sep="\n")
-        return stage.outputs()
+        outputs = stage.outputs()
+        return shortened(outputs, until[0]) if until else outputs
 
     outputs = with_vpn(arm, folder, body, topology)
     reading = workload.read(outputs, options)
     values = {sample.metric: sample.value for sample in reading.samples if sample.time is None}
     return values, [json.loads(line) for line in outputs["events"].splitlines()[1:]]
+
+
+async def _end_once_back(lab: Lab, tunnel: RunningDeployment, file: Path, awaited: int, until: list[float]) -> None:
+    """End the stream once all is done and the path has been back for `_AFTER` seconds; its probes count `until` then.
+
+    `awaited` are lines of the events' file; `until` gets seconds of CLOCK_MONOTONIC.
+    """
+    source, target = lab.nodes[lab.topology.nodes[0]], lab.topology.nodes[-1]
+    while not file.exists() or file.read_text().count("\n") < awaited:
+        await asyncio.sleep(0.02)
+    ping = ["sh", "-c", 'until ping -n -q -c1 -W1 "$0"; do sleep 0.05; done', str(tunnel.address[target])]
+    await source.run(ping, timeout=600)
+    await asyncio.sleep(_AFTER)
+    moment = time.monotonic()
+    await asyncio.sleep(_UNDER_WAY)
+    until.append(moment)
+    await source.run(["sh", "-c", "kill $(pidof tunnelmark-probe)"])  # only that of the node, its own PIDs
+
+
+def shortened(outputs: Mapping[str, str], until: float) -> dict[str, str]:
+    """What both ends of a stream printed, as if they had sent nothing after a moment of CLOCK_MONOTONIC."""
+    said = {end: json.loads(outputs[end]) for end in (SERVER, CLIENT)}
+    for one in said.values():
+        one["sent"] = min(one["sent"], 1 + int((until * 1e9 - one["start"]) // one["interval_ns"]))
+    for end, other in ((SERVER, CLIENT), (CLIENT, SERVER)):
+        said[end]["arrivals"] = [each for each in said[end]["arrivals"] if each[0] < said[other]["sent"]]
+    return {**outputs, **{end: json.dumps(one) for end, one in said.items()}}

@@ -85,7 +85,7 @@ def rules(
 ) -> str:
     """A table that drops what arrives by one of the matches: of the protocol `only`, and not from `spared` addresses.
 
-    `inward` says that it is on the node that is cut off; elsewhere, packets to `spared` addresses pass. Pure.
+    How many it has dropped is in its counters. `inward` says that it is on the node that is cut off; elsewhere, packets to `spared` addresses pass. Pure.
     """
     side = "saddr" if inward else "daddr"
     lines = [
@@ -96,7 +96,7 @@ def rules(
     for address in spared:
         lines.append(f"    {'ip6' if address.version == 6 else 'ip'} {side} {address} accept")
     protocol = f" meta l4proto {only}" if only else ""
-    lines += [f"    {match}{protocol} drop" for match in matches]
+    lines += [f"    {match}{protocol} counter drop" for match in matches]
     return "\n".join([*lines, "  }", "}"]) + "\n"
 
 
