@@ -119,7 +119,7 @@ def test_the_path_is_watched_on_where_a_link_was_down(tmp_path: Path) -> None:
             for state in ("down", "up"):
                 await node.run(["ip", "link", "set", "dev", "eth0", state])
                 list(sampler.heads())
-            await lab.nodes["a"].run(["ping", "-n", "-q", "-c3", "-i0.05", "-W2", str(lab.address("b"))])
+            await lab.nodes["a"].run(["ping", "-n", "-q", "-c3", "-i0.05", "-w20", str(lab.address("b"))], timeout=60)
             return len(list(sampler.heads()))
         finally:
             sampler.close()

@@ -42,7 +42,7 @@ def network(tmp_path: Path) -> Iterator[HostNetwork]:
 async def talk(lab: Lab) -> None:
     """Programs run on nodes of other hosts as they do on this machine."""
     a, b = lab.nodes["a"], lab.nodes["b"]
-    assert (await a.run(["ping", "-c", "3", "-i", "0.1", str(lab.address("b"))])).code == 0
+    assert (await a.run(["ping", "-c", "3", "-i", "0.1", "-w", "20", str(lab.address("b"))], timeout=60)).code == 0
     done = await b.run(["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin="x" * 300_000)
     assert (done.code, done.stdout, done.stderr) == (7, "x" * 300_000, "wrong\n")
     await b.write("/run/some/file", "content")
@@ -78,7 +78,8 @@ def test_a_host_may_have_several_nodes(tmp_path: Path):
         async with SshLabs(network.inventory) as labs, labs.lab(load_topology("lan-3", FILES), GIGABIT) as lab:
             for source in lab.nodes:
                 for target in {*lab.nodes} - {source}:
-                    done = await lab.nodes[source].run(["ping", "-c", "1", "-W", "5", str(lab.address(target))])
+                    ping = ["ping", "-c", "1", "-w", "20", str(lab.address(target))]
+                    done = await lab.nodes[source].run(ping, timeout=60)
                     assert done.code == 0, (source, target)
 
     with host_network(tmp_path, [["node"], ["node"], ["middle"]], nodes=2) as network:
@@ -178,7 +179,7 @@ def test_a_lab_by_hand_is_on_the_hosts(network: HostNetwork):
         (nodes,) = [each["nodes"] for each in states if each["name"] == "hosts-lab"]
         assert [nodes[name]["host"] for name in ("a", "b", "middle")] == ["h1", "h2", "h3"]
         for address in (nodes["b"]["underlay"], nodes["b"]["overlay"]):
-            ping = lab("exec", "a", "--", "ping", "-c", "3", "-i", "0.1", address)
+            ping = lab("exec", "a", "--", "ping", "-c", "3", "-i", "0.1", "-w", "20", address)
             assert ping.returncode == 0 and "3 received" in ping.stdout, ping.stdout + ping.stderr
         assert nodes["b"]["overlay"] in lab("exec", "b", "ip", "-o", "address").stdout, "it runs on the right node"
         wrong = lab("exec", "b", "--", "sh", "-c", "echo said; echo wrong >&2; exit 7")

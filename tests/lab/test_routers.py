@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import get_args
@@ -35,7 +36,8 @@ STUN = (
     "turnserver -n --log-file stdout --no-tls --no-dtls -L {one} -L {other} --no-auth --realm lab --stun-only --no-cli"
 )
 TCP_SERVER = """
-import socket, sys, threading
+import concurrent.futures, socket, sys, threading
+at_once = concurrent.futures.ThreadPoolExecutor(64)
 def call(source, to):
     try:
         with socket.create_connection(to, 5, (source, 0)) as made:
@@ -45,7 +47,7 @@ def call(source, to):
 def answer(one, peer):
     one.sendall(b'%5d' % peer[1])
     if one.recv(9) == b'call':
-        one.sendall(b'%d%d' % tuple(call(source, peer) for source in sys.argv[1:]))
+        one.sendall(b'%d%d' % tuple(at_once.map(call, sys.argv[1:], [peer, peer])))
     one.recv(9)
 def serve(listener):
     while True:
@@ -53,6 +55,7 @@ def serve(listener):
 for at in [(address, port) for port in (5001, 5002) for address in sys.argv[1:]]:
     threading.Thread(target=serve, args=[socket.create_server(at, backlog=64)]).start()
 ready = socket.create_server(('', 5003))
+threading.Event().wait()  # a pool works for as long as the main thread does
 """
 """Tells who connects its port as it is seen here and, where that is asked, connects to that port: from each of two addresses."""
 
@@ -115,17 +118,22 @@ def words(of: Dependence) -> str:
     return " ".join(part.capitalize() if part != "and" else part for part in of.split("-"))
 
 
-async def mapping(lab: Lab, node: str) -> list[str]:
-    """What the client calls the mapping, and what it printed.
+async def until(enough: Callable[[str], bool], lab: Lab, node: str, *options: str) -> str:
+    """What the client says, asked again until that is enough, as it does not repeat what was not answered.
 
-    It takes a lost answer for the one before. A client over UDP repeats what was not answered (RFC 8489, section 6.2.1), up to
-    seven times; this one does not, so it is asked again. From a port of its own: of ports that are drawn, two of a mapping
-    are alike once in 4,096.
+    A client over UDP does so up to seven times (RFC 8489, section 6.2.1). From a port of its own: of ports that are drawn,
+    two of a mapping are alike once in 4,096.
     """
     for _ in range(7):
-        said = await behaviour(lab, node, "-m", "-l", "40123")
-        if "timeout" not in said:
+        said = await behaviour(lab, node, *options, "-l", "40123")
+        if enough(said):
             break
+    return said
+
+
+async def mapping(lab: Lab, node: str) -> list[str]:
+    """What the client calls the mapping, and what it printed: it takes a lost answer for the one before."""
+    said = await until(lambda said: "timeout" not in said, lab, node, "-m")
     return [*re.findall(r"NAT with (.*) Mapping!", said), said]
 
 
@@ -152,7 +160,11 @@ def test_every_translation_is_what_it_is_called() -> None:
 def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
     async def body(lab: Lab) -> list[str]:
         await stun(lab)
-        return [await behaviour(lab, node, "-m", "-H", "-l", "40123") for node in ("n0", "n1")]
+        return await asyncio.gather(
+            # Where no hairpin leads back its two packets are waited for in vain.
+            until(lambda said: said.count("UDP reflexive addr") == 3, lab, "n0", "-m", "-H"),
+            until(lambda said: "timeout" not in said, lab, "n1", "-m", "-H"),
+        )
 
     kept, drawn = in_lab(body, sites([Nat(), RANDOM]))
     assert re.search(r"UDP reflexive addr: \S+:40123\b", kept)
@@ -270,7 +282,8 @@ def test_routers_forward_ipv6_as_well() -> None:
     async def body(lab: Lab) -> int:
         address = str(lab.address6("n0"))
         # With -w ping goes on until three are answered: a machine that stands still may lose one in a buffer.
-        return (await lab.nodes["s"].run(["ping", "-6", "-n", "-q", "-c3", "-i0.05", "-w15", address])).code
+        ping = ["ping", "-6", "-n", "-q", "-c3", "-i0.05", "-w15", address]
+        return (await lab.nodes["s"].run(ping, timeout=60)).code
 
     topology = replace(sites([Nat()]), routers=(Router("rn0"),))
     assert in_lab(body, topology, ipv6=True) == 0
