@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
+from support.trials import measured
 from tunnelmark import registry
-from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
-from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.runner import RunContext
-from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
@@ -49,15 +45,9 @@ def test_a_delay_one_way_is_met_once_whoever_the_ends_are(arm: str, topology: st
     (tmp_path / "turns.toml").write_text(STUDY)
     plan = order(load_study(str(tmp_path / "turns.toml"), Files.standard(), registry.catalogue()))
     trial = next(one for one in plan.trials if (one.arm.name, one.topology.name) == (arm, topology))
-    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
-
-    async def run() -> dict[str, float]:
-        async with LabClient() as labs:
-            attempt = await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
-        assert attempt.link == link
-        assert attempt.outcome == "ok", attempt.failure
-        return {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
-
-    values = asyncio.run(run())
+    attempt, _ = measured(plan, trial, tmp_path)
+    assert attempt.link == link
+    assert attempt.outcome == "ok", attempt.failure
+    values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
     assert values["rtt_min"] >= 50
     assert values["rtt_median"] < 90, "not there and back"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.labs import UNSHAPED
+from support.trials import measured
 from tunnelmark import registry
 from tunnelmark.errors import SetupFailed
 from tunnelmark.host import kernel_features
@@ -19,10 +20,7 @@ from tunnelmark.model import path_looks
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_study, load_topology
 from tunnelmark.plan.order import order
-from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.deploy import RunningDeployment, deploy
-from tunnelmark.run.runner import RunContext
-from tunnelmark.run.trial import prepare
 from unit.study_text import study_text
 
 pytestmark = pytest.mark.root
@@ -85,15 +83,9 @@ def test_a_study_measures_it_next_to_the_bare_link_and_to_the_vpn_from_end_to_en
     study = load_study(str(tmp_path / "sites.toml"), Files.standard(), registry.catalogue(), watch=("path",))
     plan = order(study)
     trial = next(one for one in plan.trials if one.arm.name == "between-gateways" and one.use.workload == "tcp")
-    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
-
-    async def run() -> dict[str, float]:
-        async with LabClient() as labs:
-            attempt = await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
-        assert attempt.outcome == "ok", attempt.failure
-        return {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
-
-    values = asyncio.run(run())
+    attempt, _ = measured(plan, trial, tmp_path)
+    assert attempt.outcome == "ok", attempt.failure
+    values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
     assert values["goodput"] > 0
     assert values[path_looks.DIRECT] > 99
 

@@ -1,4 +1,4 @@
-"""A workload carried out once on a fresh lab with a VPN, for tests in which something else is done meanwhile."""
+"""A workload carried out once on a fresh lab with a VPN, with something else done meanwhile or as a trial of a study."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from support.events import with_vpn
 from support.labs import PAIR
 from tunnelmark import registry
 from tunnelmark.errors import TrialVoid
+from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
-from tunnelmark.plan.model import Topology
+from tunnelmark.model.attempt import Attempt
+from tunnelmark.plan.model import Plan, Topology, Trial
 from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.deploy import RunningDeployment
+from tunnelmark.run.runner import RunContext
+from tunnelmark.run.trial import prepare
 from tunnelmark.run.workload_runner import WorkloadRunner
 from tunnelmark.workloads.base import Endpoints, Reading
 
@@ -64,3 +68,18 @@ def carried(
         except TrialVoid as void:
             why = void.message
     pytest.fail(f"this machine is too busy: {why}")
+
+
+def measured(plan: Plan, trial: Trial, folder: Path) -> tuple[Attempt, Path]:
+    """A trial of a plan, measured as in a study, and its raw output; one that a busy machine made void is measured again, twice."""
+    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
+
+    async def run(raw: Path) -> Attempt:
+        async with LabClient() as labs:
+            return await (await prepare(labs, trial, context.parts(plan, trial), raw)).measure()
+
+    for number in range(3):
+        attempt = asyncio.run(run(raw := folder / f"raw{number}"))
+        if attempt.outcome != "void":
+            break
+    return attempt, raw

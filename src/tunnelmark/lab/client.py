@@ -124,11 +124,12 @@ class LabClient(Labs):
             answer = await self.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
+                many=len(nodes),
                 lab=lab,
                 middle=MIDDLE,
                 nodes=[dict(each) for each in requests],
             )
-            joined = await self.request("join", lab=lab, links=[spec.plain() for spec in links])
+            joined = await self.request("join", many=len(nodes), lab=lab, links=[spec.plain() for spec in links])
             answer["timings"] |= joined["timings"]
         except BaseException:
             for node in nodes.values():
@@ -148,9 +149,9 @@ class LabClient(Labs):
         """End a lab; seconds until the kernel had ended its last node."""
         return float((await self.request("down", lab=lab))["timings"]["end"])
 
-    async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no."""
-        return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}")
+    async def request(self, op: str, fds: Sequence[int] = (), *, many: int = 0, **fields: Any) -> dict[str, Any]:
+        """Ask the lab server for something on so many nodes (see `lab.server.server` for the requests); LabError if it says no, or is late."""
+        return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}", many)
 
     def _noticed(self, message: rpc.Message, _: int | None) -> None:
         """It is ready, or says why it cannot be."""

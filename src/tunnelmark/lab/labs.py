@@ -54,6 +54,7 @@ MIDDLE_SYSCTLS = {
 _Answer = TypeVar("_Answer")
 _TELL = 5.0  # seconds between two words to emulators about pauses
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
+_PER_NODE = 1.0  # seconds more for each node: the kernel makes namespaces and interfaces one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,8 @@ class Labs(ABC):
         nodes, answer = await self.born(name, requests, links)
         try:
             granted(sysctls, answer["refused"])
-            await in_time(asyncio.gather(*(node.hello() for node in nodes.values())), "not every node began")
+            begin = asyncio.gather(*(node.hello() for node in nodes.values()))
+            await in_time(begin, "not every node began", len(nodes))
             await asyncio.gather(
                 *(
                     route(node, topology, links)
@@ -321,12 +323,13 @@ class Lab(Underlay):
         return await self._client.ended(self.name)
 
 
-async def in_time(work: Awaitable[_Answer], otherwise: str) -> _Answer:
-    """The result of some work; LabError with what did not happen, if it takes too long."""
+async def in_time(work: Awaitable[_Answer], otherwise: str, nodes: int = 0) -> _Answer:
+    """The result of some work on so many nodes; LabError with what did not happen, if it takes too long: it may take longer with more of them."""
+    patience = _PATIENCE + _PER_NODE * nodes
     try:
-        return await asyncio.wait_for(work, _PATIENCE)
+        return await asyncio.wait_for(work, patience)
     except TimeoutError:
         raise LabError(
-            f"{otherwise} within {_PATIENCE:g} s",
+            f"{otherwise} within {patience:g} s",
             hint="the machine is overloaded, or its kernel takes long to end namespaces",
         ) from None

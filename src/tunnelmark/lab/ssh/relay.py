@@ -147,6 +147,7 @@ class Relay:
             answer = await self._labs.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
+                many=len(pairs),
                 lab=message["lab"],
                 middle=message["middle"],
                 nodes=message["nodes"],
@@ -160,7 +161,7 @@ class Relay:
         for segment in message["segments"]:
             made = Segment(**segment["end"])
             await interfaces.make(interfaces.Wanted(made, agents[made.node], **segment["way"]))
-        joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
+        joined = await self._labs.request("join", many=len(pairs), lab=message["lab"], links=message["links"])
         links = [LinkSpec.read(each) for each in message["links"]]
         self._here[message["lab"]] = HostLab(
             message["lab"], agents, links, self._labs.unified, self._scratch, self._labs.seen
