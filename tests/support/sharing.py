@@ -10,8 +10,8 @@ from __future__ import annotations
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-MEASURING = ("tests/e2e/", "tests/lab/test_matrix.py")
-"""Tests in which the command measures: they are one chain, and that is the longest one."""
+MEASURING = ("tests/e2e/", "tests/lab/test_matrix.py", "tests/lab/test_bounds.py")
+"""Tests that take the lock of what measures: they are one chain, and that is the longest one. Elsewhere they would have a worker wait."""
 
 _ONE_BY_ONE = "tests/lab/"
 """Tests that have nothing in common but their file."""
