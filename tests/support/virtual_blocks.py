@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 from tunnelmark.cluster import worker
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
@@ -22,6 +23,13 @@ def measured(task: BlockTask, name: str) -> BlockDone:
     time.sleep(task.settings.get("seconds", SECONDS))
     assert task.number is not None
     return BlockDone(task.number, name, "", "{}", (), b"", SECONDS)
+
+
+def held(task: BlockTask, name: str) -> BlockDone:
+    """A block that is measured once there is the file that the task's settings name for its worker."""
+    while not Path(task.settings["until"][name]).exists():
+        time.sleep(0.02)
+    return measured(task, name)
 
 
 def fails(task: BlockTask, name: str) -> BlockDone:

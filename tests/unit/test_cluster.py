@@ -16,7 +16,7 @@ from distributed import Client
 
 from support import virtual_blocks
 from support.cluster_nodes import ClusterNodes, kill, nodes
-from tunnelmark.cluster import dispatch
+from tunnelmark.cluster import dispatch, scheduler_connection
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts, differing, machine_of, programs_hash
 from tunnelmark.errors import LabError
@@ -206,7 +206,8 @@ def test_a_cluster_without_a_fit_worker_is_an_error_that_says_what_to_do() -> No
     assert "--resume" in caught.value.hint
 
 
-def test_a_scheduler_that_is_not_there_is_an_error_that_says_what_to_do() -> None:
+def test_a_scheduler_that_is_not_there_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler_connection, "_CONNECT", 0.3)
     watcher = Watcher(lambda _: None, lambda *_: "")
     with pytest.raises(LabError, match="does not answer"):
         asyncio.run(dispatch.spread(TASKS, ASKS, replace(virtual("tcp://127.0.0.1:9"), patience=0.2), watcher))

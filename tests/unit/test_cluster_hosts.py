@@ -9,7 +9,6 @@ import queue
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from support.sshd import SERVER, SshHost
 from tunnelmark.cluster import certificates, dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.ssh_hosts import Host
-from tunnelmark.cluster.tasks import BlockTask
+from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import UsageError
 
 KEYS = {"ca": certificates.AUTHORITY, "certificate": certificates.CERTIFICATE, "key": certificates.KEY}
@@ -37,37 +36,41 @@ COMMAND = (
 )
 
 
-def spread(
-    servers: Sequence[SshHost], blocks: int, then: Callable[[int], object] = lambda _: None
-) -> tuple[list[tuple[int, str]], list[tuple[str, str]]]:
-    """Spread virtual blocks over servers; which came from which host, and what hosts lacked."""
-    hosts = tuple(Host(tuple(server.options), COMMAND) for server in servers)
+@needs_server
+def test_hosts_share_the_blocks_also_when_one_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first host measures when both are there, and is cut with a block; the second measures when the first is there again."""
+    monkeypatch.setattr(ssh_hosts, "_RETRY", 0.5)
+    until = {"root@one": tmp_path / "both", "root@two": tmp_path / "again"}
     done: list[tuple[int, str]] = []
+    taken: list[str] = []
     lacked: list[tuple[str, str]] = []
 
-    def note(block: object) -> None:
-        assert hasattr(block, "number") and hasattr(block, "worker")
+    def takes(found: WorkerFacts) -> None:
+        taken.append(found.worker)
+        if set(taken) == set(until):
+            until["root@one"].touch()
+        if taken.count("root@one") == 2:
+            until["root@two"].touch()
+
+    def note(block: BlockDone) -> None:
         done.append((block.number, block.worker))
-        then(len(done))
+        if len(done) == 1:
+            one.cut()
 
-    tasks = [BlockTask("study", {}, {}, number) for number in range(1, blocks + 1)]
-    with (
-        local_cluster.here(0) as (address, security),
-        ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
-    ):
-        way = Way(
-            address, security, measure=virtual_blocks.measured, facts=virtual_blocks.facts, patience=100, again=0.5
-        )
-        asyncio.run(dispatch.spread(tasks, ASKS, way, Watcher(note, lambda *_: "")))
-    return done, lacked
-
-
-@needs_server
-def test_hosts_share_the_blocks_also_when_one_is_restarted(tmp_path: Path) -> None:
+    settings = {"until": {name: str(file) for name, file in until.items()}}
+    tasks = [BlockTask("study", {}, settings, number) for number in range(1, 7)]
     with SshHost(tmp_path / "one", "one") as one, SshHost(tmp_path / "two", "two") as two:
-        done, lacked = spread([one, two], 40, lambda count: one.cut() if count == 2 else None)
-    assert sorted(number for number, _ in done) == list(range(1, 41))
-    assert {worker for _, worker in done} == {"root@one", "root@two"}
+        hosts = tuple(Host(tuple(server.options), COMMAND) for server in (one, two))
+        with (
+            local_cluster.here(0) as (address, security),
+            ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
+        ):
+            way = Way(address, security, measure=virtual_blocks.held, facts=virtual_blocks.facts, again=0.5)
+            asyncio.run(dispatch.spread(tasks, ASKS, way, Watcher(note, lambda *_: "", takes)))
+    assert sorted(number for number, _ in done) == list(range(1, 7))
+    workers = [worker for _, worker in done]
+    assert workers[0] == "root@one"
+    assert set(workers[1:]) == {"root@one", "root@two"}
     assert {name for name, _ in lacked} == {"root@one"}, "a host that was restarted is named"
 
 
