@@ -36,7 +36,7 @@ def read(outputs, options):
 WORKLOAD = Workload(
     name="{name}",
     title="In trouble",
-    metrics=(Metric("number", "", "a number", "higher", primary=True),),
+    metrics=(Metric("number", "", "a number", "higher", primary=True, feels="counts"),),
     traffic=traffic,
     read=read,
     programs={programs},

@@ -50,4 +50,8 @@ _OPTIONS = {"rate": _RATE, "duration": "3 s", "warmup": "500 ms", "short": "1 kB
 
 _CONNECTS = {"rate": 50, "duration": "1 s", "warmup": "0 s", "share": "0 %", "keepalive": False, "tls": True}
 
-CROSSCHECKS = [Crosscheck("http", agrees, _OPTIONS), Crosscheck("http", connects, _CONNECTS, "tls")]
+# Every request is sent, however late, and that half of them are on time is asked above.
+CROSSCHECKS = [
+    Crosscheck("http", agrees, _OPTIONS, in_time=False),
+    Crosscheck("http", connects, _CONNECTS, "tls", in_time=False),
+]
