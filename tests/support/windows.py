@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+import time
 from pathlib import Path
 
 from tunnelmark import registry
@@ -16,10 +18,11 @@ from tunnelmark.run.deploy import prepare
 FILES = Files((PACKAGED,))
 SECONDS = 3
 FIRST = 1 << 16  # bytes: the window that Linux begins with, by default
+_LOOK = 0.1  # seconds from one look at the window to the next
 
 
-async def window(profile: str, logs: Path) -> int:
-    """The window in bytes that the receiver of one connection has announced after some seconds."""
+async def window(profile: str, logs: Path, enough: float = math.inf) -> int:
+    """The window in bytes that the receiver of one connection has announced after some seconds, or as soon as it is above `enough`."""
     driver, options = registry.arm("direct")
     async with (
         LabClient() as labs,
@@ -32,8 +35,13 @@ async def window(profile: str, logs: Path) -> int:
         await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 30)
         to = str(tunnel.address["b"])
         client = await lab.nodes["a"].spawn(["iperf3", "-c", to, "-t60"])
-        await asyncio.sleep(SECONDS)  # what is measured: how far the window is after that time
-        shown = await lab.nodes["a"].run(["ss", "-tinH", "dst", to])
+        deadline = time.monotonic() + SECONDS  # what is measured: how far the window is after that time
+        while True:
+            await asyncio.sleep(_LOOK)
+            shown = await lab.nodes["a"].run(["ss", "-tinH", "dst", to])
+            found = max(map(int, re.findall(r"snd_wnd:(\d+)", shown.stdout)), default=0)
+            if found > enough or time.monotonic() >= deadline:
+                break
         await client.stop()
         await server.stop()
-        return max(map(int, re.findall(r"snd_wnd:(\d+)", shown.stdout)), default=0)
+        return found
