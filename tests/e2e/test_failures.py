@@ -92,11 +92,14 @@ def test_a_daemon_that_never_gets_ready_is_given_up_in_time(tmp_path: Path):
 
 MORTAL = """
 "$@" &
-until [ "$(awk -F '[: ]+' '$2 == "wg0" {print $4}' /proc/net/dev)" -gt 60 ] 2>/dev/null; do sleep 0.02; done
+came() { awk -F '[: ]+' '$2 == "wg0" {print $4}' /proc/net/dev; }
+until cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' ' | grep -q 'ping -n[ ]-D'; do sleep 0.02; done
+before=$(came)
+until [ "$(came)" -gt $((before + 20)) ]; do sleep 0.02; done
 kill -9 $!
 exit 124
 """
-"""Starts a daemon and ends it when more packets have come through its interface than a VPN gets ready with."""
+"""Starts a daemon and ends it when packets have come through its interface since the workload's own ping was started on its node."""
 
 
 def test_a_daemon_that_dies_in_the_middle_of_a_trial_fails_it_at_once(tmp_path: Path):
