@@ -157,6 +157,7 @@ def test_what_a_pause_made_late_is_not_the_emulators_own(tmp_path):
                 holders = [await ready(sys.executable, "-c", HOLD, str(core)) for core in CORES]
                 together = f"{time.monotonic() + 0.3}\n".encode()
                 for holder in holders:
+                    assert holder.stdin is not None
                     holder.stdin.write(together)
                 for holder in holders:
                     assert await holder.wait() == 0

@@ -74,7 +74,7 @@ def once(
 
 def measured(profile: Profile, raw: Path, **chosen: object) -> dict[str, float]:
     """The same of a run in which the machine did not stand still, for what a pause of it changes."""
-    return while_still(lambda folder: once(profile, folder, **chosen), raw)
+    return while_still(lambda folder: once(profile, folder, None, **chosen), raw)
 
 
 @TRUE

@@ -158,7 +158,7 @@ def test_every_translation_is_what_it_is_called() -> None:
 
 
 def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
-    async def body(lab: Lab) -> list[str]:
+    async def body(lab: Lab) -> tuple[str, str]:
         await stun(lab)
         return await asyncio.gather(
             # Where no hairpin leads back its two packets are waited for in vain.
