@@ -146,7 +146,7 @@ def next_due(due: float, every: float, now: float) -> float:
     """When to look after a look that was due then and is taken now, in seconds of one clock.
 
     A look that is late by half of an interval begins a new grid: the next one, a few milliseconds after it, would see what a program
-    that stood still has not done yet.
+    that rested has not done yet.
     """
     return due + every if now - due < every / 2 else now + every
 
