@@ -39,6 +39,7 @@ def test_a_profile_may_be_a_file(
     Path("profiles").mkdir()
     Path("profiles/my-dsl.toml").write_text(PROFILE)
     assert links(["--profile", "./profiles/my-dsl.toml"], capsys) == ["my-dsl"]
+    assert links(["--profile", "./profiles/my-dsl.toml", "--profile", "gigabit"], capsys) == ["gigabit", "my-dsl"]
     assert cli.main(["compare", "tinc", "--profile", "my-dsl", *DRY]) == 2
     assert "./profiles/my-dsl.toml" in capsys.readouterr().err
 
