@@ -214,3 +214,9 @@ def test_a_core_that_a_quota_makes_small(tmp_path: Path, node: str, what: str) -
 def test_a_vpn_that_can_go_as_fast_as_the_machine_is_bound_by_the_processor(tmp_path: Path) -> None:
     """A core that the sender always wants, also while other work has it; by TCP the two ends would wait for each other."""
     assert bound(tmp_path, "anchor-chacha20", "-u", "-b0", "-l1000").what == "sender's core"
+
+
+@pytest.mark.proof("TCP over a VPN that can go as fast as the machine is bound by the processor")
+def test_tcp_over_a_fast_vpn_is_bound_by_the_processor(tmp_path: Path) -> None:
+    """A core without rest, or, where programs take turns on it, a buffer that one came to too late; next to other work its ends wait for each other."""
+    assert bound(tmp_path, "anchor-chacha20").processor
