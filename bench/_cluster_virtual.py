@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 SCATTER = 0.05
-"""Standard deviation of the logarithm of a block's length; the eight blocks of docs/demo took 57.2 to 58.3 s."""
+"""Standard deviation of the logarithm of a block's length; the eight blocks of docs/demo took 61.5 to 62.1 s."""
 
 REPEATED, LONGER = 0.05, 1.5
 """The share of blocks with void trials that are measured again, and how much longer those take."""
@@ -39,7 +39,7 @@ LOST, FAILED = 0.005, 0.005
 """The share of blocks that lose their worker somewhere in the middle, and of those that fail there."""
 
 ENVIRONMENT, JOURNAL = 40_000, 300_000
-"""Bytes of what a worker tells of itself, and of a block that comes back: docs/demo has 41 kB, and 13 kB of journal for a trial."""
+"""Bytes of what a worker tells of itself, and of a block that comes back: docs/demo has 42 kB, and 15 kB of journal for a trial."""
 
 
 @dataclass(frozen=True, slots=True)

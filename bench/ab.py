@@ -10,9 +10,9 @@ It prints the bars below with what came out, and ends with 1 when one is not met
 - by counted time, a slowdown of 1 % is found as often where 1 % was asked for (three metrics together);
 - the intervals of the report beneath hold the truth in at least 93 % of runs, though the run stopped when a verdict was there.
 
-How far blocks scatter is taken from the published demo (`docs/demo/results`, eight blocks on two virtual cores): the logarithm of the ratio
-of one arm to its twin has a standard deviation of 0.3 % for the bare link's TCP goodput, which the link holds, and 3.1 % for OpenVPN's, which
-the processor holds; CPU for a gigabyte scatters by 3.3 and 3.7 % there. Twice the largest stands for a worse machine, and for counted time
+How far blocks scatter is taken from a demo of eight blocks on two virtual cores: the logarithm of the ratio
+of one arm to its twin had a standard deviation of 0.3 % for the bare link's TCP goodput, which the link holds, and 3.1 % for OpenVPN's, which
+the processor holds; CPU for a gigabyte scattered by 3.3 and 3.7 % there. The demo in `docs/demo/results` has 0.4 and 3.9 %. Twice the largest stands for a worse machine, and for counted time
 0.3 % is assumed. The rule works on arrays here, and on some runs of each world it is held against `analyse.build_change` on whole results.
 """
 

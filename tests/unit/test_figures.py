@@ -141,7 +141,7 @@ def test_the_finding_about_hops_has_what_its_command_prints() -> None:
 
 
 def test_the_finding_about_floods_over_a_delay_has_what_its_command_prints() -> None:
-    names = ("floods-over-a-delay", "relays-over-a-delay", "floods-of-a-minute", "queue-of-a-delay")
+    names = ("floods-over-a-delay", "relays-over-a-delay", "floods-of-a-minute", "queue-of-a-delay", "half-the-queue")
     runs = [ROOT / "docs" / "runs" / f"2026-11-26-{name}.csv" for name in names]
     command = [sys.executable, str(ROOT / "bench" / "delay_rows.py"), *map(str, runs)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
