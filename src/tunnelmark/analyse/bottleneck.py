@@ -26,8 +26,8 @@ CORE = 0.95
 """A core, or a thread of a daemon, that had work for at least this share of the time had almost no rest."""
 
 MOSTLY = 0.85
-"""Or it had no rest, and at least this share of its time was the node's own; or the node had it or waited for it in a share of `CORE`. The lab's weight leaves to other work only what the node does not use,
-and softirq work that interrupts the other work is billed to it."""
+"""Or it had no rest, and at least this share of its time was the node's own; or the node had it or waited for it in a share of `CORE`. The lab's weight
+leaves to other work only what the node does not use, and softirq work that interrupts the other work is billed to it."""
 
 FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""

@@ -193,12 +193,13 @@ class _Limits:
             rested = {}
         middle = None if context.middle is None else context.middle.group
         held = {end: self._quotas(node) for end, node in context.ends.items()}
+        work = {end: self._work(node) for end, node in context.ends.items()}
         return _Look(
             time=self._since(),
             rested=rested,
             stolen={core: stolen for core, (_, stolen) in rests.items()},
-            used={end: self._used(node) for end, node in context.ends.items()},
-            waited={end: self._waiting(node) for end, node in context.ends.items()},
+            used={end: used for end, (used, _) in work.items()},
+            waited={end: waited for end, (_, waited) in work.items()},
             held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
             quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
             threads={end: _threads(self._daemons[node]) for end, node in context.ends.items()},
@@ -218,25 +219,23 @@ class _Limits:
             raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
         return _proc.streams(text, [self._context.nodes[node].address])
 
-    def _used(self, node: str) -> float:
-        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
-        own = set(self._context.nodes[node].cores)
-        groups = [other.group for other in self._context.nodes.values() if own & set(other.cores)]
-        tasks = sum(cgroups.used(group).total for group in groups if group is not None)
-        kernel = (softirq.seconds(), softirq.unbilled())
-        return tasks + sum(counts.get(core, 0.0) for counts in kernel for core in own)
+    def _work(self, node: str) -> tuple[float, float]:
+        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account.
 
-    def _waiting(self, node: str) -> float:
-        """Seconds in which a node had work and none of it ran, less what went to those whose work counts as its own (`_used`)."""
-        own = self._context.nodes[node]
-        if own.group is None or len(own.cores) != 1:
-            return 0.0
-        sharing = [each for name, each in self._context.nodes.items() if name != node and own.cores[0] in each.cores]
-        with contextlib.suppress(OSError):
-            kept = _proc.stalled((own.group / "cpu.pressure").read_text())
-            tasks = sum(cgroups.used(each.group).total for each in sharing if each.group is not None)
-            return kept - tasks - softirq.seconds().get(own.cores[0], 0.0)
-        return 0.0
+        And the seconds in which it had work and none of it ran, less what went to those whose work counts as its own.
+        """
+        own, cores = self._context.nodes[node].group, set(self._context.nodes[node].cores)
+        sharing = {name: other.group for name, other in self._context.nodes.items() if cores & set(other.cores)}
+        tasks = {name: cgroups.used(group).total for name, group in sharing.items() if group is not None}
+        softirqs, unbilled = (
+            sum(counts.get(core, 0.0) for core in cores) for counts in (softirq.seconds(), softirq.unbilled())
+        )
+        waited = 0.0
+        if own is not None and len(cores) == 1:
+            with contextlib.suppress(OSError):
+                others = sum(tasks.values()) - tasks[node] + softirqs
+                waited = _proc.stalled((own / "cpu.pressure").read_text()) - others
+        return sum(tasks.values()) + softirqs + unbilled, waited
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
