@@ -27,19 +27,19 @@ LATEST = 6.0  # seconds after its start by which the command is killed
 
 
 def test_a_few_kills(tmp_path: Path):
-    killed_again_and_again(tmp_path, kills=2, within=PATIENCE, blocks=1)
+    killed_again_and_again(tmp_path, kills=2, within=PATIENCE)
 
 
 @pytest.mark.proof("kill -9 at any moment leaves nothing behind within a second, and loses no finished trial")
 def test_random_kills(tmp_path: Path):
-    killed_again_and_again(tmp_path, kills=KILLS, within=1.0, blocks=2)
+    killed_again_and_again(tmp_path, kills=KILLS, within=1.0)
 
 
-def killed_again_and_again(tmp_path: Path, kills: int, within: float, blocks: int) -> None:
+def killed_again_and_again(tmp_path: Path, kills: int, within: float) -> None:
     seed = int(os.environ.get("TUNNELMARK_KILL_SEED", random.randrange(10**6)))
     print(f"kill seed {seed}")
     draw = random.Random(seed)
-    study = STUDY or small_study(tmp_path, arms=["wireguard-go", "tinc", "nebula"], blocks=blocks)
+    study = STUDY or small_study(tmp_path, arms=["wireguard-go", "tinc", "nebula"], blocks=2)
     results = tmp_path / "results"
     before = Host.now()
     finished: list[dict] = []

@@ -156,11 +156,11 @@ def test_what_new_writes_works_together_as_it_is(tmp_path: Path):
     ):
         assert run("new", kind, name, *more, "--dir", tmp_path).returncode == 0
     files = ("--profile", tmp_path / "profiles/my-dsl.toml", "--topology", tmp_path / "topologies/site.toml")
-    chosen = ("--workload", "stream", "--blocks", "1", "--out", tmp_path / "results")
+    chosen = ("--workload", "stream", "--blocks", "1", "--profile", "gigabit", "--out", tmp_path / "results")
     done = run("compare", "meshy", "hubby", *files, *chosen, path=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     trials = journal(tmp_path / "results")
-    assert {(trial["profile"], trial["topology"]) for trial in trials} == {("my-dsl", "site")}
+    assert {(trial["profile"], trial["topology"]) for trial in trials} == {("my-dsl", "site"), ("gigabit", "site")}
     assert {trial["arm"]: trial["outcome"] for trial in trials if trial["arm"] in ("meshy", "hubby")} == {
         "meshy": "ok",
         "hubby": "ok",

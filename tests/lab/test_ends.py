@@ -35,7 +35,7 @@ name = "nebula"
 
 [[workload]]
 workload = "ping"
-options = { duration = "1 s" }
+options = { duration = "2 s" }
 """
 
 

@@ -152,7 +152,7 @@ def test_a_host_without_power_says_nothing_and_forgets_all_but_its_files(tmp_pat
     ],
 )
 def test_a_vpn_comes_back_after_a_reboot(arm: str, node: str, tmp_path: Path) -> None:
-    values, (off, on, *answered) = connected(arm, tmp_path, event="reboot", node=node, outage="0.4 s", duration="60 s")
+    values, (off, on, *answered) = connected(arm, tmp_path, event="reboot", node=node, outage="0.4 s", duration="20 s")
     assert (off["kind"], on["kind"]) == ("power-off", "power-on")
     assert off["node"] == {"source": "a", "target": "b", "all": EVERY_NODE}[node]
     assert on["begun"] - off["begun"] >= 0.4 - 0.001
@@ -188,7 +188,7 @@ def test_the_overlay_s_inner_network_is_there_again_after_a_reboot(tmp_path: Pat
     "arm", ["nebula", *(pytest.param(arm, marks=BACK) for arm in ("direct", "wireguard-go", "tinc"))]
 )
 def test_a_vpn_comes_back_after_a_partition(arm: str, tmp_path: Path) -> None:
-    values, (cut, heal) = connected(arm, tmp_path, event="partition", outage="0.4 s", duration="60 s")
+    values, (cut, heal) = connected(arm, tmp_path, event="partition", outage="0.4 s", duration="20 s")
     assert (cut["kind"], heal["kind"]) == ("partition", "partition-heal")
     assert values["back"] >= heal["begun"] - cut["begun"]
     assert values["lost"] > 0
@@ -196,7 +196,7 @@ def test_a_vpn_comes_back_after_a_partition(arm: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arm", "stops"), [("nebula", True), pytest.param("openvpn-tcp", False, marks=BACK)])
 def test_udp_that_is_cut_stops_who_needs_it(arm: str, stops: bool, tmp_path: Path) -> None:
-    values, (cut, heal) = connected(arm, tmp_path, event="udp-cut", outage="0.6 s", duration="60 s")
+    values, (cut, heal) = connected(arm, tmp_path, event="udp-cut", outage="0.6 s", duration="20 s")
     if stops:
         assert values["back"] >= heal["begun"] - cut["begun"]
     else:
@@ -215,7 +215,7 @@ def test_who_loses_udp_to_all_but_the_relay_is_seen_to_go_through_it(tmp_path: P
 
 
 def test_daemons_stay_dead_for_the_outage(tmp_path: Path) -> None:
-    values, (stop, start) = connected("nebula", tmp_path, event="restart", outage="0.5 s", duration="60 s")
+    values, (stop, start) = connected("nebula", tmp_path, event="restart", outage="0.5 s", duration="20 s")
     assert (stop["kind"], start["kind"]) == ("stop", "start")
     assert values["back"] >= start["begun"] - stop["begun"]
 

@@ -45,10 +45,7 @@ def test_what_is_sent_inside_arrives_in_its_frames(arm: str, kind: Literal["vxla
             mtu = await lab.nodes["c"].read(f"/sys/class/net/{tunnel.interface['c']}/mtu")
             # Where a frame does not fit into the VPN's MTU, the kernel tells who forbids fragments (skb_tunnel_check_pmtu()).
             pinged = []
-            for how, size, patience in (
-                ("dont", 1400, "-w20"),
-                ("do", 1450, "-W2"),
-            ):  # -w: one that is lost is asked again
+            for how, size, patience in (("dont", 1400, "-w20"), ("do", 1450, "-W2")):  # -w: a lost one is asked again
                 ping = ["ping", "-n", "-q", "-M", how, "-c5", patience, "-i0.05", f"-s{size}", str(tunnel.address["c"])]
                 pinged.append((await lab.nodes["a"].run(ping, timeout=30)).stdout)
             return [mtu.strip(), *pinged]

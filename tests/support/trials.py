@@ -26,8 +26,6 @@ from tunnelmark.workloads.base import Endpoints, Reading
 
 _TINC = 1.1  # seconds: tinc's message numbers are seeded by the clock's second, and a restart must not repeat one
 
-_TRIES = 6  # of a trial of a second or two: a busy machine takes more than a fifth of so short a time now and then
-
 
 async def _nothing(_: Lab) -> None:
     pass
@@ -73,14 +71,14 @@ def carried(
 
 
 def measured(plan: Plan, trial: Trial, folder: Path) -> tuple[Attempt, Path]:
-    """A trial of a plan, measured as in a study, and its raw output; one that a busy machine made void is measured again."""
+    """A trial of a plan, measured as in a study, and its raw output; one that a busy machine made void is measured again, twice."""
     context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
 
     async def run(raw: Path) -> Attempt:
         async with LabClient() as labs:
             return await (await prepare(labs, trial, context.parts(plan, trial), raw)).measure()
 
-    for number in range(_TRIES):
+    for number in range(3):
         attempt = asyncio.run(run(raw := folder / f"raw{number}"))
         if attempt.outcome != "void":
             break
