@@ -110,12 +110,15 @@ def test_a_host_that_is_lost_is_named_and_comes_back(network: HostNetwork):
 def test_hosts_end_everything_when_the_command_is_killed(network: HostNetwork, tmp_path: Path):
     study = small_study(tmp_path)
     argv = tunnelmark("run", study, "--backend", "ssh", "--inventory", network.file, "--out", tmp_path / "results")
-    with subprocess.Popen(argv, env=with_code(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        argv, env=with_code(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         until = time.monotonic() + 120
         while not (seen := has_lab(network)) and time.monotonic() < until and process.poll() is None:
             time.sleep(0.1)
         process.kill()
-    assert seen
+        said, _ = process.communicate()
+    assert seen, said
     assert rests(network) == []
 
 

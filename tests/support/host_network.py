@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tunnelmark.lab.ssh.inventory import Inventory, read
 COMMAND = shlex.join(
     [
         "env",
+        f"HOME={Path.home()}",
         f"PYTHONPATH={environment()['PYTHONPATH']}",
         f"PATH={os.environ['PATH']}",
         sys.executable,
@@ -89,13 +90,9 @@ def left(host: SshHost) -> list[str]:
     """Interfaces and processes on a host that were not there at its beginning."""
     links = [line.split(":")[1].strip() for line in host.run("ip", "-o", "link").splitlines()]
     found = [name for name in links if name.split("@")[0] not in ("lo", "eth0")]
-    network = os.readlink(f"/proc/{host.pid}/ns/net")
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.readlink(folder / "ns/net") == network and int(folder.name) not in host.own:
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
-        except OSError:
-            continue
+    for process in host.processes():
+        with suppress(OSError):
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
     return found
 
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +43,7 @@ class SshHost:
             "PermitRootLogin": "prohibit-password",
             "StrictModes": "no",
             "UsePAM": "no",
+            "SetEnv": f"HOME={self._folder}",  # bash(1) reads a start-up file in it, and who runs the tests may have slow ones
         }
         server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
         reached = shlex.join([*self._far, "nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *server])
@@ -93,11 +94,18 @@ class SshHost:
 
     def cut(self) -> None:
         """Kill everything on the host, as a restart does."""
-        network = os.readlink(f"/proc/{self.pid}/ns/net")
+        for process in self.processes():
+            with suppress(OSError):
+                os.kill(int(process.name), signal.SIGKILL)
+
+    def processes(self) -> Iterator[Path]:
+        """The folder in /proc of each process on the host that is not the host itself: a lab server leaves its network, but keeps its clock."""
+        namespaces = {os.readlink(f"/proc/{self.pid}/ns/{kind}") for kind in ("net", "time")}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if os.readlink(folder / "ns/net") == network and int(folder.name) not in self.own:
-                    os.kill(int(folder.name), signal.SIGKILL)
+                own = {os.readlink(folder / "ns" / kind) for kind in ("net", "time")}
+                if own & namespaces and int(folder.name) not in self.own:
+                    yield folder
 
     def _know(self, key: Path) -> None:
         kind, value, *_ = key.read_text().split()
