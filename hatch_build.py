@@ -17,7 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "tunnelmark/bin"
-"""Where they stand in the package; `tunnelmark.host.programs` looks there."""
+"""Where they are in the package; `tunnelmark.host.programs` looks there."""
 
 
 class Programs(BuildHookInterface):  # type: ignore[type-arg] # its configuration has no model

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,33 @@ def test_no_private_words_are_names(file: Path) -> None:
 def test_former_names_are_gone_from_what_users_read() -> None:
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]
     assert [f"{file.name}: {phrase}" for file in documents for phrase in PHRASES if phrase in file.read_text()] == []
+
+
+def _discouraged() -> re.Pattern[str]:
+    """What the style of the prose linter replaces: Vale reads comments, docstrings and documents, but no strings and no data."""
+    _, _, rules = (ROOT / "styles" / "Tunnelmark" / "Plain.yml").read_text().partition("swap:")
+    swap = re.findall(r"^  '?(.+?)'?: ", rules, re.MULTILINE)
+    return re.compile(r"\b(?:" + "|".join(swap) + r")\b", re.IGNORECASE)
+
+
+def _strings(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_strings_and_data_are_in_plain_english_too() -> None:
+    words = _discouraged()
+    data = [file for kind in ("*.toml", "*.j2", "*.txt") for file in (ROOT / "src" / "tunnelmark").rglob(kind)]
+    texts = [(file, text) for file in MODULES for text in _strings(file)]
+    texts += [(file, file.read_text()) for file in data if "recipes" not in file.parts]
+    texts += [(file, file.read_text()) for file in (ROOT / "web" / "src").glob("*.ts")]
+    found = [
+        (file.relative_to(ROOT), match.group(), text[max(0, match.start() - 40) : match.end() + 20])
+        for file, text in texts
+        for match in words.finditer(text)
+    ]
+    assert found == []
 
 
 def test_each_word_of_the_glossary_stands_there_once() -> None:

@@ -33,7 +33,7 @@ export function colour(store: Store, arm: number): { colour: string; dash: strin
   return { colour: `var(--c${place % COLOURS})`, dash: DASHES[Math.floor(place / COLOURS) % DASHES.length]! };
 }
 
-/** What a dot of an arm is filled with, by which arms of one colour are told apart. */
+/** What a dot of an arm is filled with, which distinguishes arms of one colour. */
 export function fill(store: Store, arm: number): string {
   const own = colour(store, arm);
   return FILLS[DASHES.indexOf(own.dash)] ?? own.colour;
@@ -45,8 +45,8 @@ export function drawn(options: PlotOptions, words: string): SVGSVGElement {
     ...options,
   }) as SVGSVGElement;
   drawing.setAttribute("role", "img");
-  drawing.setAttribute("aria-label", `${words} The numbers stand in the table below.`);
-  for (const inner of drawing.querySelectorAll("[aria-label]")) inner.removeAttribute("aria-label"); // of parts, which are no images of their own
+  drawing.setAttribute("aria-label", `${words} The numbers are in the table below.`);
+  for (const inner of drawing.querySelectorAll("[aria-label]")) inner.removeAttribute("aria-label"); // of parts, which are not images of their own
   for (const inner of drawing.querySelectorAll("[aria-description]")) inner.removeAttribute("aria-description");
   return drawing;
 }

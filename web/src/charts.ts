@@ -34,10 +34,10 @@ function title(found: Matrix): string {
 }
 
 function label(found: Matrix): string {
-  return `${title(found)} (${found.axis.unit || "1"}; ${found.about.better === "higher" ? "more is better" : "less is better"}) →`;
+  return `${title(found)} (${found.axis.unit || "1"}; ${found.about.better === "higher" ? "more is better" : "less is better"})`;
 }
 
-/** What stands for the blocks of a cell. */
+/** What is drawn for the blocks of a cell. */
 const OVER_BLOCKS = { value: "medians over blocks", effect: "estimates over blocks, compared with direct", difference: "median differences to direct within blocks" };
 
 interface Bar extends Place {
@@ -197,7 +197,7 @@ function scatter(store: Store, state: State, found: Matrix, width: number, open:
             },
             `${title(found)} against ${across.about.title}, a point for each arm${several ? " and condition" : ""}.`,
           ),
-    caption: `A point for each arm${several ? " and condition" : ""}: ${OVER_BLOCKS[found.show]}.${unplaced(all.length - data.length)}${data.length > 40 ? " The pointer on a point tells its arm and condition, and a click opens its trials; fewer of either have their names beside them." : ""}`,
+    caption: `A point for each arm${several ? " and condition" : ""}: ${OVER_BLOCKS[found.show]}.${unplaced(all.length - data.length)}${data.length > 40 ? " The pointer on a point tells its arm and condition, and a click opens its trials; fewer of either have their names next to them." : ""}`,
     legend: legend(store, arms).map((one, at) => ({ ...one, fill: fill(store, arms[at]!) })),
   };
 }

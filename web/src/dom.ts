@@ -21,7 +21,7 @@ export interface Option {
   group?: string;
 }
 
-/** A labelled choice of one of some values; `name` finds its field again after it was made anew. */
+/** A labelled choice of one of some values; `name` finds its field again after it was made again. */
 export function select(name: string, label: string, options: Option[], value: string, chosen: (value: string) => void): HTMLLabelElement {
   const field = h("select", { "data-control": name, onchange: (event) => chosen((event.target as HTMLSelectElement).value) });
   const groups = new Map<string, HTMLOptGroupElement>();

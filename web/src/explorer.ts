@@ -9,7 +9,7 @@ import { conditionsOf, csv, matrix, metricOf, remarks, showsOf, type Entry, type
 import type { Show, State, View } from "./state.js";
 
 const TITLES: Record<View, string> = {
-  bars: "Bars with intervals",
+  bars: "Bars",
   heat: "Heat map",
   scatter: "Scatter plot",
   box: "Box plots",
@@ -81,7 +81,7 @@ export class Explorer {
     this.found = matrix(this.store, state);
     this.choices();
     const field = this.controls.querySelector<HTMLInputElement>('[data-control="filter"]');
-    if (field && field.value !== state.filter) field.value = state.filter; // it is not made anew while words are typed
+    if (field && field.value !== state.filter) field.value = state.filter; // it is not made again while words are typed
     this.rows(this.found);
     this.draw();
   }
@@ -104,7 +104,7 @@ export class Explorer {
     for (const button of this.root.querySelectorAll<HTMLButtonElement>(".downloads button")) if (button.textContent === "SVG" || button.textContent === "PNG") button.disabled = made.drawing === null;
   }
 
-  /** The controls are made anew where another set of choices is needed, and keep the focus else. */
+  /** The controls are made again where another set of choices is needed, and keep the focus else. */
   private choices(): void {
     const { state, store, found } = this;
     if (!found) return;

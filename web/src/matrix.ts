@@ -135,7 +135,7 @@ function entry(store: Store, metric: number, arm: number, condition: number, sho
   return { ...held, value: quantile(found, 0.5), low: found[0]!, high: found[found.length - 1]!, text: "", ends: "least and largest difference" };
 }
 
-/** The rows in the order that is asked for; arms without a value stand last. */
+/** The rows in the order that is asked for; arms without a value are last. */
 export function sorted(store: Store, rows: Row[], conditions: number[], state: State): Row[] {
   if (state.sort === "") return rows;
   const way = state.descending ? -1 : 1;
@@ -153,13 +153,13 @@ export function sorted(store: Store, rows: Row[], conditions: number[], state: S
   });
 }
 
-/** What stands under a cell's first line. */
+/** What is under a cell's first line. */
 export function remarks(store: Store, one: Entry, show: Show): string[] {
   const { cell } = one;
   const said: string[] = [];
   if (show === "value" && cell.effect_text && one.arm !== store.report.reference) said.push(cell.effect_text);
   if (show !== "value" && cell.text) said.push(cell.text);
-  if (cell.rank) said.push(`rank ${cell.rank[0] === cell.rank[1] ? cell.rank[0] : cell.rank.join("–")}`);
+  if (cell.rank) said.push(`rank ${cell.rank[0] === cell.rank[1] ? cell.rank[0] : cell.rank.join("–")} of the VPNs`);
   if (cell.bound && cell.bound !== "unknown") said.push(`bound by ${cell.bound}`);
   else if (cell.ceiling) said.push(cell.ceiling);
   if (cell.remarks) said.push(cell.remarks);

@@ -1,4 +1,4 @@
-// The contents stay in sight: a list beside the page, or a menu on a small screen, and the section that is read is marked.
+// The contents stay in sight: a list next to the page, or a menu on a small screen, and the section that is read is marked.
 
 import { h } from "./dom.js";
 

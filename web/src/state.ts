@@ -1,4 +1,4 @@
-// What the page shows, as it stands behind the # of its address: `#section?metric=tcp.goodput&view=bars...`. Pure.
+// What the page shows, as it is written behind the # of its address: `#section?metric=tcp.goodput&view=bars...`. Pure.
 
 export const VIEWS = ["table", "bars", "heat", "scatter", "box", "cdf", "time"] as const;
 export type View = (typeof VIEWS)[number];

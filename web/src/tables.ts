@@ -1,4 +1,4 @@
-// The page's own tables become sortable, and long ones get a filter; how each stands is in the address.
+// The page's own tables become sortable, and long ones get a filter; how each is sorted is in the address.
 
 import { h } from "./dom.js";
 import { sortable } from "./format.js";
@@ -10,7 +10,7 @@ const ROWS = 3; // fewer are not worth sorting
 
 export const UNSORTED: TableState = { column: -1, descending: false, filter: "" };
 
-/** What a table's row is sorted by in a column: a number where the page gives one, or the text begins with one; else the text. "" is no value. */
+/** What a table's row is sorted by in a column: a number where the page gives one, or the text begins with one; else the text. "" is not a value. */
 export function keyOf(row: HTMLTableRowElement, column: number): number | string {
   const cell = row.cells[column];
   if (!cell) return "";

@@ -10,7 +10,7 @@ import type { State } from "./state.js";
 
 const NO_ROOM = "The page has no room for this metric’s values inside of the windows; they are in the results folder.";
 const REACH = 1.5; // of the length of a box, to which whiskers go
-const MOST_THIN = 150; // lines of single trials that can still be told from each other
+const MOST_THIN = 150; // lines of single trials that can still be distinguished
 const MOST_POINTS = 300; // of one line of a distribution
 
 /** Tukey's summary of some values: quartiles, the ends of the whiskers, and what lies beyond. */
@@ -156,7 +156,7 @@ export function overTime(store: Store, state: State, found: Matrix, width: numbe
   };
 }
 
-/** Each trial's value by block beside direct's; null where there are none. */
+/** Each trial's value by block next to direct's; null where there are none. */
 export function strip(store: Store, metric: number, arm: number, condition: number): SVGSVGElement | null {
   const values = store.values(metric);
   const about = store.report.metrics[metric]!;

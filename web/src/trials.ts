@@ -18,7 +18,7 @@ export class Trials {
       this.closed();
     });
     this.dialog.addEventListener("click", (event) => {
-      if (event.target === this.dialog) this.dialog.close(); // beside it
+      if (event.target === this.dialog) this.dialog.close(); // next to it
     });
     document.body.append(this.dialog);
   }
@@ -68,7 +68,7 @@ export class Trials {
       ),
       h("p", { class: "meta" }, store.report.conditions[condition]!.title),
       h("dl", { class: "facts" }, facts.filter(([, text]) => text).flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
-      ...(drawn ? [h("figure", {}, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Values by block" }, drawn), h("figcaption", {}, "Each trial’s value by block, beside direct’s in grey."))] : []),
+      ...(drawn ? [h("figure", {}, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Values by block" }, drawn), h("figcaption", {}, "Each trial’s value by block, next to direct’s in grey."))] : []),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Trials of this cell" },
         h("table", {},
           h("thead", {}, h("tr", {}, ["block", "value", "worth", "place", "files"].map((title) => h("th", { scope: "col" }, title)))),

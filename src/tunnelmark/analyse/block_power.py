@@ -20,7 +20,7 @@ from tunnelmark.analyse.pairing import additive, effect, is_planned
 from tunnelmark.record.results import ArmInfo, MetricInfo, PlanInfo, TrialRow
 
 COUNTS = (3, 5, 8, 12, 20, 40)
-"""Blocks that are told: from the fewest that give an interval to the most that are added where nothing states it."""
+"""Numbers of blocks that are shown: from the fewest that give an interval to the most that are added where nothing states it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ FULL = 0.97
 
 OVERFLOWED = 0.5
 """From so many packets dropped by the link's queue for each that left, the link was the limit, however busy the cores were: at least a third of what came
-to the queue found no room, so that a sender that is slower by a third would have got as much through. A flood keeps its core busy whatever becomes of it."""
+to the queue found no room, so that a sender that is slower by a third would have got the same through. A flood keeps its core busy whatever becomes of it."""
 
 WINDOW = 0.5
 """TCP waited for a window or a buffer in at least this share of the time in which it had something to send."""

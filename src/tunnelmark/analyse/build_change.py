@@ -39,7 +39,7 @@ COSTS = ("cpu_per_gb", "cpu_per_packet", "syscalls_per_packet")
 """Metrics of collectors, each of both ends, that are given next to those that decide."""
 
 FARTHEST = 2000
-"""Blocks beyond which it is no use to say how many would be needed."""
+"""More blocks than these are not suggested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,8 @@ def _link_filled(analysis: Analysis) -> Gate:
     if not shares:
         return Gate(name, False, f"direct has no result by {', '.join(greedy)}, so the link's ceiling is not known")
     said = [
-        f"{100 * share.share:.1f} % of {Rate(share.rate)} by {share.setting.workload} ({share.setting.profile}; at least"
-        f" {100 * share.fills:.0f} % is asked)"
+        f"{100 * share.share:.1f} % of {Rate(share.rate)}, the link's rate in full frames, by {share.setting.workload} "
+        f"({share.setting.profile}; at least {100 * share.fills:.0f} % is asked)"
         for share in shares
     ]
     if any(share.share > DIRECT_OVERFLOWS for share in shares):

@@ -162,7 +162,7 @@ def _cautions(analyses: Mapping[str, Analysis]) -> Iterable[str]:
         if not each.results.finished:
             yield f"{name} is unfinished."
         if _started(each) is None:
-            yield f"{name} does not say when it was begun, and stands first."
+            yield f"{name} does not say when it was begun, and is listed first."
 
 
 def _several(

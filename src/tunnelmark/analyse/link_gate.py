@@ -44,7 +44,7 @@ def standing(looks: Sequence[LinkProof]) -> str | None:
 
 
 _WHOLE = ("", "")
-"""Stands for a look as a whole, which says nothing of single properties."""
+"""Names a look as a whole, which says nothing of single properties."""
 
 
 def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:

@@ -34,7 +34,7 @@ class ClaimNames:
         }[kind]
         unknown = [name for name in used if name not in known]
         for name in unknown:
-            self.problems.add(key, f"{name!r} is no {kind} of this file", nearest(name, known))
+            self.problems.add(key, f"this file has no {kind} called {name!r}", nearest(name, known))
         return not unknown
 
     def check_claim(self, claim: ClaimTable, key: Location) -> bool:
@@ -76,11 +76,11 @@ class ClaimNames:
         rows = [file.stem for file in (PACKAGED / "matrix").glob("*.toml")]
         wrong = [name for each in claim.criteria.values() for name in each if name not in criteria]
         for name in wrong:
-            self.problems.add((*key, "criteria"), f"{name!r} is no criterion of the matrix", nearest(name, criteria))
+            self.problems.add((*key, "criteria"), f"{name!r} is not a criterion of the matrix", nearest(name, criteria))
         for name, cells in claim.features.items():
             if name not in rows:
                 wrong.append(name)
-                self.problems.add((*key, "features"), f"{name!r} is no row of the matrix", nearest(name, rows))
+                self.problems.add((*key, "features"), f"{name!r} is not a row of the matrix", nearest(name, rows))
             if len(cells) != len(claim.criteria):
                 wrong.append(name)
                 hint = f"should have {len(claim.criteria)}, one for each criterion"

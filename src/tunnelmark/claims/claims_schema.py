@@ -121,7 +121,9 @@ class ClaimTable(TomlTable):
 
     id: Name = Field(description="a name of lower-case letters, digits, dots and dashes")
     place: Line = Field(description="where the source says it, such as 'sec Latency'")
-    says: Line = Field(description="a sentence of our own; {arm}, {condition} and {value} stand for those of the claim")
+    says: Line = Field(
+        description="a sentence of our own; {arm}, {condition} and {value} are replaced by those of the claim"
+    )
     test: Literal["ratio", "difference", "value", "order", "groups", "apart", "feature", "none"] = Field(
         description="'ratio', 'difference', 'value', 'order', 'groups', 'apart', 'feature' or 'none'"
     )

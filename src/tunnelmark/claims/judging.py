@@ -25,7 +25,7 @@ ALIKE = 0.10
 """Means that differ by less, with their interval, are alike, where a source says of runs that its test could not tell them apart."""
 
 MOST_BLOCKS = 1000
-"""Beyond so many blocks a number helps nobody."""
+"""More blocks than these are not suggested."""
 
 
 def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:

@@ -139,7 +139,7 @@ class RunValues:
         bound = self._processor(cell)
         if quantity.unless_full:
             full = bound.text if bound is not None else self._full_core(cell)
-            return f"{named}: {full} was full here, so that its use is no measure of what was needed" if full else ""
+            return f"{named}: {full} was fully used here, so its use does not show how much was needed" if full else ""
         if bound is None or not (quantity.kind == "rate" or self._times_a_transfer(cell)):
             return ""
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it

@@ -258,7 +258,8 @@ def _guests(counted: bool, backend: str | None, kernels: Sequence[str]) -> tuple
     """The kernel of the virtual machine to run in, if any; UsageError where options contradict each other."""
     if counted and backend == "netns":
         raise UsageError(
-            "only a virtual machine has a clock that counts", hint="leave --backend netns or --counted out"
+            "--counted needs a virtual machine, and --backend netns starts none",
+            hint="leave --backend netns or --counted out",
         )
     guests = vm.chosen("vm" if counted else backend, kernels)
     if len(guests) > 1:

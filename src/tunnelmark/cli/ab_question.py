@@ -50,7 +50,10 @@ class AbQuestion:
                 hint=f"--max-blocks {study.blocks} or more",
             )
         if self.counted and self.budget is not None:
-            raise UsageError("a clock that counts instructions keeps no time that is yours", hint="--max-blocks N")
+            raise UsageError(
+                "--time-budget and --counted exclude each other: the clock of the guest counts instructions, not real seconds",
+                hint="limit the run with --max-blocks N",
+            )
         budget = asked(None, self.budget, None).budget
         decide = self._metrics(study, context)
         enough = Enough(study.blocks, most, None, None if budget is None else float(budget), float(change), decide)

@@ -66,7 +66,7 @@ def options(command: _Command) -> _Command:
 def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> Where:
     """What the options say. UsageError if they do not fit, or if connections would be open to others."""
     if sum(each is not None for each in (cluster, local, hosts)) > 1:
-        raise UsageError("--cluster, --hosts and --local each name a place", hint="leave all but one of them out")
+        raise UsageError("--cluster, --hosts and --local exclude each other", hint="leave all but one of them out")
     if cluster is None and tls is not None:
         raise UsageError("--tls is for --cluster", hint="workers of --local and --hosts get keys of their own")
     from tunnelmark.cluster.nodes import addressed, is_loopback

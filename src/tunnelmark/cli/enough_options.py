@@ -32,7 +32,7 @@ class Asked:
         """The study with that. UsageError if it cannot be."""
         if self and study.smoke:
             raise UsageError(
-                "the short length of a study shows whether it works, and measures nothing precisely",
+                "--smoke cannot be combined with --precision, --time-budget or --max-blocks: it only shows whether a study works",
                 hint="leave --smoke out, or --precision, --time-budget and --max-blocks",
             )
         return asking(study, precision=self.precision, budget=self.budget, most=self.most, blocks_stated=blocks_stated)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tunnelmark.report.exports.tidy import StoredRuns
 
 FOLDER = "export"
-"""Where exports are written in a results folder, unless somebody names another place."""
+"""Where exports are written in a results folder, unless another place is named."""
 
 _KEPT = "paper.tex"
 """The one file of an export that people go on with by hand, and that is therefore never written over."""
@@ -38,7 +38,9 @@ def export(results: Path, form: str, to: Path | None) -> None:
             subfolder, write = _SEVERAL[form]
             folder = to or results / FOLDER / subfolder
             if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
-                raise UsageError(f"{folder} is no folder, and {form} is several files", hint="name a folder with --to")
+                raise UsageError(
+                    f"{folder} is not a folder, and {form} is several files", hint="name a folder with --to"
+                )
             for file in write(runs, folder):
                 click.echo(f"written: {file}", err=True)
         else:

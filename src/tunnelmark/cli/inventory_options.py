@@ -33,10 +33,11 @@ def chosen(backend: str | None, file: Path | None) -> Inventory | None:
     """The hosts of `--backend ssh --inventory FILE`; None for other backends. UsageError if the two do not fit."""
     if backend == "ssh" and file is None:
         raise UsageError(
-            "nothing says which hosts to use", hint="name them in a file, and add --inventory FILE (docs/hosts.md)"
+            "--backend ssh needs an inventory of its hosts",
+            hint="name the hosts in a file, and add --inventory FILE (docs/hosts.md)",
         )
     if backend != "ssh" and file is not None:
-        raise UsageError("an inventory is for other hosts", hint="add --backend ssh")
+        raise UsageError("--inventory needs --backend ssh", hint="add --backend ssh")
     if file is None:
         return None
     from tunnelmark.lab.ssh import inventory

@@ -46,7 +46,7 @@ def power_(study: str, earlier: Path | None, sd: str | None, json_: bool) -> Non
     The spread of an arm's results from block to block decides that: take it from an earlier run with --from, or state it.
     """
     if earlier is not None and sd is not None:
-        raise UsageError("the spread is either measured or stated", hint="leave --from or --sd out")
+        raise UsageError("--from and --sd exclude each other", hint="leave --from or --sd out")
     loaded = load_study(study, Files.standard(), registry.catalogue())
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     info = described(loaded, context)
@@ -107,5 +107,5 @@ def _share(text: str | None) -> float:
     except ValueError as error:
         raise UsageError(f"--sd {text}: {error}", hint="such as 10%") from error
     if not share:
-        raise UsageError("a spread of nothing sees everything", hint="state what you expect, such as --sd 5%")
+        raise UsageError("--sd must be above 0", hint="state the standard deviation that you expect, such as --sd 5%")
     return share

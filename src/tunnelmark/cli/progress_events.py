@@ -19,7 +19,7 @@ _EXPECTED = 2
 """Trials that what is expected of them counts for among those that ran: the first of a shuffle may be the longest."""
 
 MARK = "\x1e"
-"""Begins an event's line where other text may stand between events: the record separator of RFC 7464."""
+"""Begins an event's line where other text may come between events: the record separator of RFC 7464."""
 
 
 @dataclass(frozen=True, slots=True)

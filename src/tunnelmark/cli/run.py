@@ -88,7 +88,7 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
     given = {"--rate": options.rate is not None, "--no-repeat": not options.repeat, "--other-boot": options.other_boot}
     if named := [option for option, there in given.items() if there]:
         raise UsageError(
-            f"a run over a cluster keeps its rates and its attempts, and goes on in any boot; {named[0]} would change nothing",
+            f"{' and '.join(named)} would change nothing when a run over a cluster goes on",
             hint=f"leave {' and '.join(named)} out",
         )
     from tunnelmark.cli import spread

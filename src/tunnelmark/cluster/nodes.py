@@ -131,9 +131,9 @@ def addressed(address: str, *, keys: bool) -> str:
     protocol, _, rest = address.rpartition("://")
     place(rest, PORT)
     if protocol == "tcp" and keys:
-        raise UsageError(f"{address} is a connection without keys, and --tls names some", hint=f"name tls://{rest}")
+        raise UsageError(f"{address} is not encrypted, and --tls is given", hint=f"write tls://{rest}")
     if protocol == "tls" and not keys:
-        raise UsageError(f"{address} is a connection with keys", hint="name their folder: --tls DIR")
+        raise UsageError(f"{address} needs TLS keys", hint="name their folder: --tls DIR")
     return address if protocol else f"{'tls' if keys else 'tcp'}://{rest}"
 
 
@@ -169,6 +169,6 @@ def _closed(address: str, security: Security | None) -> None:
     """UsageError where others than users of this machine could give orders there."""
     if security is None and not is_loopback(address):
         raise UsageError(
-            f"at {address} it would take orders from everyone who reaches that, or is on the way",
+            f"without TLS, everyone who can reach {address} could run programs on this machine",
             hint="make keys with `tunnelmark cluster certificates DIR`, and add --tls DIR",
         )

@@ -115,7 +115,7 @@ def _kernel(found: Findings) -> list[Check]:
     checks.append(_congestion(found))
     guest = "the virtual machine has it: --backend vm"
     wishes = {
-        "user namespaces": ("user", "raise user.max_user_namespaces; nothing here needs it yet"),
+        "user namespaces": ("user", "optional: raise user.max_user_namespaces"),
         "htb": ("htb", module.format("sch_htb")),
         "netem": ("netem", f"{module.format('sch_netem')}; {guest}; every profile without a backend goes without it"),
         "kernel WireGuard": ("wireguard", f"{module.format('wireguard')}; {guest}"),

@@ -47,7 +47,8 @@ def clock_discipline() -> ClockDiscipline:
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))  # `modes` 0: only reads
     if state < 0:
         raise LabError(
-            "the kernel does not say how right its clock is (adjtimex)", hint="a sandbox may forbid the question"
+            "the error of the kernel's clock is not known: adjtimex(2) was refused",
+            hint="a sandbox or a seccomp filter may forbid this call",
         )
     return ClockDiscipline(
         state != _TIME_ERROR, _daemons(), found.maxerror, found.esterror, round(found.freq / 65536, 3)

@@ -134,8 +134,8 @@ class Clocks:
         line = self._process.stdout.readline()
         if not line:
             raise LabError(
-                f"{PROGRAM} ended with code {self._process.wait()}: the clocks that see pauses do not go",
-                hint="real-time priority is refused here: is this root, and has its control group a budget of it?",
+                f"{PROGRAM} ended with code {self._process.wait()}: pauses of the machine cannot be seen",
+                hint="real-time priority is refused here: run it as root; under cgroup v1 set cpu.rt_runtime_us of the control group, too",
             )
         found: Mapping[str, Any] = json.loads(line)[word]
         return found

@@ -108,7 +108,7 @@ class Node:
         """The number of its first process on this machine, known after `hello`; LabError where it runs elsewhere."""
         if self._elsewhere is not None:
             raise LabError(
-                f"{self.name} runs on host {self._elsewhere}, whose kernel is not looked into from here",
+                f"the process IDs of {self.name} are not known here: it runs on host {self._elsewhere}",
                 hint="see docs/hosts.md (limits)",
             )
         return self._pid

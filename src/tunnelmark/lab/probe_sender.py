@@ -1,6 +1,6 @@
 """Sends and receives UDP probes on a node, with the kernel's receive stamps; run as a program of its own, standard library only.
 
-    python -I -S prober.py PLAN      where PLAN is a JSON object:
+    python -I -S probe_sender.py PLAN      where PLAN is a JSON object:
         bind        [address, port] to receive on
         until       when to stop receiving at the earliest
         phases      list of {to: [address, port], start, end, count, interval, size, batch}, in order of `start`;

@@ -200,9 +200,9 @@ def _cause(what: str, seen: Met, bound: GradeBound) -> str:
         case "late_max":
             return f"a packet left the emulator {_ms(value)} late ({limits})"
         case "pause_longest":
-            return f"the machine stood still for {_ms(value)} ({limits})"
+            return f"the machine paused for {_ms(value)} ({limits})"
         case "pause_share":
-            return f"the machine stood still for {100 * value:.1f} % of the time (good up to {100 * bound.good:g} %)"
+            return f"the machine paused for {100 * value:.1f} % of the time (good up to {100 * bound.good:g} %)"
         case _:
             return f"other work took {value:.2f} cores (good up to {bound.good:g})"
 

@@ -13,12 +13,18 @@ class UdpPort:
 
     port: int
 
+    def __str__(self) -> str:
+        return f"a socket at UDP port {self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class TcpPort:
     """True as soon as a TCP socket listens on `port` on the node."""
 
     port: int
+
+    def __str__(self) -> str:
+        return f"a socket that listens at TCP port {self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,9 @@ class Interface:
 
     name: str
 
+    def __str__(self) -> str:
+        return f"the interface {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
@@ -34,12 +43,18 @@ class UnixSocket:
 
     path: PurePosixPath
 
+    def __str__(self) -> str:
+        return f"a socket that accepts connections at {self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
     """True as soon as the daemon's log holds a match of `pattern` (a regular expression, MULTILINE); of its own daemon only."""
 
     pattern: str
+
+    def __str__(self) -> str:
+        return f"a line in its log that matches {self.pattern!r}"
 
 
 Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch

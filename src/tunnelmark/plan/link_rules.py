@@ -1,4 +1,4 @@
-"""Refuses what no link can deliver, naming the key and what would be right; the emulator's own rules (docs/emulator.md)."""
+"""Rejects link settings that cannot be delivered, with the key and the allowed values. The emulator checks the same rules (docs/emulator.md)."""
 
 from __future__ import annotations
 

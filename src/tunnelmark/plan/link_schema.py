@@ -1,7 +1,7 @@
 """What a profile file may hold: its shape, field by field.
 
 Each field's description completes "should be ..."; `problems` shows it as the hint. What spans several
-fields is checked in `link_checks`. A stage with one figure may be written as that figure: `loss = "1 %"`.
+fields is checked in `link_rules`. A stage with one figure may be written as that figure: `loss = "1 %"`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class JitterTable(TomlTable):
 
 
 class LossTable(TomlTable):
-    """`loss`: which keys belong to which kind is checked in `link_checks`."""
+    """`loss`: which keys belong to which kind is checked in `link_rules`."""
 
     kind: Annotated[
         Literal["independent", "bursts", "gilbert-elliott", "four-state", "pattern"],

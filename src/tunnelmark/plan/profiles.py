@@ -42,7 +42,7 @@ JOIN = "+"
 """Comes between the names of profiles that are joined into one."""
 
 WANDERING = 20
-"""The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_checks.SMOOTH`)."""
+"""The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_rules.SMOOTH`)."""
 
 _WHOLE = ("model", "unit", "backend", "place", "card")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
@@ -149,8 +149,8 @@ def _state(stated: dict[str, _Stated], name: str, new: _Stated) -> None:
     raise PlanError(
         new.part.file,
         dotted(new.key),
-        f"{old.part.name!r} states {name} too, and otherwise",
-        hint=f"join profiles that state different things, or write one that says what {name} should be",
+        f"{old.part.name!r} states another {name}",
+        hint=f"join profiles that state different keys, or write one profile with the {name} that you want",
     )
 
 

@@ -141,7 +141,7 @@ def _cascade(
     """Note what keeps an arm from being a cascade, whatever the topology."""
     where = (*key, "cascade")
     if vpn == DIRECT:
-        problems.add(where, "the bare link has no tunnels, so it is no cascade", "leave it out: direct is routed")
+        problems.add(where, "the bare link has no tunnels, so it cannot be a cascade", "leave it out: direct is routed")
     elif vpn not in catalogue.cascades:
         known = " or ".join(sorted(catalogue.cascades))
         problems.add(where, f"{vpn} has no driver for a cascade", f"leave it out, or take {known}")

@@ -105,7 +105,10 @@ def part_of(study: Study, only: Names) -> str:
     The bare link, its twin, the anchor and an A/A pair stay in any case. UnknownName if the study does not have a name.
     """
     if study.design.part != CellPattern():
-        raise UsageError(f"{study.name} states a part of its own", hint="take the study that it is a part of")
+        raise UsageError(
+            f"{study.name} is a part of a study, and no further part of it can be chosen",
+            hint="choose the part from the whole study",
+        )
     wanted = {axis: _shown(axis, names) for axis, names in only.items()}
     for axis, chosen in wanted.items():
         names = [each.name for each in getattr(study, axis)]

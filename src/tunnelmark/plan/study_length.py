@@ -18,7 +18,7 @@ LENGTHS: tuple[StudyLength, ...] = ("usual", "smoke", "full")
 def length_of(content: StudyFile, *, smoke: bool, full: bool) -> StudyLength:
     """The length that was asked for; UsageError if the study does not have it, or two were."""
     if smoke and full:
-        raise UsageError("a study runs in one length", hint="leave --smoke or --full out")
+        raise UsageError("--smoke and --full exclude each other", hint="leave --smoke or --full out")
     if full and content.full is None:
         raise UsageError(
             f"the study {content.study.name} has no long length", hint="leave --full out, or give it a table [full]"

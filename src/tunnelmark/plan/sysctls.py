@@ -43,7 +43,9 @@ def sysctls_of(table: Mapping[str, object], key: Location, problems: Problems) -
         where = (*key, name)
         if not _NAME.fullmatch(name):
             problems.add(
-                where, "is no setting of a network", "should be as sysctl(8) has it, such as 'net.ipv4.tcp_reordering'"
+                where,
+                "is not a sysctl of a network",
+                "should be as sysctl(8) has it, such as 'net.ipv4.tcp_reordering'",
             )
         elif name in OF_THE_LAB:
             problems.add(where, "is not for a study to set", OF_THE_LAB[name])

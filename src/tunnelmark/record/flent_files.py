@@ -58,7 +58,7 @@ def read(path: Path) -> FlentFile:
     try:
         content = json.loads(_OPENERS.get(path.suffix, bytes)(path.read_bytes()))
         if not isinstance(content, dict):
-            raise TypeError("it is no JSON object")
+            raise TypeError("it is not a JSON object")
         version = int(content.get("version", 1))
         if version > NEWEST:
             raise StoreError(
@@ -72,7 +72,7 @@ def read(path: Path) -> FlentFile:
         ) from error
     except (ValueError, TypeError, KeyError, EOFError, AttributeError, zlib.error) as error:
         raise StoreError(
-            f"{path} is no data file of flent: {error}", hint="they are named NAME.flent.gz and hold JSON"
+            f"{path} is not a data file of flent: {error}", hint="they are named NAME.flent.gz and hold JSON"
         ) from None
 
 

@@ -15,7 +15,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, overview, queries, travels
 
 ABSENT = "–"
-"""Stands where an effect has no estimate."""
+"""Shown where an effect has no estimate."""
 
 
 @dataclass(frozen=True, slots=True)

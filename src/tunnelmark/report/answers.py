@@ -15,6 +15,12 @@ from tunnelmark.report import formatting, queries, titles, travels
 NAMED = 3
 """Of more arms in front, the effects are not given one by one, but where all of their estimates and intervals lie."""
 
+_DELAY = "rtt"
+"""The metric of a load that shows the delay of its packets."""
+
+_DELAYED = 2.0
+"""A delay under load of so many times direct's is part of the answer on the rate that it goes with."""
+
 _ESTIMATES = 4
 """Of more arms that may not be ranked, the first ones are named and the others counted."""
 
@@ -100,7 +106,7 @@ def _answer(
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
     said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
-    further = (*doubtful, _next(analysis, ranking, front), left_out)
+    further = (*doubtful, *_delays(analysis, cells), _next(analysis, ranking, front), left_out)
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
     every = len(front) == len(ranking.places) > 1
     return MetricAnswer(title, "" if every else formatting.listed(front), f"{said}.{rest}")
@@ -131,6 +137,24 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
     return f" {tie or 'are not shown to differ'}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
 
 
+def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
+    """The round-trip time under load of each arm in front that is worse than direct by a factor of `_DELAYED` or more."""
+    found = []
+    for cell in cells:
+        delays = {one.arm: one for one in analysis.cells_of(cell.setting, _DELAY)} if cell.metric.name != _DELAY else {}
+        delay = delays.get(cell.arm)
+        if delay is None or delay.spread is None or delay.verdict != "worse" or delay.against_direct is None:
+            continue
+        times = delay.against_direct.estimate
+        if delay.metric.compare == "ratio" and times is not None and times >= _DELAYED:
+            took = formatting.scale(delay.metric.unit, [delay.spread.median]).value(delay.spread.median)
+            found.append(
+                f"under that load a round trip through {cell.arm} takes {took}, {formatting.effect(delay.metric, delay.against_direct)} "
+                f"{analysis.reference or 'direct'}'s"
+            )
+    return found
+
+
 def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     """The arms that may come after a best one, with their effects; empty where several are in front, or one is alone."""
     after = [place for place in ranking.places if place.arm not in front]
@@ -145,7 +169,7 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     ahead = [cell for cell in cells if cell.arm not in beaten]
     if len(ahead) > NAMED:
         return f"next: {_either([cell.arm for cell in ahead])}, not shown to differ"
-    said = _either([f"{cell.arm} {_effect(cell)}" for cell in ahead])
+    said = _either([f"{cell.arm} {_effect(cell)}{travels.mark(apart_from_direct(analysis, cell))}" for cell in ahead])
     return f"next: {said}, not shown to differ" if len(ahead) > 1 else f"next: {said}"
 
 
@@ -159,8 +183,10 @@ def _effects(
 ) -> str:
     """The effects of the arms in front against direct, with their intervals, and whether they differ from it."""
     metric, direct = cells[0].metric, analysis.reference or "direct"
+    base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
+    unit = formatting.scale(metric.unit, [base.median]) if base else None
     of = (
-        f"against {direct}"
+        f"against {direct}" + (f"'s {unit.value(base.median)}" if base and unit else "")
         if metric.compare != "ratio"
         else f"of {direct}"
         if metric.better == "higher"

@@ -121,7 +121,7 @@ def _shown(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> Sho
     if cell.spread is None:
         return Shown("", "", formatting.VERDICTS[cell.verdict], cell.verdict)
     found = queries.place(analysis, cell.setting, cell.metric, cell.arm)
-    notes = [f"rank {formatting.rank(found.first, found.last)}"] if found else []
+    notes = [f"rank {formatting.rank(found.first, found.last)} of the VPNs"] if found else []
     notes += formatting.remarks(cell, analysis.reference)
     if cell.success.count < cell.success.total and not cell.unreliable:
         notes.append(f"{formatting.share(cell.success)} ok")
@@ -160,7 +160,8 @@ def _insides(analysis: Analysis, setting: Scenario) -> list[Figure]:
             drawing = series.over_time(analysis, setting, metric)
             caption = (
                 "Seconds since the measuring window began, from left to right. Thin: each block; thick: their median; "
-                f"grey: the median of {analysis.reference or 'direct'}. Single peaks are cut off at the top."
+                f"grey: the median of {analysis.reference or 'direct'}. Peaks are cut off at the top; the highest value is "
+                f"{series.highest(analysis, setting, metric)}."
             )
         if drawing:
             figures.append(Figure(drawing, _title(analysis, setting, metric), caption))

@@ -18,7 +18,7 @@ SHOWN = {
     "cpu_per_packet_target": "CPU per packet, receiver",
     "memory_load_source": "memory, sender",
     "memory_load_target": "memory, receiver",
-    "wire_bytes_per_byte": "bytes outside per byte inside",
+    "wire_bytes_per_byte": "bytes outside / inside",
 }
 """By metric, its heading in the table."""
 

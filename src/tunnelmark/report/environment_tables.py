@@ -138,11 +138,16 @@ def _command(command: object) -> str:
 
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
-    return [
-        _fact(name, mapping(details).get("version") or mapping(vpn).get("version"), program, mapping(details))
-        for name, vpn in vpns.items()
-        for program, details in (mapping(mapping(vpn).get("programs")) or {"": {}}).items()
-    ]
+    """A row for each VPN with its version and the program of its name, and one for each other program, which may be of another package."""
+    found = []
+    for name, vpn in vpns.items():
+        programs = dict(mapping(mapping(vpn).get("programs")))
+        own = mapping(programs.pop(name, {}))
+        found.append(_fact(name, own.get("version") or mapping(vpn).get("version"), "", own))
+        found += [
+            _fact(name, mapping(each).get("version"), program, mapping(each)) for program, each in programs.items()
+        ]
+    return found
 
 
 def _tools(tools: Mapping[str, Any]) -> list[ProgramFact]:

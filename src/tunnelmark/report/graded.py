@@ -37,7 +37,8 @@ def summary(analysis: Analysis) -> str:
     if paused:
         share = sum(host["pause_share"] for host in paused) / len(paused)
         longest = max(host.get("pause_longest", 0.0) for host in paused)
-        said += f". The machine paused for {100 * share:.2f} % of the time, at the longest for {1e3 * longest:.1f} ms"
+        # Shorter pauses than the kernel's own work on packets are not in the share (host.pauses.host), but one may be the longest.
+        said += f". Long pauses of the machine took {100 * share:.2f} % of the time; its longest pause was {1e3 * longest:.1f} ms"
     return f"Attempts: {said}." if analysis.results.trials else ""
 
 

@@ -51,7 +51,7 @@ from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import code_parts
 
 LISTED = 2000
-"""Of more attempts than that, the list of raw data has only those that are not good, so that a page opens soon."""
+"""Of more attempts than that, the list of raw data has only those that are not good, so that the page opens quickly."""
 
 
 _RATES = frozenset({"rate", "flood_limit"})

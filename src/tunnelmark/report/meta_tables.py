@@ -78,7 +78,7 @@ def legend(merged: Merged) -> str:
     likely = any(each.low is not None for each in shown)
     text = [
         f"Effects are against {reference} (or the second arm) inside of blocks, with 95 % intervals. {unit.capitalize()}s like these: the mean over "
-        f"{unit}s, as far as those measured stand for others; it covers {merged.covers}."
+        f"{unit}s, as far as those measured are like others; it covers {merged.covers}."
         if likely
         else f"Effects are against {reference} (or the second arm) inside of blocks. Fewer than three {unit}s give no interval for others.",
         f"One more {unit}: what a run of this length there would print in 95 of 100 cases." if likely else "",
@@ -86,7 +86,7 @@ def legend(merged: Merged) -> str:
         if any(each.here_low is not None for each in shown)
         else "",
         _LEVELS,
-        "No session has two blocks: what blocks and what the level above them do cannot be told apart, and is given together."
+        "No session has two blocks: what blocks and what the level above them do cannot be separated, and is given together."
         if any(each.sd_blocks is None for each in shown)
         else "",
     ]

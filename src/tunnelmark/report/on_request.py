@@ -17,7 +17,7 @@ from tunnelmark.report import costs, detectable_differences, graded, machine_fac
 from tunnelmark.units import clock
 
 ALL = "all"
-"""Stands for every part."""
+"""Means every part."""
 
 _LINK_HEAD = ("", "way", "stated", "from", "to", "achieved", "", "")
 _OK = {True: ("inside", "green"), False: ("outside", "red"), None: ("", "dim")}

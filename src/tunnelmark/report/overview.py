@@ -6,7 +6,7 @@ from tunnelmark.analyse.analysis import ANCHOR, DIRECT
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo
-from tunnelmark.report import formatting, graded, machine_facts
+from tunnelmark.report import formatting, graded, machine_facts, placed
 from tunnelmark.units import clock
 
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
@@ -19,6 +19,12 @@ def described(analysis: Analysis, arm: ArmInfo) -> str:
         return ""
     title = "" if arm.title.lower() == arm.name.lower() else arm.title
     return " ".join(filter(None, (title, arm_programs.version(analysis.results.environment, arm))))
+
+
+def _version(analysis: Analysis, arm: ArmInfo) -> str:
+    """A VPN and its version; empty for direct and the anchor, which are this project's, and where it was not recorded."""
+    version = "" if arm.vpn in (DIRECT, ANCHOR) else arm_programs.version(analysis.results.environment, arm)
+    return f"{arm.vpn} {version}" if version else ""
 
 
 def ran(analysis: Analysis) -> str:
@@ -34,10 +40,13 @@ def not_shown(analysis: Analysis) -> str:
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
     longest = max((use.window for use in plan.workloads), default=0.0)
     traffic = formatting.listed([use.name for use in plan.workloads])
+    versions = list(dict.fromkeys(filter(None, (_version(analysis, arm) for arm in plan.arms))))
+    other = f"other versions than {formatting.listed(versions)}, " if versions else ""
     said = (
-        f"What the numbers do not show: another machine, links other than {'this one' if links == 1 else f'these {links}'}, traffic other "
-        f"than {traffic}, and what comes after more than {clock(longest)}. What a core bounds moves with the machine."
+        f"What the numbers do not show: another machine, {other}links other than {'this one' if links == 1 else f'these {links}'}, traffic "
+        f"other than {traffic}, and what comes after more than {clock(longest)}. What a core bounds moves with the machine."
     )
+    said += "".join(f" {one}" for one in placed.single_cores(analysis))
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
     if programs and KERNEL_WIREGUARD not in vpns:

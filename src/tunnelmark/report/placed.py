@@ -49,12 +49,31 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     return tuple(said)
 
 
+def single_cores(analysis: Analysis) -> tuple[str, ...]:
+    """Where nodes had one core each, and one of them carried the links too: what a reader must not expect of these numbers."""
+    said = []
+    for name, one in _placements(analysis).items():
+        if one["cores_per_node"] > 1:
+            continue
+        text = f"A node of {name} had one core, so what a VPN does with several is not shown"
+        shared = [] if one["links_apart"] else _with_links(one)
+        text += f"; the core of {formatting.listed(shared)} carried the links, too" if shared else ""
+        said.append(f"{text}.")
+    return tuple(said)
+
+
 def _links(one: Mapping[str, Any]) -> str:
     if one["links_apart"]:
         return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"
-    beside = [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
-    ends = f"together with {formatting.listed(beside)}, whose CPU figures include what the kernel does for them"
+    ends = (
+        f"together with {formatting.listed(_with_links(one))}, whose CPU figures include what the kernel does for them"
+    )
     return f"the links are on core {one['links'][0]}, {ends}"
+
+
+def _with_links(one: Mapping[str, Any]) -> list[str]:
+    """The nodes that share a core with the links."""
+    return [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
 
 
 def _cores(count: int) -> str:

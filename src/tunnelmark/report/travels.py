@@ -14,9 +14,7 @@ from tunnelmark.report import formatting, overview, titles
 APART = "≠"
 """Marks a ratio whose two sides are bound by different things."""
 
-_APART_EXPLAINED = (
-    f"{APART}: the two sides of that ratio are bound by different things, so that it measures the machine."
-)
+_APART_EXPLAINED = f"{APART}: the two sides of that ratio are bound by different things, so it will be another on a faster or slower machine."
 
 HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CPU s/GB, sender + receiver")
 
@@ -56,7 +54,7 @@ def explained(analysis: Analysis) -> str:
         said.append(
             f"{_multiple(anchor)} Results that a processor bounds are given so where one bounds the anchor, too; all others, such as those that "
             f"link, load or window bounds, as a share of {direct}. Packets lost in a buffer that its program emptied too late (loss: the VPN's "
-            "receive buffer) are a processor's bound: a faster one would have come in time."
+            "receive buffer) count as a processor's bound."
         )
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
@@ -74,7 +72,7 @@ def signs(analysis: Analysis, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _multiple(anchor: str) -> str:
-    return f"× {anchor}: a multiple of our own tunnel that does the least a user-space VPN must, within the block."
+    return f"× {anchor}: a multiple of our own tunnel, within the block. It does the least that a user-space VPN must for each packet; one that handles several packets as one can beat it."
 
 
 def mark(said: str) -> str:

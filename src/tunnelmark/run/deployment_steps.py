@@ -101,7 +101,7 @@ class DeploymentSteps:
             raise
         except LabError:
             raise NotReady(
-                f"{step.source} had no {step.path} for {step.node} within {patience:g} s",
+                f"{step.node} needs the file {step.path} of {step.source}, which was not there within {patience:g} s",
                 hint=f"the logs of its daemons are {self._logs_are}",
             ) from None
         await self._lab.nodes[step.node].write(str(step.to), await source.read(str(step.path)), step.mode)

@@ -70,7 +70,7 @@ class DaemonSupervisor:
             raise
         except LabError:
             raise NotReady(
-                f"{daemon.name} on {daemon.node} ran for {patience:g} s without {daemon.ready}",
+                f"{daemon.name} on {daemon.node} ran for {patience:g} s without what says that it is ready: {daemon.ready}",
                 hint=f"its log is {self._logs_are}",
             ) from None
 

@@ -276,7 +276,7 @@ class RunningDeployment:
             if len(re.findall(one.pattern, said, re.MULTILINE)) >= one.count:
                 return
         raise NotReady(
-            f"{one.daemon} on {one.node} answered but did not settle in time",
+            f"{one.daemon} on {one.node} runs, but did not converge in time",
             hint=f"the end of its log says what it waits for; {MORE_TIME}",
         )
 

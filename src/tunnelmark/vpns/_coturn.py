@@ -13,7 +13,7 @@ from tunnelmark.vpns.base import MeshNode
 
 PROGRAM, PACKAGE = "turnserver", "coturn"
 PORT, SECOND = 3478, 3479
-"""Where it listens over UDP and TCP: the port of RFC 8489, and one more. Whoever asks both sees whether its port depends on whom it asks."""
+"""Where it listens over UDP and TCP: the port of RFC 8489, and one more. A client that asks both sees whether its port depends on which one it asks."""
 
 REALM = "tunnelmark"
 

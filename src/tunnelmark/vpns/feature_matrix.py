@@ -59,12 +59,15 @@ CRITERIA: tuple[Criterion, ...] = (
     Criterion("threads", "threads", "On how many cores the data path can run", "design"),
     Criterion("offloads", "offloads", "Segmentation offloads that it uses", "design"),
     Criterion(
-        "measured_first_packet", "first packet", "Time until every node of three answers every other", "measured"
+        "measured_first_packet",
+        "first packet, 3 nodes",
+        "Time until every node of three answers every other",
+        "measured",
     ),
     Criterion("measured_mtu", "MTU seen", "MTU of the overlay interface", "measured"),
     Criterion("measured_threads", "threads seen", "Threads of the daemons of one node", "measured"),
     Criterion("measured_offloads", "offloads seen", "Whether the overlay interface takes super-packets", "measured"),
-    Criterion("measured_memory", "memory at rest", "Resident set size of the daemons of one node", "measured"),
+    Criterion("measured_memory", "memory at rest (RSS)", "Resident set size of the daemons of one node", "measured"),
 )
 
 REQUIRED = ("licence", "transport", "encryption", "handshake", "routing", "inner", "mtu", "datapath")

@@ -59,7 +59,9 @@ def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
         else:
             found.append((Happened(kind, node, begun, ended), None))
     if not found:
-        raise OutputUnreadable("nothing was done", hint="the client may have ended at once; see its stderr")
+        raise OutputUnreadable(
+            "no event took place in the trial", hint="the client may have ended at once; see its stderr"
+        )
     for one, last_done in found:
         fault = kind_of(one.kind, last_done)
         if fault is None:
@@ -71,8 +73,8 @@ def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
 def _endless(kind: str, node: str, begun: float, before: Sequence[tuple[Happened, object]]) -> WorkloadFailed:
     since = f", {begun - before[0][0].begun:.1f} s after the first event," if before else ""
     return WorkloadFailed(
-        f"the event {kind} on {node}{since} had no end within the trial",
-        hint="the daemons' logs say what it waits for; with a longer `recover` it may end",
+        f"the event {kind} on {node}{since} did not finish within the trial",
+        hint="the daemons' logs say what it waits for; a longer `recover` gives it more time",
     )
 
 

@@ -145,7 +145,8 @@ def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(
-            "nothing says what was done to the deployment", hint="the file `events` should be next to the raw output"
+            "the file `events`, which lists what was done to the deployment, is missing or empty",
+            hint="it should be next to the raw output",
         )
     return lines
 

@@ -156,7 +156,7 @@ def _read(outputs: dict[str, str], options: ChurnOptions) -> Reading:
     gaps = [one.gap for one in happened]
     if latest > max(_LATE, *gaps):
         raise TrialVoid(
-            f"a sender of probes paused for {latest:.2f} s, in which a gap is not seen; the longest one is {max(gaps):.2f} s",
+            f"a sender of probes paused for {latest:.2f} s, and an outage in that time cannot be seen; the longest outage is {max(gaps):.2f} s",
             hint="its core was taken by other work; try on a quiet machine",
         )
     sent, lost = sum(way.sent for way in ways), sum(way.lost for way in ways)

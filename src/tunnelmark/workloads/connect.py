@@ -192,7 +192,7 @@ def _interrupted(
         before += [one.length for one in silences if one.ended <= begun]
     if latest > max(_LATE, max(gaps) / 2):
         raise TrialVoid(
-            f"a sender of probes paused for {latest:.2f} s, in which a gap is not seen; the longest one is {max(gaps):.2f} s",
+            f"a sender of probes paused for {latest:.2f} s, and an outage in that time cannot be seen; the longest outage is {max(gaps):.2f} s",
             hint="its core was taken by other work; try on a quiet machine",
         )
     samples = [

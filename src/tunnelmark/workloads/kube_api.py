@@ -27,7 +27,7 @@ SERVER, STORE, PODS = "apiserver", "etcd", "pods"
 
 _PORT, _ETCD_PORT, _ETCD_PEER_PORT = 6443, 2379, 2380
 _PATIENCE_S = 30.0  # for the server to become ready, and to end: 2 s and 1 s on a quiet machine
-_USERS = _CLIENT, _KEEPER = "client", "keeper"  # who lists the pods, and who makes them; their tokens, too
+_USERS = _CLIENT, _KEEPER = "client", "admin"  # who lists the pods, and who makes them; their tokens, too
 _LIST = "/api/v1/namespaces/default/pods"
 _HEADERS = (f"Authorization: Bearer {_CLIENT}", "Accept-Encoding: identity")
 
@@ -50,14 +50,14 @@ _POD = {
 # Every vegeta here sends each of its targets once; the second column of its CSV is the status, the fifth the body's bytes.
 _READY = """#!/bin/sh
 url=$1 roots=$2
-echo "GET $url" | vegeta attack -lazy -rate 100/1s -timeout 1s -root-certs "$roots" -header 'Authorization: Bearer keeper' |
+echo "GET $url" | vegeta attack -lazy -rate 100/1s -timeout 1s -root-certs "$roots" -header 'Authorization: Bearer admin' |
     vegeta encode --to csv | cut -d, -f2 | grep -qx 200
 """
 _MAKE_PODS = """#!/bin/sh
 # The same pod several times, each under a name of its own; then the size of their list, and waiting for the end.
 folder=$1 url=$2 roots=$3 pods=$4
 vegeta attack -lazy -targets "$folder/targets" -body "$folder/pod.json" -rate 0 -max-workers 4 -timeout 20s \\
-    -root-certs "$roots" -header 'Authorization: Bearer keeper' -header 'Content-Type: application/json' |
+    -root-certs "$roots" -header 'Authorization: Bearer admin' -header 'Content-Type: application/json' |
     vegeta encode --to json >"$folder/made" || exit 1
 made=$(grep -c '"code":201,' "$folder/made")
 if [ "$made" -ne "$pods" ]; then
@@ -66,7 +66,7 @@ if [ "$made" -ne "$pods" ]; then
     exit 1
 fi
 bytes=$(echo "GET $url" | vegeta attack -lazy -rate 100/1s -timeout 20s -root-certs "$roots" \\
-    -header 'Authorization: Bearer keeper' -header 'Accept-Encoding: identity' |
+    -header 'Authorization: Bearer admin' -header 'Accept-Encoding: identity' |
     vegeta encode --to csv | cut -d, -f2,5 | grep '^200,' | cut -d, -f2)
 echo "$made pods, their list has $bytes bytes"
 exec sleep infinity

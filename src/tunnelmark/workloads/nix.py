@@ -67,7 +67,7 @@ _MAKE = r"""
 set -eu
 here=$PWD fan=$1
 shift
-# NIX_REMOTE is the store of commands that are not told of one: Nix would make /nix on this machine.
+# NIX_REMOTE is the store of commands that name none: Nix would make /nix on this machine.
 export HOME="$here/home" NIX_CONF_DIR="$here/settings" NIX_REMOTE="$here/source"
 mkdir -p "$HOME" data shell
 cp "$(command -v busybox)" shell/busybox

@@ -208,8 +208,8 @@ def _inside(looks: Sequence[_Looks], options: QuicOptions, name: str) -> tuple[_
     inside = tuple(look for look in looks if options.warmup - late <= look.time < options.duration + late)
     if len(inside) < 2 or inside[-1].time - inside[0].time < (options.duration - options.warmup) / 2:
         raise OutputUnreadable(
-            f"{PROGRAM}'s {name} printed no looks for most of {options.warmup:g} s to {options.duration:g} s",
-            hint="see the raw output: it may have been kept from its core",
+            f"{PROGRAM}'s {name} printed no byte counts for most of the time from {options.warmup:g} s to {options.duration:g} s",
+            hint="see the raw output: it may have had no CPU time",
         )
     return inside
 

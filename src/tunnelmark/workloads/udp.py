@@ -129,8 +129,8 @@ def _in_bits(rate: Rate | Share) -> int:
     """The rate in bit/s; UsageError as long as it is not said of which link's rate it is a share."""
     if isinstance(rate, Share):
         raise UsageError(
-            f"udp offers {rate} of a link's rate, and there is no link",
-            hint="state a rate such as '100 Mbit/s'",
+            f"the rate of udp is a share of a link's rate ({rate}), and that rate is not known here",
+            hint="state a rate in bit/s, such as '100 Mbit/s'",
         )
     return int(rate)
 

@@ -97,8 +97,8 @@ def test_table_1_against_today_s_matrix() -> None:
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ('criteria = { x = ["mash"] }\nfeatures = { nebula = [true] }', "'mash' is no criterion of the matrix"),
-        ('criteria = { x = ["mesh"] }\nfeatures = { nebular = [true] }', "'nebular' is no row of the matrix"),
+        ('criteria = { x = ["mash"] }\nfeatures = { nebula = [true] }', "'mash' is not a criterion of the matrix"),
+        ('criteria = { x = ["mesh"] }\nfeatures = { nebular = [true] }', "'nebular' is not a row of the matrix"),
         ('criteria = { x = ["mesh"] }\nfeatures = { nebula = [] }', "has 0 cells"),
     ],
 )

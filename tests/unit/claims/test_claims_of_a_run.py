@@ -282,8 +282,8 @@ def test_the_order_comes_with_kendall_s_tau(claims: ClaimsFile) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('arms = ["Tinc"]', 'arms = ["Tink"]', "'Tink' is no arm of this file"),
-        ('conditions = ["low"]', 'conditions = ["lo"]', "'lo' is no condition of this file"),
+        ('arms = ["Tinc"]', 'arms = ["Tink"]', "this file has no arm called 'Tink'"),
+        ('conditions = ["low"]', 'conditions = ["lo"]', "this file has no condition called 'lo'"),
         (
             'test = "order"\nquantity = "tcp"',
             'test = "value"\nleast = 3.0\nquantity = "tcp"',

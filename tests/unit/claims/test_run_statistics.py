@@ -346,14 +346,14 @@ def test_what_a_full_core_used_is_not_compared_though_the_link_s_queue_bound_the
     analysis = analyse(replace(analysis.results, trials=tuple(rows)))
     queue = {("tinc", Scenario("gigabit", "pair", "tcp")): Bottleneck("loss", "the link's queue")}
     found = verdict(claims, "cpu", replace(analysis, bound_by=queue))
-    assert (f"{full} was full here" in found.reason) if full else (found.outcome != "not testable"), found.reason
+    assert (f"{full} was fully used here" in found.reason) if full else (found.outcome != "not testable"), found.reason
 
 
 def test_what_a_full_core_used_is_not_compared(claims: ClaimsFile) -> None:
     analysis = run()
     bound = {("tinc", Scenario("gigabit", "pair", "tcp")): Bottleneck("receiver's core")}
     found = verdict(claims, "cpu", replace(analysis, bound_by=bound))
-    assert "the receiver's core was full here" in found.reason
+    assert "the receiver's core was fully used here" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -222,5 +222,5 @@ def test_options_are_read_as_people_write_them():
     for precision, budget in (("5", None), (None, "half an hour")):
         with pytest.raises(UsageError):
             asked(precision, budget, None)
-    with pytest.raises(UsageError, match="short length"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         asked("5%", None, None).of(replace(study(), smoke=True, enough=None), blocks_stated=False)

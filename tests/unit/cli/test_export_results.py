@@ -80,7 +80,7 @@ def test_several_runs_are_exported_as_one(tmp_path: Path, capsys: pytest.Capture
     [
         (["--to", "x"], "--to has no format"),
         (["--export", "csv", "--to", "-"], "is several files"),
-        (["--export", "csv", "--to", "RESULTS/plan.json"], "is no folder"),
+        (["--export", "csv", "--to", "RESULTS/plan.json"], "is not a folder"),
         (["--export", "latex", "--to", "RESULTS"], "is one file"),
         (["--export", "latex", "--to", "RESULTS/plan.json/x.tex"], "cannot be written"),
     ],

@@ -97,8 +97,8 @@ def test_why_a_lab_is_gone_is_said_by_the_commands_that_come_after(place: Place)
 @pytest.mark.parametrize(
     ("arguments", "said", "hint"),
     [
-        (["--backend", "ssh"], "nothing says which hosts to use", "--inventory FILE"),
-        (["--inventory", "HOSTS"], "an inventory is for other hosts", "--backend ssh"),
+        (["--backend", "ssh"], "--backend ssh needs an inventory of its hosts", "--inventory FILE"),
+        (["--inventory", "HOSTS"], "--inventory needs --backend ssh", "--backend ssh"),
         (
             ["lan-3", "--backend", "ssh", "--inventory", "HOSTS"],
             "3 nodes, and the hosts of the inventory",

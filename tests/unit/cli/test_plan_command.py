@@ -61,8 +61,8 @@ def test_an_earlier_run_gives_a_row_for_each_arm_its_times_and_how_to_split_them
     ("arguments", "reason"),
     [
         (["--sd", "5"], "known units are %"),
-        (["--sd", "0%"], "sees everything"),
-        (["--sd", "5%", "--from", "EARLIER"], "either measured or stated"),
+        (["--sd", "0%"], "must be above 0"),
+        (["--sd", "5%", "--from", "EARLIER"], "exclude each other"),
         (["--from", "OTHER"], "says nothing of the arms"),
     ],
 )

@@ -132,7 +132,7 @@ def test_what_a_vpn_did_to_its_sender_is_a_result_and_what_the_machine_did_is_no
 @pytest.mark.parametrize(
     ("host", "said"),
     [
-        ({"pause_share": 0.5}, "the machine stood still for 50.0 % of the time (good up to 5 %)"),
+        ({"pause_share": 0.5}, "the machine paused for 50.0 % of the time (good up to 5 %)"),
         ({"pause_share": 0.15}, ""),
         ({"pause_longest": 0.4}, ""),  # of some twenty seconds
         ({"other_cpu": 2.0}, ""),

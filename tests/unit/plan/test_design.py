@@ -80,7 +80,7 @@ def test_a_part_is_loaded_again_from_its_inputs(tmp_path: Path):
     save_inputs(made, tmp_path / "inputs")
     again = load_study("mine", Files((tmp_path / "inputs",)), CATALOGUE)
     assert again == made
-    with pytest.raises(UsageError, match="a part of its own"):
+    with pytest.raises(UsageError, match="is a part of a study"):
         load_study("mine", Files((tmp_path / "inputs",)), CATALOGUE, only={"arms": ["nebula"]})
 
 

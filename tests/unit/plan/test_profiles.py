@@ -187,7 +187,7 @@ class TestJoinedProfiles:
         with pytest.raises(PlanError) as caught:
             load_profile("vdsl+gigabit", FILES)
         assert caught.value.key == "profile.rate"
-        assert "'vdsl' states rate too" in caught.value.message
+        assert "'vdsl' states another rate" in caught.value.message
 
     def test_may_state_the_same(self):
         found = load_profile("thesis-low+netem-on-sender", FILES)

@@ -55,7 +55,7 @@ def test_a_study_without_a_long_length_says_so() -> None:
 
 
 def test_a_study_runs_in_one_length() -> None:
-    with pytest.raises(UsageError, match="one length"):
+    with pytest.raises(UsageError, match="exclude each other"):
         parse(smoke=True, full=True)
 
 

@@ -32,7 +32,7 @@ def test_without_any_there_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("kernel.panic", "1", "is no setting of a network"),
+        ("kernel.panic", "1", "is not a sysctl of a network"),
         ("net.core.rmem_max", "1", "holds for the whole machine"),
         ("net.ipv4.tcp_congestion_control", '"bbr"', "the laboratory sets CUBIC"),
         ("net.ipv4.tcp_reordering", "1.5", "1.5 cannot be used"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis, Interval
+from tunnelmark.record.results import MetricInfo, SampleRow
 from tunnelmark.report.answers import answers, unranked
 from unit.analyse.test_anchor_multiples import BUSY, analysed, study
 from unit.builders import PING, PROFILE, TCP, UDP, Study
@@ -23,6 +25,18 @@ def said(analysis: Analysis, metric: str) -> str:
     return (found.first + found.text).replace("\N{NO-BREAK SPACE}", " ")
 
 
+def under_load(delays: Mapping[str, float]) -> Analysis:
+    """A study of TCP whose round trips under load take so many milliseconds, and one where nothing is said."""
+    use = replace(TCP, metrics=(*TCP.metrics, MetricInfo("rtt", "ms", "round trips", "lower", "ratio", False)))
+    arms = ("direct", "direct-again", "nebula", "tinc")
+    results = replace(TIED, arms=arms, workloads=(use,), blocks=8).results()
+    rows = [
+        replace(row, samples=(*row.samples, SampleRow("rtt", "ms", delays.get(row.arm, 1.0) * (1 + row.block / 100))))
+        for row in results.trials
+    ]
+    return judge(replace(results, trials=tuple(rows)))
+
+
 def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
     fast = judge(replace(TIED, arms=("direct", "direct-again", "nebula", "tinc", "openvpn")).results())
     text = said(fast, "TCP goodput")
@@ -30,6 +44,14 @@ def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():
     best, _, second = text.partition(" of direct. Next: ")
     assert "[" in best and "% " in best
     assert second.startswith(("tinc 30", "openvpn 30", "tinc 29", "openvpn 29"))
+
+
+def test_the_delay_under_its_load_goes_with_the_rate_of_an_arm_that_pays_with_it():
+    """A round trip that takes twice direct's or more is part of the answer; less is not."""
+    text = said(under_load({"nebula": 5.0, "tinc": 9.0}), "TCP goodput")
+    assert "Under that load a round trip through nebula takes 5.2" in text and " direct's. Next: tinc" in text
+    assert "through tinc" not in text
+    assert "Under that load" not in said(under_load({"nebula": 1.5}), "TCP goodput")
 
 
 def test_arms_that_may_both_be_next_are_both_named():
@@ -45,7 +67,7 @@ def test_arms_that_may_both_be_next_are_both_named():
 
 def test_a_range_over_many_arms_is_said_to_be_one_of_estimates_and_of_intervals():
     text = said(judge(replace(TIED, workloads=(UDP,), loss={}).results()), "UDP packets lost")
-    assert "(estimates 0 points, with intervals within 0 points against direct)" in text
+    assert "(estimates 0 points, with intervals within 0 points against direct's 0 %)" in text
     wide = said(judge(replace(TIED, blocks=8, noise=0.2).results()), "round-trip time, median")
     assert re.search(r"estimates [\d.]+–[\d.]+×, with intervals within [\d.]+–[\d.]+×", wide)
 

@@ -41,7 +41,7 @@ def test_attempts_are_counted_by_grade_with_pauses_everywhere():
     said = graded.summary(analysis())
     assert said == (
         "Attempts: 20 good, 4 disturbed, 1 void; 1 of them was made again. "
-        "The machine paused for 2.00 % of the time, at the longest for 11.0 ms."
+        "Long pauses of the machine took 2.00 % of the time; its longest pause was 11.0 ms."
     )
     assert said in on_terminal(analysis())
     assert said in markdown.render(analysis())
@@ -57,7 +57,7 @@ def test_what_was_made_again_need_not_have_been_void_and_pauses_are_those_of_all
     rows = (wanting, again, *others)
     said = graded.summary(judge(replace(found.results, trials=rows)))
     assert "2 of them were made again" in said and "were void" not in said
-    assert "The machine paused for 3.00 % of the time, at the longest for 500.0 ms" in said
+    assert "Long pauses of the machine took 3.00 % of the time; its longest pause was 500.0 ms" in said
 
 
 def test_the_page_says_what_became_of_each_arms_attempts():

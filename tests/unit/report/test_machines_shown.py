@@ -106,7 +106,7 @@ def test_machines_of_one_block_have_no_interval_of_their_own_and_it_is_said():
     found = gathered(*(measured(number, 0.5, number) for number in (1, 2, 3, 4)))
     assert not any(name.startswith("these") or name == "sd blocks" for name in columns(found))
     assert "machines like these [95 %]" in columns(found)
-    assert "cannot be told apart" in meta_tables.legend(found)
+    assert "cannot be separated" in meta_tables.legend(found)
 
 
 def test_json_has_each_machine_and_variances_that_are_not_cut_off(five: Merged):

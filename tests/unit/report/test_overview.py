@@ -40,6 +40,12 @@ def test_it_says_what_the_numbers_do_not_show():
     assert "links other than these 2, traffic other than tcp, and what comes after more than 3 s" in said
 
 
+def test_it_says_which_versions_were_measured_where_that_is_known():
+    known = {"vpns": {"tinc": {"version": "1.0.36"}, "nebula": {"version": "1.6.1"}, "direct": {"version": "6.1"}}}
+    said = overview.not_shown(judge(replace(CLEAR, environment=known).results()))
+    assert "another machine, other versions than tinc 1.0.36 and nebula 1.6.1, links other than this one" in said
+
+
 @pytest.mark.parametrize(
     ("vpns", "told"),
     [

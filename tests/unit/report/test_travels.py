@@ -73,7 +73,7 @@ def test_every_report_says_so() -> None:
 
 def test_a_loss_in_a_buffer_is_said_to_be_the_processors_bound() -> None:
     said = travels.explained(bound())
-    assert "loss: the VPN's receive buffer) are a processor's bound" in said
+    assert "loss: the VPN's receive buffer) count as a processor's bound" in said
     assert "all others, such as those that link, load or window bounds, as a share of direct" in said
 
 

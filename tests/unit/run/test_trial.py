@@ -53,7 +53,7 @@ def _unready(ends: Endpoints, options: Options) -> Traffic:
 UNREADY = replace(WORKLOAD, traffic=_unready)
 """Its server must open a port before the client is started."""
 
-STOOD_STILL = "the machine stood still for 50.0 % of the time (good up to 5 %)"
+PAUSED = "the machine paused for 50.0 % of the time (good up to 5 %)"
 
 
 def test_a_trial_in_which_all_goes_well_has_samples_and_says_where_its_time_went(attempt: Try) -> None:
@@ -145,7 +145,7 @@ def test_what_fails_while_the_machine_stands_still_is_void(
 
     outcome, said = ended(0.5)
     assert outcome == "void"
-    assert said.startswith(f"{STOOD_STILL}; {message}")
+    assert said.startswith(f"{PAUSED}; {message}")
     outcome, said = ended(0.1)
     assert outcome == "failed", "a tenth of the time explains no failure"
     assert said.startswith(message)

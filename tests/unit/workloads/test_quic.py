@@ -167,7 +167,7 @@ class TestWhatItCannotRead:
     @pytest.mark.parametrize(("program", "key"), [("client", "arrived"), ("server", "left")])
     def test_is_a_run_that_was_not_looked_at(self, program, key):
         looks = json.loads(recorded("quic-ipv4")[program])[key]
-        with pytest.raises(OutputUnreadable, match="looks"):
+        with pytest.raises(OutputUnreadable, match="no byte counts"):
             WORKLOAD.read(changed("quic-ipv4", program, **{key: looks[:5]}), options(duration="1 s"))
 
     def test_is_a_server_that_served_nobody_and_a_client_that_was_served(self):

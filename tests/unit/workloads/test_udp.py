@@ -184,7 +184,7 @@ class TestOptions:
     def test_may_offer_a_share_of_the_link(self):
         chosen = options(rate="30 %")
         assert chosen.model_dump(mode="json")["rate"] == "30 %"
-        with pytest.raises(UsageError, match="30 % of a link's rate, and there is no link"):
+        with pytest.raises(UsageError, match=r"a share of a link's rate .30 %., and that rate is not known"):
             WORKLOAD.offered(chosen)
 
     def test_may_hold_a_flood_to_the_rate_of_the_link(self):

@@ -65,7 +65,7 @@ def judge(
     why = _not_the_rate(profile, direction, flow, records[skipped:], reports) if found < rate - room else None
     still = None if ok else _stood_still(flow, reports, span * abs(found - rate) / rate)
     if ok and flow.train_rate < FILLS * rate:
-        why = f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s, and would have met about that rate without a shaper"
+        why = f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s, too little to see whether the shaper or the sender set that rate"
     if why := why or still:
         ok, note = None, f"not judged: {why}"
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)

@@ -38,5 +38,5 @@ def read(name: str, folder: Path, claims: ClaimsFile) -> RawValues:
     if name not in FORMATS:
         raise UnknownName("format of raw data", name, FORMATS)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="name the folder with the raw data")
+        raise UsageError(f"{folder} is not a folder", hint="name the folder with the raw data")
     return FORMATS[name](folder, claims)

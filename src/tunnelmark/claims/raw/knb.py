@@ -120,7 +120,7 @@ def _api(folder: Path, arms: Mapping[str, str]) -> tuple[dict[Cell, RawCell], tu
                 lines = [line for line in _lines(file) if line["status-code"]]
                 times = [1000 * float(line["response-time"]) for line in lines if line["status-code"] == "200"]
             except (KeyError, TypeError, ValueError) as error:
-                raise StoreError(f"{file} is no run of hey: {error!r}", hint="fetch the raw data again") from None
+                raise StoreError(f"{file} is not a result of hey: {error!r}", hint="fetch the raw data again") from None
             if len(lines) < REQUESTS:
                 short.append(f"{place.name}/{file.name} ({len(lines)})")
             failed = "" if times else "no request was answered"
@@ -136,7 +136,7 @@ def _from_json(folder: Path) -> Iterator[_Row]:
             continue
         content = read_json(file)
         if not isinstance(content, list):
-            raise StoreError(f"{file} is no list of runs", hint="is it of another version of the benchmark?")
+            raise StoreError(f"{file} is not a list of runs", hint="is it of another version of the benchmark?")
         for run in content:
             pods = at(run, "data", file)
             for protocol in ("tcp", "udp"):
@@ -171,7 +171,7 @@ def _from_tables(folder: Path) -> Iterator[_Row]:
                 )
             except (KeyError, TypeError, ValueError) as error:
                 raise StoreError(
-                    f"{file}:{place} is no run of knb: {error!r}", hint="is it of another version of the benchmark?"
+                    f"{file}:{place} is not a run of knb: {error!r}", hint="is it of another version of the benchmark?"
                 ) from None
 
 

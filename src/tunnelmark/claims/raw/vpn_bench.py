@@ -33,7 +33,7 @@ _HOST = re.compile(r"\d+_(\w+)")
 _DATE = re.compile(r"\d\d\.\d\d\.\d{4}")
 
 _TUNED = {"internal": ("Internal-gvisor",), "headscale": ("Headscale-reorder",)}
-"""Which arms the folders of a run with tuned kernels ("-optimized") stand for. The tree does not say which settings were set: the bare link's 363 and
+"""Which arms the folders of a run with tuned kernels ("-optimized") mean. The tree does not say which settings were set: the bare link's 363 and
 64.2 Mbit/s are those that were printed for all of gVisor's, and Headscale was printed with one set only."""
 
 _NO_FILE = "no file"
@@ -81,7 +81,7 @@ _FIGURES: dict[str, _Figure] = {
         "tcp_iperf3",
         by_path("end.streams.0.sender.mean_rtt", 1e-3),
         "ms",
-        others={"iperf3's number as it stands, which is in µs": (by_path("end.streams.0.sender.mean_rtt"), "mean")},
+        others={"iperf3's number as printed, which is in µs": (by_path("end.streams.0.sender.mean_rtt"), "mean")},
     ),
     "parallel": _Figure(_PARALLEL, _SENT, "Mbit/s", "sum", {"half of the sum of both directions": (_both_ways, "sum")}),
     "parallel-retransmits": _Figure(_PARALLEL, by_path("end.sum_sent.retransmits"), "segments", "sum"),
@@ -303,5 +303,5 @@ def _reconnected(file: Path) -> tuple[float | None, str]:
             sum(float(part) * 60**power for power, part in enumerate(reversed(time.split(":")))) for time in times
         ]
     except ValueError:
-        raise StoreError(f"{file}: {times} are no times", hint="is it of another version of the benchmark?") from None
+        raise StoreError(f"{file}: {times} are not times", hint="is it of another version of the benchmark?") from None
     return (min(seconds), "") if seconds else (None, "no host answered")

@@ -69,7 +69,10 @@ class SshLabs(Labs):
     @property
     def unified(self) -> Path | None:
         """Control groups are on the hosts: LabError."""
-        raise LabError("the nodes run on other hosts", hint="their relays read what their kernels count")
+        raise LabError(
+            "the control groups of nodes on other hosts cannot be read from this machine",
+            hint="see docs/hosts.md (limits)",
+        )
 
     def watch(self) -> None:
         """Relays watch for pauses of their hosts from their beginning on; here is said where they cannot."""

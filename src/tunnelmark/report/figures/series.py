@@ -62,6 +62,13 @@ def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Mark
     return svg.picture(top + rows * (height + 46.0), title, parts)
 
 
+def highest(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    """The highest single value of all arms and blocks, as text; empty without any."""
+    found = queries.series(analysis, setting, metric)
+    values = [value for blocks in found.values() for points in blocks.values() for _, value in points]
+    return formatting.scale(metric.unit, values).value(max(values)) if values else ""
+
+
 def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
     """One row per arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
     found = {
@@ -82,7 +89,7 @@ def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
         svg.text(right + 96, top - 9, "median", "note", "end"),
         svg.text(svg.WIDTH - 8, top - 9, "99th percentile", "note", "end"),
     ]
-    for tick in axis.ticks():
+    for tick in axis.ticks(5):
         parts.append(svg.line(axis(tick), top, axis(tick), bottom + 4, "guide"))
         label = formatting.with_unit(f"{tick / scale.factor:.4g}", scale.unit)
         parts.append(svg.text(axis(tick), bottom + 19, label, "note", "middle"))

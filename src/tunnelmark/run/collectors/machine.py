@@ -45,7 +45,7 @@ class _Machine:
     def __init__(self, context: CollectorContext) -> None:
         if os.environ.get(keep_awake.COUNTED):
             raise LabError(
-                "a loop that another program started keeps the cores awake, so that their rest is not known",
+                "another program's loop keeps the cores awake, so the time that they are idle cannot be measured",
                 hint="start the measurement on a machine that does nothing else",
             )
         self._tick = os.sysconf("SC_CLK_TCK")
