@@ -26,8 +26,8 @@ fn forward(stages: &str, more: &str) -> String {
 fn packets_are_delayed_both_ways() {
     for kind in KINDS.into_iter().filter(|_| root()) {
         let lab = Lab::new(kind, &["a", "b"], &both(r#"{"delay_us": 5000}"#));
-        let ping = lab.ping(0, 1, 50, 0.01);
-        assert_eq!(ping.received, 50);
+        let ping = lab.answered(0, 1, 50, 0.01);
+        assert!(ping.received >= 50, "{kind:?} {ping:?}");
         // Never early; the median within a millisecond also on a busy machine.
         assert!(ping.min_ms >= 10.0 && ping.min_ms < 11.0, "{kind:?} {ping:?}");
         let report = lab.finish();
@@ -41,11 +41,14 @@ fn a_recorded_pattern_is_lost_exactly() {
     for kind in KINDS.into_iter().filter(|_| root()) {
         let loss = r#"{"loss": {"kind": "pattern", "pattern": "0001"}}"#;
         let lab = Lab::new(kind, &["a", "b"], &forward(loss, ""));
-        let ping = lab.ping(0, 1, 400, 0.002);
+        lab.ping(0, 1, 400, 0.002);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while lab.answers(0) < 300 && std::time::Instant::now() < deadline {}
+        let answers = lab.answers(0);
         let report = lab.finish();
         let ab = &report["directions"][0];
         let (packets, lost) = (ab["packets"].as_u64().unwrap(), ab["dropped"]["loss"].as_u64().unwrap());
-        assert_eq!((packets, lost, ping.received), (400, 100, 300), "{kind:?}");
+        assert_eq!((packets, lost, answers), (400, 100, 300), "{kind:?}");
         assert_eq!(ab["sent_packets"], packets - lost);
     }
 }
@@ -135,8 +138,8 @@ fn three_nodes_share_a_link() {
         let config = r#"{"directions": [{"name": "to c", "to": "c.0", "stages": {"delay_us": 20000}}]}"#;
         let lab = Lab::new(kind, &["a", "b", "c"], config);
         for (from, to, least, most) in [(0, 1, 0.0, 10.0), (0, 2, 20.0, 30.0), (2, 1, 20.0, 30.0)] {
-            let ping = lab.ping(from, to, 10, 0.01);
-            assert!(ping.received == 10 && ping.min_ms >= least && ping.min_ms < most, "{kind:?} {ping:?}");
+            let ping = lab.answered(from, to, 10, 0.01);
+            assert!(ping.received >= 10 && ping.min_ms >= least && ping.min_ms < most, "{kind:?} {ping:?}");
         }
         lab.finish();
     }
@@ -152,7 +155,7 @@ fn xdp_is_refused_where_it_does_not_fit_and_the_program_says_what_carries_instea
     for datapath in &lab.datapaths {
         assert!(datapath.starts_with("af_packet (no af_xdp: port a.0: a.0 has 2 receive queues"), "{datapath}");
     }
-    assert_eq!(lab.ping(0, 1, 5, 0.01).received, 5);
+    assert!(lab.answered(0, 1, 5, 0.01).received >= 5);
     lab.finish();
 }
 
@@ -161,7 +164,7 @@ fn packets_that_came_while_the_program_stood_still_are_carried_or_counted() {
     for kind in [Kind::Xdp].into_iter().filter(|_| root()) {
         let mut lab = Lab::new(kind, &["a", "b"], &forward(r#"{"delay_us": 100}"#, ""));
         assert_eq!(lab.datapaths, ["af_xdp"; 2], "this machine refuses XDP");
-        assert_eq!(lab.ping(0, 1, 2, 0.01).received, 2);
+        assert!(lab.answered(0, 1, 2, 0.05).received >= 2);
         lab.signal(libc::SIGSTOP);
         const SENT: u64 = 9_000;
         let a = lab.node(0);
@@ -205,7 +208,7 @@ fn zero_starts_the_time_again_and_sigterm_ends_it() {
     std::thread::sleep(std::time::Duration::from_millis(3100));
     assert_eq!(lab.ping(0, 1, 5, 0.01).received, 0);
     lab.zero();
-    assert_eq!(lab.ping(0, 1, 5, 0.01).received, 5);
+    assert!(lab.answered(0, 1, 5, 0.01).received >= 5);
     lab.terminate();
     let report = lab.finish();
     assert_eq!(report["last"], true);

@@ -148,14 +148,31 @@ impl Lab {
         self.nodes[place].pid()
     }
 
-    /// Pings without warm-up.
+    /// Pings without warm-up, each sent once; after the last, ping waits for twice the longest round trip only.
     pub fn ping(&self, from: usize, to: usize, count: u32, interval: f64) -> Ping {
-        let line = format!("ping -n -q -W 1 -c {count} -i {interval} 10.77.0.{}", to + 1);
+        self.pinged(from, to, &format!("-W 1 -c {count} -i {interval}"))
+    }
+
+    /// Pings without warm-up until `count` are answered, or a few more that are read at once; for 20 seconds at most.
+    pub fn answered(&self, from: usize, to: usize, count: u32, interval: f64) -> Ping {
+        self.pinged(from, to, &format!("-w 20 -c {count} -i {interval}"))
+    }
+
+    fn pinged(&self, from: usize, to: usize, options: &str) -> Ping {
+        let line = format!("ping -n -q {options} 10.77.0.{}", to + 1);
         let output = self.nodes[from].command(&line).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let received = text.split(", ").find_map(|part| part.strip_suffix(" received")).unwrap_or("0").parse().unwrap();
         let min = text.split(" = ").nth(1).and_then(|times| times.split('/').next()).unwrap_or("0");
         Ping { received, min_ms: min.parse().unwrap() }
+    }
+
+    /// Answers to pings that have reached a node, as its kernel counts them: also those that ping did not wait for.
+    pub fn answers(&self, at: usize) -> u32 {
+        let counted = self.nodes[at].run("cat /proc/net/snmp");
+        let mut lines = counted.lines().filter(|line| line.starts_with("Icmp:")).map(str::split_whitespace);
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        names.zip(values).find(|&(name, _)| name == "InEchoReps").unwrap().1.parse().unwrap()
     }
 
     /// Seconds from the sending of full frames, all at once, until the last has arrived.
