@@ -78,18 +78,18 @@ def test_hosts_share_the_blocks_also_when_one_is_restarted(tmp_path: Path, monke
 def test_a_host_with_another_key_than_the_known_one_gets_nothing_and_is_named(tmp_path: Path) -> None:
     with SshHost(tmp_path / "changed", "changed") as changed:
         changed.change_key()
-        lacked: list[tuple[str, str]] = []
+        said: queue.Queue[tuple[str, str]] = queue.Queue()
         hosts = (Host(tuple(changed.options), COMMAND),)
         with (
             local_cluster.here(0) as (address, security),
-            ssh_hosts.workers(hosts, address, security, lambda *why: lacked.append(why)),
+            ssh_hosts.workers(hosts, address, security, lambda *why: said.put(why)),
         ):
+            assert said.get(timeout=60) == ("root@changed", "Host key verification failed.")
             way = Way(address, security, measure=virtual_blocks.measured, facts=virtual_blocks.facts, patience=3)
             with pytest.raises(Exception, match="no worker that is fit"):
                 asyncio.run(
                     dispatch.spread([BlockTask("s", {}, {}, 1)], ASKS, way, Watcher(lambda _: None, lambda *_: ""))
                 )
-        assert lacked[0] == ("root@changed", "Host key verification failed.")
 
 
 def test_a_file_of_hosts_has_what_ssh_takes_and_how_tunnelmark_is_started_there(tmp_path: Path) -> None:
