@@ -82,7 +82,7 @@ def seen(hops: int, arm: str, cascade: Cascade | None, raw: Path) -> Seen:
         async with chained(hops, arm, cascade, raw) as (lab, tunnel):
             nodes, target = list(lab.nodes), str(tunnel.address["r2"])
             legs = await looked_at(lab, target, raw)
-            ping = ["ping", "-n", "-c1", "-W10", target]
+            ping = ["ping", "-n", "-c1", "-w20", target]
             ttl = re.search(r"ttl=(\d+)", (await lab.nodes["r1"].run(ping, timeout=30)).stdout)
             assert ttl is not None
             before = await fragments(lab)
@@ -196,7 +196,7 @@ def test_without_a_cascade_a_vpn_is_on_the_ends_and_the_hosts_forward_what_they_
 def test_without_a_vpn_the_hosts_forward(tmp_path: Path) -> None:
     async def run() -> str:
         async with chained(3, "direct", None, tmp_path) as (lab, tunnel):
-            return (await lab.nodes["r1"].run(["ping", "-n", "-c1", str(tunnel.address["r2"])])).stdout
+            return (await lab.nodes["r1"].run(["ping", "-n", "-c1", "-w20", str(tunnel.address["r2"])], timeout=30)).stdout
 
     assert "ttl=61" in asyncio.run(run())
 

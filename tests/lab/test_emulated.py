@@ -265,7 +265,7 @@ def test_an_emulator_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch):
 def test_reports_say_what_happened():
     async def body(lab: Lab) -> list[dict]:
         await lab.zero()
-        await lab.nodes["a"].run(["ping", "-n", "-q", "-c10", "-i0.01", str(lab.address("b"))], timeout=60)
+        await lab.nodes["a"].run(["ping", "-n", "-q", "-c10", "-i0.01", "-w20", str(lab.address("b"))], timeout=60)
         return await lab.link_reports()
 
     (report,) = in_lab(body, profile=profile(Direction(delay=Duration(0.001))))

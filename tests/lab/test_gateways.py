@@ -67,9 +67,9 @@ def test_hosts_behind_gateways_meet_through_the_tunnel_of_those(arm: str, tmp_pa
                 seen, packets = await crossing(lab, tunnel, node, tmp_path)
                 assert seen == {ends}, node
                 assert (bytes.fromhex(PAYLOAD) * 8 in packets) is plain
-            ttl = await lab.nodes["h1"].run(["ping", "-n", "-c1", hosts[1]])
+            ttl = await lab.nodes["h1"].run(["ping", "-n", "-c1", "-w20", hosts[1]], timeout=30)
             assert "ttl=62" in ttl.stdout, "two gateways forward"
-            back = await lab.nodes["h2"].run(["ping", "-n", "-c1", "-W5", str(tunnel.address["g1"])])
+            back = await lab.nodes["h2"].run(["ping", "-n", "-c1", "-w20", str(tunnel.address["g1"])], timeout=30)
             assert back.code == 0, "the tunnel's own addresses answer the hosts behind"
 
     asyncio.run(run())

@@ -118,14 +118,17 @@ def words(of: Dependence) -> str:
     return " ".join(part.capitalize() if part != "and" else part for part in of.split("-"))
 
 
+PORT = ("-l", "40123")
+"""Has the client ask from a port of its own: of ports that are drawn, two of a mapping are alike once in 4,096."""
+
+
 async def until(enough: Callable[[str], bool], lab: Lab, node: str, *options: str) -> str:
     """What the client says, asked again until that is enough, as it does not repeat what was not answered.
 
-    A client over UDP does so up to seven times (RFC 8489, section 6.2.1). From a port of its own: of ports that are drawn,
-    two of a mapping are alike once in 4,096.
+    A client over UDP does so up to seven times (RFC 8489, section 6.2.1).
     """
     for _ in range(7):
-        said = await behaviour(lab, node, *options, "-l", "40123")
+        said = await behaviour(lab, node, *options)
         if enough(said):
             break
     return said
@@ -133,13 +136,13 @@ async def until(enough: Callable[[str], bool], lab: Lab, node: str, *options: st
 
 async def mapping(lab: Lab, node: str) -> list[str]:
     """What the client calls the mapping, and what it printed: it takes a lost answer for the one before."""
-    said = await until(lambda said: "timeout" not in said, lab, node, "-m")
+    said = await until(lambda said: "timeout" not in said, lab, node, "-m", *PORT)
     return [*re.findall(r"NAT with (.*) Mapping!", said), said]
 
 
 async def filtering(lab: Lab, node: str) -> list[str]:
     """What the client calls the filtering, and what it printed: the most open of three, as a lost answer looks like a filter."""
-    said = await asyncio.gather(*(behaviour(lab, node, "-f") for _ in range(3)))
+    said = await asyncio.gather(*(until(lambda said: "Filtering!" in said, lab, node, "-f") for _ in range(3)))
     found = [[*re.findall(r"NAT with (.*) Filtering!", one), one] for one in said]
     order = [words(one) for one in get_args(Dependence)]
     return min(found, key=lambda one: order.index(one[0]))
@@ -162,8 +165,8 @@ def test_ports_are_kept_or_drawn_and_a_hairpin_leads_back() -> None:
         await stun(lab)
         return await asyncio.gather(
             # Where no hairpin leads back its two packets are waited for in vain.
-            until(lambda said: said.count("UDP reflexive addr") == 3, lab, "n0", "-m", "-H"),
-            until(lambda said: "timeout" not in said, lab, "n1", "-m", "-H"),
+            until(lambda said: said.count("UDP reflexive addr") == 3, lab, "n0", "-m", "-H", *PORT),
+            until(lambda said: "timeout" not in said, lab, "n1", "-m", "-H", *PORT),
         )
 
     kept, drawn = in_lab(body, sites([Nat(), RANDOM]))
