@@ -6,7 +6,9 @@ import dataclasses
 import os
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -128,15 +130,31 @@ def test_what_cannot_be_folded_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pat
         stacks.fold(tmp_path / "data", tmp_path / "p", {})
 
 
-def test_stacks_are_folded_for_as_long_as_further_ones_come(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """How long perf needs for each is the machine's; one that writes none any more has failed."""
-    monkeypatch.setattr(stacks, "_END", 1.0)
-    monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:/usr/bin:/bin")
-    program(tmp_path, "tunnelmark-flame", f"cat > {tmp_path}/read; echo '{{}}'")
-    program(tmp_path, "perf", "for each in 1 2 3 4 5 6; do echo $each; sleep 0.2; done")
-    assert stacks.fold(tmp_path / "data", tmp_path / "p", {}) == {}
-    assert (tmp_path / "read").read_text().split() == ["1", "2", "3", "4", "5", "6"]
+def test_stacks_are_passed_on_for_as_long_as_further_ones_come(monkeypatch: pytest.MonkeyPatch):
+    """How long perf needs for each is the machine's: there may be as long between two as for all."""
+    (source, perf), (flame, target) = os.pipe(), os.pipe()
+    further, waits = [b"1", b"2", b"3"], []
+
+    def wait(reads: Sequence[int], writes: Sequence[int], _: Sequence[int], seconds: float) -> tuple[object, ...]:
+        waits.append(seconds)
+        if reads and further:
+            os.write(perf, further.pop(0))
+        elif reads:
+            os.close(perf)
+        return reads, writes, ()
+
+    monkeypatch.setattr(stacks, "select", SimpleNamespace(select=wait))
+    stacks._pass_on(source, target)
+    assert os.read(flame, 64) == b"123"
+    assert waits == [stacks._END] * 7, "for each of three to come and to be taken, and for the end"
+    for each in (source, flame, target):
+        os.close(each)
+
+
+def test_perf_that_writes_no_further_stack_has_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(stacks, "_END", 0.2)
+    monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "tunnelmark-flame", "cat")
     program(tmp_path, "perf", "echo 1; exec sleep 60")
     with pytest.raises(TimeoutError, match="no further stack"):
         stacks.fold(tmp_path / "data", tmp_path / "p", {})
