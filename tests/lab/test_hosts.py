@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.host import Host, left_within
+from support.host import PATIENCE, Host, left_within
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab
 from tunnelmark.errors import LabError, NodeGone
 from tunnelmark.lab.client import LabClient
@@ -144,9 +144,10 @@ def test_orphans_of_a_daemon_are_reaped_and_end_with_their_node():
 
     async def body(lab: Lab) -> None:
         await shell(lab, "a", "(setsid sleep 300 &) ; (setsid true &)")
-        await asyncio.sleep(0.1)
-        assert "defunct" not in await shell(lab, "a", "ps ax")
-        assert "sleep 300" in await shell(lab, "a", "ps ax")
+        async with asyncio.timeout(PATIENCE):
+            while "defunct" in (shown := await shell(lab, "a", "ps axo args=")) or "true" in shown.split():
+                await asyncio.sleep(0.02)
+        assert "sleep 300" in shown
 
     in_lab(body)
     assert left_within(before) == {}
@@ -201,11 +202,13 @@ def test_what_else_users_of_the_machine_run_is_not_taken_for_a_lab_s():
     before = Host.now()
     argv = ["unshare", "--net", "sh", "-c", "echo there; exec sleep 60"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TUNNELMARK")}
-    for environ, found in ((environment, False), (None, True)):
+    for environ, ours in ((environment, False), (None, True)):
         with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout is not None and process.stdout.readline() == b"there\n"
-                left = before.left_by(Host.now())
-                assert ("processes" in left, "networks" in left) == (found, found), left
+                if ours:
+                    assert {"processes", "networks"} <= {*before.left_by(Host.now())}
+                else:  # what others' commands have just ended may be there for a moment
+                    assert left_within(before) == {}
             finally:
                 process.kill()
