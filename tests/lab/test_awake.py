@@ -18,9 +18,10 @@ from tunnelmark.run import interference
 pytestmark = pytest.mark.root
 CORES = sorted(os.sched_getaffinity(0))
 BURN = """
-import os, sys, time
+import os, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
-while time.process_time() < 1: pass
+print("there", flush=True)
+while True: pass
 """
 
 
@@ -58,13 +59,16 @@ def test_a_loop_gives_way_to_whatever_runs(session):
 
     def burn(loops):
         argv = [sys.executable, "-c", BURN, str(CORES[0])]
-        with subprocess.Popen(argv, start_new_session=session) as program:
-            seen = []
-            while program.poll() is None:
-                used = _cpu(program.pid)
-                if 0.2 < used < 0.9:
-                    seen.append((used, loops.spent()[CORES[0]][0]))
-                time.sleep(0.01)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=session) as program:
+            try:
+                assert program.stdout is not None and program.stdout.readline()
+                seen = [(_cpu(program.pid), loops.spent()[CORES[0]][0])]
+                while seen[-1][0] < seen[0][0] + 0.7:
+                    assert program.poll() is None
+                    time.sleep(0.01)
+                    seen.append((_cpu(program.pid), loops.spent()[CORES[0]][0]))
+            finally:
+                program.kill()
         return seen[0], seen[-1]
 
     (used, own), (used_later, own_later) = standing(burn)
