@@ -47,7 +47,7 @@ def test_a_link_carries_no_more_than_its_rate(overhead: int):
 
     async def body(lab: Lab) -> tuple[float, dict]:
         before, begun = (await lab.link_counters())[0]["b"], time.monotonic()
-        await iperf3(lab, "-t1")
+        await iperf3(lab, "-n10M")
         return time.monotonic() - begun, {
             key: value - before[key]
             for key, value in (await lab.link_counters())[0]["b"].items()
@@ -132,7 +132,7 @@ def test_a_link_counts_frames_with_their_ethernet_headers(card: Literal["none", 
     """A node's card that merges is polled, and such an interface counts packets without the header."""
 
     async def body(lab: Lab) -> dict[str, int]:
-        await iperf3(lab, "-t1")
+        await iperf3(lab, "-n10M")
         return (await lab.link_counters())[0]["b"]
 
     sent = in_lab(body, profile=replace(shaped("100 Mbit/s"), card=card))
