@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.beginnings import listening
 from support.labs import in_lab, shaped
 from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.impairments import Direction, Pattern
@@ -73,18 +74,17 @@ async def captured(lab: Lab, folder: Path) -> dict[str, list[int]]:
     places = {"handed over": ("a", "eth0", "out"), "merged": ("b", "eth0", "in")}
     if lab.profile.card == "offloads":
         places["on the link"] = ("middle", "b.0", "out")
-    running = []
+    running = {}
     for name, (node, interface, way) in places.items():
         argv = ["tcpdump", "-B", "32768", "-i", interface, "-Q", way, "-nn", "-e", "-l", "-c", "1000", "tcp"]
         host = lab.middle if node == "middle" else lab.nodes[node]
-        running.append(await host.spawn(argv, stdout=folder / name, stderr=folder / f"{name}.said"))
-    for name in places:
-        while "listening" not in (folder / f"{name}.said").read_text():
-            await asyncio.sleep(0.02)
+        running[name] = await host.spawn(argv, stdout=folder / name, stderr=folder / f"{name}.said")
+    for name, tcpdump in running.items():
+        await listening(tcpdump, folder / f"{name}.said")
     server = await lab.nodes["b"].spawn(["iperf3", "-s"])
     await lab.nodes["b"].until({"kind": "tcp-port", "port": 5201}, 20)
     client = await lab.nodes["a"].spawn(["iperf3", "-c", str(lab.address("b")), "-t60"])
-    for tcpdump in running:
+    for tcpdump in running.values():
         await tcpdump.wait()
     await client.stop()
     await server.stop()

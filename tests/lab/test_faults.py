@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.asking import answering, passes
+from support.beginnings import begun
 from support.events import READY, connected, with_vpn
 from support.labs import TRIO, UNSHAPED, in_lab
 from tunnelmark import registry
@@ -38,8 +39,8 @@ LONG = 600.0  # seconds: an event that is to come then does not come in a test
 async def while_it_lasts(lab: Lab, tunnel: RunningDeployment, event: Event, folder: Path) -> asyncio.Task[None]:
     """An event has been done, and what ends it is far away."""
     doing = asyncio.create_task(happen(lab, tunnel, [event, Event(LONG, "restart", "a")], folder / "events"))
-    while event.kind not in ((folder / "events").read_text() if (folder / "events").exists() else ""):
-        await asyncio.sleep(0.01)
+    file = folder / "events"
+    await begun(doing, lambda: file.exists() and event.kind in file.read_text())
     return doing
 
 

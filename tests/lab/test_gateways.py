@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.beginnings import listening
 from support.labs import UNSHAPED
 from support.trials import measured
 from tunnelmark import registry
@@ -36,9 +37,7 @@ async def crossing(lab: Lab, tunnel: RunningDeployment, node: str, raw: Path) ->
     capture, said = raw / f"{node}.pcap", raw / f"{node}.said"
     argv = ["tcpdump", "-i", "eth0", "-Q", "in", "-nn", "-U", "-w", "-", "-c", str(PINGS), "greater", "500"]
     process = await lab.nodes[node].spawn(argv, stdout=capture, stderr=said)
-    async with asyncio.timeout(30):
-        while "listening" not in said.read_text():
-            await asyncio.sleep(0.01)
+    await listening(process, said)
     target = str(tunnel.address["h2"])
     ping = ["ping", "-n", "-q", "-i0.02", f"-c{2 * PINGS}", "-s1000", "-p", PAYLOAD, target]
     done = await lab.nodes["h1"].run(ping, timeout=60)

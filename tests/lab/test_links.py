@@ -11,6 +11,7 @@ from typing import Literal
 
 import pytest
 
+from support.beginnings import listening
 from support.labs import UNSHAPED, in_lab, shaped
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.link_spec import Shaper
@@ -106,8 +107,7 @@ def test_wire_packets_reach_the_middle_node_not_super_packets(tmp_path: Path):
             # Room for all of it: the middle node has one core, which may be the receiver's too.
             argv = ["tcpdump", "-B", "32768", "-i", "a.0", "-nn", "-e", "-l", "-c", "3000"]
             tcpdump = await lab.middle.spawn(argv, stdout=out, stderr=said)
-            while "listening" not in said.read_text():
-                await asyncio.sleep(0.02)
+            await listening(tcpdump, said)
             report = await iperf3(lab, "-n10M")
             await tcpdump.wait()  # it has 3,000 of some 7,000 packets, however late it reads them
         return (await lab.link_counters())[0], int(report["end"]["sum_received"]["bytes"])
