@@ -6,15 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_OURS = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "safe.directory",
-    "GIT_CONFIG_VALUE_0": "*",
-}  # others' checkouts too
+_GIT = "[safe]\n\tdirectory = *\n"
+"""All of git's settings: it clones others' checkouts too, without hooks and templates of who runs the tests."""
 
 
 def clone(folder: Path) -> Path:
@@ -24,7 +22,10 @@ def clone(folder: Path) -> Path:
     are copies. The project itself is installed by pip, which also writes the command.
     """
     made = folder / "tunnelmark"
-    _do("git", "clone", "--quiet", "--local", str(ROOT), str(made), env=_OURS)
+    with tempfile.NamedTemporaryFile("w") as settings:
+        settings.write(_GIT)
+        settings.flush()
+        _do("git", "clone", "--quiet", "--local", str(ROOT), str(made), GIT_CONFIG_GLOBAL=settings.name)
     for part in ("src", "scripts"):  # what was not committed yet is tested too
         shutil.copytree(ROOT / part, made / part, dirs_exist_ok=True)
     _do(sys.executable, "-m", "venv", "--without-pip", str(made / ".venv"))
@@ -84,6 +85,8 @@ def run(
     )
 
 
-def _do(*argv: str, env: Mapping[str, str] | None = None) -> None:
-    done = subprocess.run(argv, env=os.environ | dict(env or {}), capture_output=True, text=True, check=False)
+def _do(*argv: str, **git: str) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env |= {"GIT_CONFIG_NOSYSTEM": "1"} | git
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
