@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tomllib
 from pathlib import Path
@@ -82,7 +81,7 @@ def test_a_resumed_run_has_the_rate_without_measuring_again(results: tuple[Path,
     folder, _ = results
     done = subprocess.run(
         command("run", "--resume", folder),
-        env=dict(os.environ) | environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

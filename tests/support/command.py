@@ -9,6 +9,11 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from tunnelmark import former_names
+from tunnelmark.host.programs import NAMED_VARIABLE, PACKAGES_VARIABLE
+from tunnelmark.lab import emulator
+from tunnelmark.linux import cgroups
+
 SMALL = """\
 [study]
 name = "small"
@@ -34,6 +39,13 @@ options = {{ duration = "1 s" }}
 
 {workloads}
 """
+
+_KEPT = {
+    "TUNNELMARK_TESTS",
+    *(PACKAGES_VARIABLE, former_names.PACKAGES_VARIABLE, NAMED_VARIABLE),
+    *(emulator.VARIABLE, former_names.EMULATOR_VARIABLE, cgroups.VARIABLE),
+}
+"""Whose a process is (`support.host`), and where the machine has programs and a place for labs."""
 
 TCP = '[[workload]]\nworkload = "tcp"\noptions = { duration = "1 s" }\n'
 
@@ -93,7 +105,12 @@ def environment() -> dict[str, str]:
     # Not measured first: what a test asks must not hang on what its machine carries at that moment. Other work is not waited
     # for: on a machine that is never calm that takes minutes of every run.
     ours = {"PYTHONPATH": str(source), "COLUMNS": "120", "TUNNELMARK_MEASURE": "no", "TUNNELMARK_NO_WAIT": "1"}
-    return os.environ | ours
+    return {name: value for name, value in os.environ.items() if not _is_users(name)} | ours
+
+
+def _is_users(name: str) -> bool:
+    """Whether a variable is a wish of who runs the tests, and would change what a command says or does."""
+    return name in ("FORCE_COLOR", "NO_COLOR") or (name.startswith("TUNNELMARK_") and name not in _KEPT)
 
 
 def settled(results: Path) -> list[dict]:
