@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from support.command import run, small_study
+from support.trials import measured
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import emulator
-from tunnelmark.lab.client import LabClient
-from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
-from tunnelmark.record.environment import socket_buffer_limit
-from tunnelmark.run.runner import RunContext
-from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
@@ -60,15 +55,8 @@ def test_the_link_is_proved_before_and_after(results: Path):
 def test_a_trial_meets_the_link_and_keeps_what_its_emulator_says(tmp_path: Path):
     """Whatever a look at the link has found before: the trial itself."""
     study = load_study(str(small_study(tmp_path, profile="wifi-bad+gigabit")), Files.standard(), registry.catalogue())
-    plan, context = order(study), RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
-
-    async def one() -> Attempt:
-        async with LabClient() as labs:
-            labs.watch()
-            trial = plan.trials[0]
-            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
-
-    attempt = asyncio.run(one())
+    plan = order(study)
+    attempt, _ = measured(plan, plan.trials[0], tmp_path, watched=True)
     assert "emulator.middle.out" in attempt.raw
     if attempt.outcome == "ok":  # else the machine was too busy for the link
         (rtt,) = (s.value for s in attempt.samples if s.metric == "rtt_median" and s.time is None)

@@ -12,26 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from support.beginnings import listening
 from support.labs import UNSHAPED
+from support.trials import measured
 from tunnelmark import registry
 from tunnelmark.errors import SetupFailed
 from tunnelmark.host import kernel_features
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.model import path_looks
-from tunnelmark.model.attempt import Attempt
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_study, load_topology
 from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.order import order
-from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run import measurement
 from tunnelmark.run.collection import Collection
 from tunnelmark.run.collectors import collectors
 from tunnelmark.run.deploy import RunningDeployment, deploy
 from tunnelmark.run.observed import observed
-from tunnelmark.run.runner import RunContext
-from tunnelmark.run.trial import prepare
 
 pytestmark = pytest.mark.root
 
@@ -102,18 +100,17 @@ def seen(hops: int, arm: str, cascade: Cascade | None, raw: Path) -> Seen:
 
 async def looked_at(lab: Lab, target: str, raw: Path) -> tuple[tuple[set[tuple[str, str]], int], ...]:
     """The first packets that carry pings from r1 to r2, on each link, where they reach the node to its right."""
-    listening = []
+    captures = []
     for node in list(lab.nodes)[1:]:
         argv = ["tcpdump", "-i", "eth0", "-Q", "in", "-nn", "-q", "-t", "-l", "-c", str(LOOKED_AT), LONG]
         out, said = raw / f"{node}.seen", raw / f"{node}.said"
-        listening.append((await lab.nodes[node].spawn(argv, stdout=out, stderr=said), out, said))
-    async with asyncio.timeout(30):
-        while not all("listening" in said.read_text() for _, _, said in listening):
-            await asyncio.sleep(0.01)
+        captures.append((await lab.nodes[node].spawn(argv, stdout=out, stderr=said), out, said))
+    for process, _, said in captures:
+        await listening(process, said)
     argv = ["ping", "-n", "-q", "-i0.02", f"-c{PINGS}", f"-s{SIZE}", target]
     assert (await lab.nodes["r1"].run(argv, timeout=60)).code == 0
     found = []
-    for process, out, _ in listening:
+    for process, out, _ in captures:
         await asyncio.wait_for(process.wait(), 30)
         packets = CARRIED.findall(out.read_text())
         assert len(packets) == LOOKED_AT, out.read_text()
@@ -196,7 +193,9 @@ def test_without_a_cascade_a_vpn_is_on_the_ends_and_the_hosts_forward_what_they_
 def test_without_a_vpn_the_hosts_forward(tmp_path: Path) -> None:
     async def run() -> str:
         async with chained(3, "direct", None, tmp_path) as (lab, tunnel):
-            return (await lab.nodes["r1"].run(["ping", "-n", "-c1", "-w20", str(tunnel.address["r2"])], timeout=30)).stdout
+            return (
+                await lab.nodes["r1"].run(["ping", "-n", "-c1", "-w20", str(tunnel.address["r2"])], timeout=30)
+            ).stdout
 
     assert "ttl=61" in asyncio.run(run())
 
@@ -205,14 +204,8 @@ def test_without_a_vpn_the_hosts_forward(tmp_path: Path) -> None:
 def test_a_trial_has_the_tunnels_of_its_arm(arm: str, least: float, tmp_path: Path) -> None:
     """Of the packaged study: what the sender's link carries is more by what its tunnels add, 60 bytes of 1,420 or 120 of 1,380."""
     plan = order(load_study("cascade", FILES, registry.catalogue(), smoke=True))
-    context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
     trial = next(t for t in plan.trials if t.id == f"001.{arm}.gigabit.chain-1.tcp")
-
-    async def run() -> Attempt:
-        async with LabClient() as labs:
-            return await (await prepare(labs, trial, context.parts(plan, trial), tmp_path / "raw")).measure()
-
-    attempt = asyncio.run(run())
+    attempt, _ = measured(plan, trial, tmp_path)
     assert attempt.outcome != "failed", attempt.failure
     if attempt.outcome == "ok":  # else the machine was too busy
         values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,11 @@ def test_hosts_that_are_far_away_measure_as_others_and_say_how_little_is_known_o
 
 def servers(host: SshHost) -> list[int]:
     """The processes of a host's OpenSSH server."""
-    network, found = os.readlink(f"/proc/{host.pid}/ns/net"), []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.readlink(folder / "ns/net") == network and (folder / "comm").read_text().startswith("sshd"):
-                found.append(int(folder.name))
-        except OSError:
-            continue
+    found = []
+    for process in host.processes():
+        with suppress(OSError):  # it has ended
+            if (process / "comm").read_text().startswith("sshd"):
+                found.append(int(process.name))
     return found
 
 
