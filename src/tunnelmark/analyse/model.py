@@ -193,7 +193,7 @@ class RankRange:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The arms other than direct, best first, in one setting by one metric."""
+    """The rank ranges of all arms but direct, best first, in one scenario by one metric."""
 
     setting: Scenario
     metric: str

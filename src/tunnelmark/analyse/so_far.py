@@ -28,7 +28,7 @@ class EffectsSoFar:
             self.add(row)
 
     def add(self, row: TrialRow) -> None:
-        """One more attempt has ended."""
+        """Add the result of an attempt that has ended; of its values only those of primary metrics are kept."""
         kept = tuple(s for s in row.samples if s.time is None and (row.workload, s.metric) in self._primary)
         self._rows.append(replace(row, samples=kept, raw=(), phases={}, counted=(), limits={}))
 

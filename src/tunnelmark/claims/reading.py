@@ -32,7 +32,7 @@ FOLDER = PACKAGED / "claims"
 
 
 def names() -> tuple[str, ...]:
-    """The sources that tunnelmark brings claims of, by name, sorted."""
+    """The names of the sources whose claims are part of tunnelmark, sorted."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 

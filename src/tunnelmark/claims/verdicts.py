@@ -22,7 +22,7 @@ class Verdicts:
 
 
 def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
-    """The verdicts on these claims, or on those that the run's study repeats; None where it repeats none."""
+    """The verdicts on `claims`; without them, on those of the source that the run's study repeats. None where it repeats no source."""
     claims = claims or reading.of_study(analysis.results.plan.study)
     return None if claims is None else on_claims(analysis, claims)
 

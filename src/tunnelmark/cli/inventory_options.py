@@ -30,7 +30,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(backend: str | None, file: Path | None) -> Inventory | None:
-    """The hosts of `--backend ssh --inventory FILE`; None for other backends. UsageError if the two do not fit."""
+    """The inventory of `--backend ssh --inventory FILE`; None for another backend. UsageError if one of the two is given without the other."""
     if backend == "ssh" and file is None:
         raise UsageError(
             "--backend ssh needs an inventory of its hosts",

@@ -47,7 +47,7 @@ class Name(click.ParamType[str]):
 
 
 class ResultsFolder(click.Path):
-    """A results folder: those below `results/` are offered, the newest first; another is completed by the shell."""
+    """An argument that is a results folder. The shell completes those below `results/`, the newest first, and other paths as it does any file."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The folders of one run or of several whose path or own name begins like that."""

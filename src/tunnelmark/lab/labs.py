@@ -106,7 +106,7 @@ class Labs(ABC):
         return {}
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """By node: how far its clocks are from the command's now; empty where all have the same."""
+        """By node: the offset of its clocks from the command's, now; empty where all nodes have this machine's clocks."""
         return {}
 
     @abstractmethod

@@ -64,7 +64,7 @@ class Process:
         return self._ended.result() if self._ended.done() and not self._ended.exception() else None
 
     async def wait(self) -> Exit:
-        """Wait until it has ended; NodeGone if its node ends first."""
+        """Wait for the program's end and return how it ended. NodeGone if the node ends first."""
         return await asyncio.shield(self._ended)
 
     async def signal(self, number: int) -> None:

@@ -26,7 +26,7 @@ class Retries:
 
 
 class RetryLedger:
-    """The attempts of a run, those of earlier sessions included, and what follows from them."""
+    """Counts the attempts of each trial, over all sessions of a run, and says which trials may be tried again."""
 
     def __init__(self, plan: Plan, tries: Mapping[str, Retries]) -> None:
         self._plan = plan

@@ -198,7 +198,7 @@ def _schedule(direction: Direction, schedule: Schedule, model: Model, where: Whe
 
 
 def after(direction: Direction, step: ScheduleStep) -> Direction:
-    """The direction as it is from a step of its schedule on."""
+    """The direction after one step of its schedule: `set` replaces whole stages, and `clear` removes stages."""
     changes = dict(step.set.stages())
     if any(key in changes for key in _RATE_KEYS):  # a stage is replaced whole
         changes = {key: getattr(step.set, key) for key in _RATE_KEYS} | changes

@@ -133,7 +133,7 @@ def distinct(
     uses: Sequence[WorkloadUse],
     problems: Problems,
 ) -> None:
-    """PlanError if two cells would bear one name, as `a` with `b.c` and `a.b` with `c` do: trials are kept by name."""
+    """PlanError if two cells have one name: trials are kept by name, and `a` with `b.c` has the name of `a.b` with `c`."""
     seen: set[str] = set()
     for parts in product(arms, profiles, topologies, uses):
         cell = ".".join(part.name for part in parts)

@@ -91,7 +91,7 @@ class WorkloadInfo:
         return self.offered_by.get(profile, self.offered)
 
     def window_over(self, profile: str, topology: str) -> float:
-        """The planned seconds of one trial on links of that profile in that topology."""
+        """The planned seconds of one measuring window, without its warm-up, on links of that profile in that topology."""
         return self.window_by.get(path_key(profile, topology), self.window_by.get(profile, self.window))
 
 

@@ -95,7 +95,7 @@ def move(thing: Path, folder: Path) -> None:
 
 
 def require_space(folder: Path) -> None:
-    """DiskFull if a further trial might not find room for what it leaves."""
+    """DiskFull if the disk has less than `SPARE` bytes free, the room that one trial may need."""
     if shutil.disk_usage(folder).free < SPARE:
         raise DiskFull(
             f"less than {SPARE >> 20} MiB are left for results in {folder}",

@@ -53,7 +53,7 @@ def time_spent(analysis: Analysis) -> str:
 
 
 def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """Each phase of the wall time, with its time and its share of all, and what was counted twice."""
+    """Rows of phase, time and share of the wall time, as text; none if no wall time is recorded. The last is the time that was counted twice where trials overlap."""
     wall = analysis.wall
     if wall.wall <= 0:
         return []

@@ -82,7 +82,7 @@ def _mark(metric: MetricInfo, change: ChangePoint) -> str:
 
 
 def render_json(found: History) -> str:
-    """All series for programs: effects as ratios, or differences in the metric's unit; null for what is not finite."""
+    """All series as JSON: effects as ratios, or as differences in the metric's unit; null for what is not finite."""
     document = {
         "schema": SCHEMA,
         "machines": dict(found.machines),

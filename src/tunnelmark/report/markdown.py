@@ -43,7 +43,7 @@ _MARKS: dict[GateStanding, str] = {"passed": "✅", "not passed": "❌", "not ju
 
 
 def render(analysis: Analysis) -> str:
-    """The whole report; long parts are folded."""
+    """The whole report as Markdown; long parts are in `<details>`."""
     plan = analysis.results.plan
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:

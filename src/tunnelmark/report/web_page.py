@@ -21,9 +21,9 @@ def program() -> Markup:
 
 @cache
 def policy() -> str:
-    """A Content-Security-Policy: nothing is loaded from anywhere, and of scripts only this one runs.
+    """The Content-Security-Policy of the report page: it loads nothing, and runs only its own script, which is allowed by its SHA-256.
 
-    Styles may be in the page, where figures have them; pictures are those that the page itself makes.
+    Inline styles are allowed, because figures use them. Images may only be `data:` and `blob:` URLs that the page makes.
     """
     digest = b64encode(sha256(program().encode()).digest()).decode()
     allowed = {

@@ -153,7 +153,7 @@ class RunningDeployment:
             await self._go_inside(self._inner, ways, timeout, deadline)
 
     async def wait_converged(self, timeout: float) -> None:
-        """Wait until every daemon that says so has settled; NotReady after `timeout` seconds."""
+        """Wait until all that `Deployment.converged` asks for is so. NotReady after `timeout` seconds, DaemonDied if a daemon ends."""
         await self.unless_dead(
             together(*(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged))
         )

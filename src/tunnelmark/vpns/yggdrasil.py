@@ -57,7 +57,7 @@ def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
-    """Spokes peer with the hub once it listens: 0.4 tries a refused peering again after a minute only.
+    """Start the hub first: Yggdrasil 0.4 tries a refused peering again only after a minute.
 
     Addresses are read from the interface, for the daemon itself derives them from its key.
     """

@@ -39,9 +39,12 @@ PROXIED = {"tcp-proxy": (_zerotier_proxy.PROGRAM, "ip"), "tcp-fallback": (_zerot
 
 
 class ZeroTierOptions(Options):
-    """`path`: directly between nodes as shipped (`direct`), or only through the moon by UDP (`root`).
+    """`path`: how packets travel between nodes.
 
-    With `tcp-proxy` all goes by TCP through the makers' proxy, and with `tcp-fallback` what a node gets no answer to by UDP.
+    `direct`: from node to node, as shipped.
+    `root`: only through the moon, by UDP.
+    `tcp-proxy`: only through ZeroTier's own TCP proxy.
+    `tcp-fallback`: through that proxy where a node gets no answer by UDP.
     """
 
     path: Literal["direct", "root", "tcp-proxy", "tcp-fallback"] = "direct"

@@ -29,7 +29,7 @@ LineT = TypeVar("LineT", bound=BaseModel)
 
 
 class Line(BaseModel):
-    """A part of what the probe printed; it says more than is read here."""
+    """The base of what is read of the output of `tunnelmark-probe`; further fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

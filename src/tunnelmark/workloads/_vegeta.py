@@ -41,9 +41,12 @@ _SCRIPT = 'results=$1; shift; vegeta attack "$@" -output "$results" && vegeta en
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What is sent: `requests` in all at `rate` a second, of which the first `skipped` are warm-up and not measured.
+    """What is sent.
 
-    A request that has no answer after `request_timeout` seconds has failed.
+    `requests`: how many in all.
+    `rate`: requests a second, which do not wait for answers (open loop).
+    `skipped`: how many of the first are warm-up and not measured.
+    `request_timeout`: seconds after which a request without an answer has failed.
     """
 
     requests: int

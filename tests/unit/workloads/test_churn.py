@@ -247,7 +247,9 @@ class TestWhatItCannotRead:
             read(set(), events=[EVENTS[0], line("restart", "b", 2.0, None)])
 
     def test_is_one_that_began_and_was_not_ended(self):
-        with pytest.raises(WorkloadFailed, match=r"the event link-down on a, 5\.0 s after the first event, did not finish"):
+        with pytest.raises(
+            WorkloadFailed, match=r"the event link-down on a, 5\.0 s after the first event, did not finish"
+        ):
             read(set(), events=[one for one in EVENTS if one["kind"] != "link-up"])
 
     def test_may_come_in_any_order(self):

@@ -36,7 +36,12 @@ MARGIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class LinkPath:
-    """One direction of one link under a seed: `place` counts the link's directions, of which that to its first node is 0."""
+    """The random numbers of one direction of a link (docs/emulator.md).
+
+    `seed`: that of the emulator.
+    `link`: the number of the link, from 0.
+    `place`: the number of the direction on that link; 0 leads to the link's first node.
+    """
 
     seed: int
     link: int

@@ -76,7 +76,7 @@ class ProbeRow:
 
 
 def statistics(row: ProbeRow) -> dict[str, float]:
-    """Every property of a row, in its unit; NaN where it cannot be computed."""
+    """Every property in `PROPERTIES` by name, in its unit; NaN where it cannot be computed."""
     arrived = ~np.isnan(row.delay)
     delay = 1e3 * row.delay[arrived]
     found = dict.fromkeys((each.name for each in PROPERTIES), float("nan"))

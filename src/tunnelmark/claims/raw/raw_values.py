@@ -32,9 +32,12 @@ class RawRun:
 
 @dataclass(frozen=True, slots=True)
 class RawCell:
-    """The runs of a cell, how many the source says there are, and how it makes one figure of them.
+    """The runs of one cell in a source's raw data.
 
-    `readings`: other figures that the same files give for the same words, by what they are.
+    `runs`: those that are in the data, in the source's unit.
+    `planned`: how many the source says there are.
+    `statistic`: how the source makes one figure of them.
+    `readings`: the figures of other ways to read the source's words, by what they are.
     """
 
     runs: tuple[RawRun, ...]

@@ -117,7 +117,7 @@ class _Source:
         self._loop.call_soon(self._go_on)  # not before the other end has heard of the file
 
     def took(self, count: int) -> None:
-        """Count bytes that the reader has taken, so that the writer may send as many again."""
+        """The other end has written `count` bytes, so that many more may be sent."""
         self._between -= count
         self._go_on()
 

@@ -18,7 +18,7 @@ class NodeChannel:
         self._loop = asyncio.get_running_loop()
 
     def say(self, message: dict[str, Any]) -> None:
-        """Hand on what the node's agent says."""
+        """Send a message of the node's agent to its client; it waits while the socket is full."""
         self._waiting.append(message)
         if len(self._waiting) == 1:
             self._go_on()

@@ -54,7 +54,13 @@ _LINE = 40  # letters in a line below the axes
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure: `name` is that of its files without an ending, `caption` what a paper says below it, `wide`: over two columns."""
+    """A figure for a paper.
+
+    `name`: the name of its files without an ending.
+    `caption`: the text below it.
+    `wide`: it spans two columns.
+    `files`: their content by their ending.
+    """
 
     name: str
     caption: str

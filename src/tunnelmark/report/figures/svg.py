@@ -56,7 +56,11 @@ def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Maps values to places, evenly or by their logarithm."""
+    """Maps values to places in pixels, linearly or by their logarithm.
+
+    `low`, `high`: the range of values.
+    `start`, `end`: the places of `low` and `high`.
+    """
 
     low: float
     high: float

@@ -115,7 +115,7 @@ _VALUES: Mapping[str, Callable[[Connection], float]] = {
 
 
 def connections(text: str) -> list[Connection]:
-    """The connections in what `ss -tinH` prints: a line of addresses, then one of figures."""
+    """The connections in the output of `ss -tinH`, which has two lines for each: its addresses, then its statistics."""
     found, ends = [], ("", "")
     for line in text.splitlines():
         if line[:1].isspace():
