@@ -37,6 +37,7 @@ class LabClient(Labs):
         self._name = f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}"
         self._group = cgroups.ControlGroup(cgroups.find(), self._name)
         self._cores = Cores(self._name)
+        self._nodes: dict[str, int] = {}  # by lab: how many nodes it has
 
     async def __aenter__(self) -> LabClient:
         privileges.require("the lab makes network namespaces")
@@ -124,12 +125,11 @@ class LabClient(Labs):
             answer = await self.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
-                many=len(nodes),
                 lab=lab,
                 middle=MIDDLE,
                 nodes=[dict(each) for each in requests],
             )
-            joined = await self.request("join", many=len(nodes), lab=lab, links=[spec.plain() for spec in links])
+            joined = await self.request("join", lab=lab, links=[spec.plain() for spec in links])
             answer["timings"] |= joined["timings"]
         except BaseException:
             for node in nodes.values():
@@ -149,9 +149,16 @@ class LabClient(Labs):
         """End a lab; seconds until the kernel had ended its last node."""
         return float((await self.request("down", lab=lab))["timings"]["end"])
 
-    async def request(self, op: str, fds: Sequence[int] = (), *, many: int = 0, **fields: Any) -> dict[str, Any]:
-        """Ask the lab server for something on so many nodes (see `lab.server.server` for the requests); LabError if it says no, or is late."""
-        return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}", many)
+    async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+        """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no, or is late.
+
+        What is asked about a lab may take longer the more nodes that has (see `in_time`).
+        """
+        lab: str = fields.get("lab", "")
+        if op == "up":
+            self._nodes[lab] = len(fields["nodes"])
+        nodes = self._nodes.pop(lab, 0) if op == "down" else self._nodes.get(lab, 0)
+        return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}", nodes)
 
     def _noticed(self, message: rpc.Message, _: int | None) -> None:
         """It is ready, or says why it cannot be."""

@@ -38,6 +38,7 @@ from tunnelmark.errors import LabError, TunnelmarkError, plain
 from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.lab import channel
 from tunnelmark.lab.client import LabClient
+from tunnelmark.lab.labs import in_time
 from tunnelmark.lab.link_spec import LinkSpec
 from tunnelmark.lab.ssh import frames, interfaces, places
 from tunnelmark.lab.ssh.file_streams import FileStreams
@@ -46,8 +47,6 @@ from tunnelmark.lab.ssh.segments import Segment
 
 SILENCE = 30.0
 """Seconds without a word from the command after which the relay ends: it asks for the time more often than that."""
-
-_PATIENCE = 10.0  # seconds for nodes to begin
 
 Facts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Answers what this host would measure a study with; blocking."""
@@ -147,7 +146,6 @@ class Relay:
             answer = await self._labs.request(
                 "up",
                 [theirs.fileno() for _, theirs in pairs],
-                many=len(pairs),
                 lab=message["lab"],
                 middle=message["middle"],
                 nodes=message["nodes"],
@@ -156,12 +154,12 @@ class Relay:
             for _, theirs in pairs:
                 theirs.close()
         born = [self._nodes[number].hello for number in message["numbers"]]
-        pids = await asyncio.wait_for(asyncio.gather(*born), _PATIENCE)
+        pids = await in_time(asyncio.gather(*born), "not every node began", len(born))
         agents = {node["name"]: pid for node, pid in zip(message["nodes"], pids, strict=True)}
         for segment in message["segments"]:
             made = Segment(**segment["end"])
             await interfaces.make(interfaces.Wanted(made, agents[made.node], **segment["way"]))
-        joined = await self._labs.request("join", many=len(pairs), lab=message["lab"], links=message["links"])
+        joined = await self._labs.request("join", lab=message["lab"], links=message["links"])
         links = [LinkSpec.read(each) for each in message["links"]]
         self._here[message["lab"]] = HostLab(
             message["lab"], agents, links, self._labs.unified, self._scratch, self._labs.seen
