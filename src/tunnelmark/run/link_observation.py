@@ -31,6 +31,7 @@ from tunnelmark.plan.model import Profile, Topology
 
 _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
 _EMPTY = 2.0  # seconds beyond the plan until a link must be empty: many times what a host keeps a core for
+_APART = 0.05  # seconds from one look at whether it is to the next: in less, a packet on its way may reach no emulator
 
 
 async def observe(
@@ -115,11 +116,12 @@ async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
     """
     deadline = time.monotonic() + _EMPTY
     before, reports = None, await lab.link_reports()
-    while time.monotonic() < deadline:
+    while reports and time.monotonic() < deadline:
         ways = [way for report in reports for way in report["directions"]]
         taken = [way["packets"] for way in ways]
         if taken == before and not any(way["inside"] for way in ways):
             break
+        await asyncio.sleep(_APART)
         before, reports = taken, await lab.link_reports()
     return reports
 

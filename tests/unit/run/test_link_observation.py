@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -16,8 +18,10 @@ class Link:
 
     def __init__(self, *looks: tuple[int, int]) -> None:
         self.left = list(looks)
+        self.asked: list[float] = []
 
     async def link_reports(self) -> list[dict[str, Any]]:
+        self.asked.append(time.monotonic())
         packets, inside = self.left.pop(0) if len(self.left) > 1 else self.left[0]
         return [{"directions": [{"packets": packets, "inside": inside}, {"packets": 5, "inside": 0}]}]
 
@@ -33,14 +37,25 @@ def test_packets_that_an_emulator_still_holds_or_takes_in_are_waited_for():
     assert link.left == [(101, 0)], "and it is asked no further"
 
 
+def test_a_link_is_asked_again_only_after_time_in_which_packets_could_arrive():
+    link = Link((90, 10), (100, 0))
+    assert emptied(link) == [(100, 0), (5, 0)]
+    assert len(link.asked) == 3
+    assert all(later - before >= link_observation._APART for before, later in pairwise(link.asked))
+
+
 def test_a_link_that_is_never_empty_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(link_observation, "_EMPTY", 0.05)
     assert emptied(Link((100, 1))) == [(100, 1), (5, 0)]
 
 
 def test_links_that_the_kernel_carries_are_empty():
+    asked = []
+
     class Plain:
         async def link_reports(self) -> list[dict[str, Any]]:
+            asked.append("a report")
             return []
 
     assert asyncio.run(link_observation._emptied(cast(Lab, Plain()))) == []
+    assert len(asked) == 1, "and there is nothing to wait for"
