@@ -69,6 +69,15 @@ class _Look:
     streams: dict[str, dict[tuple[str, str], _proc.Stream]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Who had the cores up to now, in CPU seconds: tasks by node, softirq work by core, and what of that is in no account."""
+
+    tasks: dict[str, float]
+    softirqs: dict[int, float]
+    unbilled: dict[int, float]
+
+
 class _Limits:
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
@@ -76,6 +85,7 @@ class _Limits:
         links = context.links
         self._links = None if links is None else LinkDrops(links, context.ends, context.further_ways)
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
+        self._sharing = {node: _on_cores_of(context, node) for node in context.ends.values()}
         self._counts = EndCounts(context)
         self._looks: list[_Look] = []
         self._streams: dict[str, dict[tuple[str, str], _proc.Stream]] = {end: {} for end in context.ends}
@@ -193,13 +203,13 @@ class _Limits:
             rested = {}
         middle = None if context.middle is None else context.middle.group
         held = {end: self._quotas(node) for end, node in context.ends.items()}
-        work = {end: self._work(node) for end, node in context.ends.items()}
+        work = self._work()
         return _Look(
             time=self._since(),
             rested=rested,
             stolen={core: stolen for core, (_, stolen) in rests.items()},
-            used={end: used for end, (used, _) in work.items()},
-            waited={end: waited for end, (_, waited) in work.items()},
+            used={end: self._used(node, work) for end, node in context.ends.items()},
+            waited={end: self._stalled(node, work) for end, node in context.ends.items()},
             held={end: sum(share * each.held for share, each in quotas) for end, quotas in held.items()},
             quotas={end: tuple(each for _, each in quotas) for end, quotas in held.items()},
             threads={end: _threads(self._daemons[node]) for end, node in context.ends.items()},
@@ -219,23 +229,29 @@ class _Limits:
             raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
         return _proc.streams(text, [self._context.nodes[node].address])
 
-    def _work(self, node: str) -> tuple[float, float]:
-        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account.
+    def _work(self) -> _Work:
+        """What is read once a look, whichever ends it counts for."""
+        nodes = self._context.nodes
+        groups = {name: nodes[name].group for sharing in self._sharing.values() for name in sharing}
+        tasks = {name: cgroups.used(group).total for name, group in groups.items() if group is not None}
+        return _Work(tasks, softirq.seconds(), softirq.unbilled())
 
-        And the seconds in which it had work and none of it ran, less what went to those whose work counts as its own.
-        """
+    def _used(self, node: str, work: _Work) -> float:
+        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
+        tasks = sum(work.tasks.get(name, 0.0) for name in self._sharing[node])
+        cores = set(self._context.nodes[node].cores)
+        return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
+
+    def _stalled(self, node: str, work: _Work) -> float:
+        """The seconds in which a node had work and none of it ran, less what went to those whose work counts as its own."""
         own, cores = self._context.nodes[node].group, set(self._context.nodes[node].cores)
-        sharing = {name: other.group for name, other in self._context.nodes.items() if cores & set(other.cores)}
-        tasks = {name: cgroups.used(group).total for name, group in sharing.items() if group is not None}
-        softirqs, unbilled = (
-            sum(counts.get(core, 0.0) for core in cores) for counts in (softirq.seconds(), softirq.unbilled())
-        )
-        waited = 0.0
-        if own is not None and len(cores) == 1:
-            with contextlib.suppress(OSError):
-                others = sum(tasks.values()) - tasks[node] + softirqs
-                waited = _proc.stalled((own / "cpu.pressure").read_text()) - others
-        return sum(tasks.values()) + softirqs + unbilled, waited
+        if own is None or len(cores) != 1:
+            return 0.0
+        others = sum(work.tasks.get(name, 0.0) for name in self._sharing[node] if name != node)
+        others += sum(work.softirqs.get(core, 0.0) for core in cores)
+        with contextlib.suppress(OSError):
+            return _proc.stalled((own / "cpu.pressure").read_text()) - others
+        return 0.0
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
@@ -249,6 +265,12 @@ class _Limits:
                 found.append((share, _proc.quota((folder / "cpu.stat").read_text())))
             folder, share = folder.parent, part
         return found
+
+
+def _on_cores_of(context: CollectorContext, node: str) -> tuple[str, ...]:
+    """The nodes that have a core of this one's, itself included."""
+    cores = set(context.nodes[node].cores)
+    return tuple(name for name, other in context.nodes.items() if cores & set(other.cores))
 
 
 def _with_quotas(share: float, before: Sequence[_proc.Quota], after: Sequence[_proc.Quota]) -> float:
