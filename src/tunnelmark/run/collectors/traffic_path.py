@@ -81,29 +81,29 @@ class Arrivals:
 
 
 def totals(
-    arrived: Mapping[str, Arrivals], others: Mapping[str, str], backlogs: Mapping[str, Backlog] | None = None
-) -> dict[str, float]:
+    arrived: Mapping[str, Arrivals], others: Mapping[str, str], backlogs: Mapping[str, Backlog]
+) -> tuple[dict[str, float], dict[str, float]]:
     """Bytes by the way they came, from what arrived at ends in one look and the name of the other end of each.
 
-    `backlogs`: of each end, what earlier looks saw outside and not yet inside; this look is added to them. Where bytes are missing
-    that none has sent, the counts cannot tell, and neither way is raised.
+    First by this look alone, then with what earlier looks saw outside and not yet inside: of each end, `backlogs` has that, and this
+    look is added to it. Where bytes are missing that none has sent, the counts cannot tell, and neither way is raised.
     """
+    late = {"direct": 0.0, "relayed": 0.0}
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
     for end, each in arrived.items():
         own, unknown = each.by_sender[others[end]], each.by_sender[_UNKNOWN]
         third = each.outside - own - unknown
         direct = min(own, each.inside)
         relayed = min(each.inside - direct, third)
-        late = (0.0, 0.0)
-        if backlogs is not None:
-            late = backlogs[end].take(each.inside - direct - relayed - unknown)
-            backlogs[end].add(own - direct, third - relayed)
+        for way, waited in zip(late, backlogs[end].take(each.inside - direct - relayed - unknown), strict=True):
+            late[way] += waited
+        backlogs[end].add(own - direct, third - relayed)
         found["inside"] += each.inside
         found["outside"] += each.outside
-        found["direct"] += direct + late[0]
-        found["relayed"] += relayed + late[1]
+        found["direct"] += direct
+        found["relayed"] += relayed
         found["over_tcp"] += each.over_tcp
-    return found
+    return found, {name: count + late.get(name, 0.0) for name, count in found.items()}
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
@@ -227,8 +227,8 @@ class _Path:
             self._close()
             raise
         self._total = {node: Arrivals() for node in self._ends}
-        self._sums = totals({}, self._others)
         self._backlogs = {node: Backlog() for node in self._ends}
+        _, self._sums = totals({}, self._others, self._backlogs)
         self._series: list[Sample] = []
         self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
 
@@ -246,9 +246,9 @@ class _Path:
         self._last = now
         for node, arrived in looked.items():
             self._total[node].add(arrived)
-        came = totals(looked, self._others, self._backlogs)
+        alone, came = totals(looked, self._others, self._backlogs)
         self._sums = {name: before + came[name] for name, before in self._sums.items()}
-        seen = shares(totals(looked, self._others), BRIEF)
+        seen = shares(alone, BRIEF)
         self._series += [Sample(name, share, round(now, 3)) for name, share in seen.items()]
         if seen:
             self._looks.append({"time": self._begun + now, **seen})

@@ -28,29 +28,34 @@ def arrived(inside: float, over_tcp: float = 0.0, **outside: int) -> Arrivals:
     return Arrivals(inside, Counter(outside), over_tcp)
 
 
+def alone(look: dict[str, Arrivals]) -> dict[str, float]:
+    """The shares of one look, before which nothing has come."""
+    return shares(totals(look, OTHERS, {end: Backlog() for end in look})[0])
+
+
 def test_what_the_other_end_sent_went_directly():
-    found = shares(totals({"a": arrived(0), "b": arrived(100_000, a=106_000)}, OTHERS))
+    found = alone({"a": arrived(0), "b": arrived(100_000, a=106_000)})
     assert found == {DIRECT: 100, RELAYED: 0, TCP: 0}
 
 
 def test_what_a_third_node_sent_was_relayed():
-    found = shares(totals({"a": arrived(50_000, s=53_000), "b": arrived(50_000, over_tcp=53_000, s=53_000)}, OTHERS))
+    found = alone({"a": arrived(50_000, s=53_000), "b": arrived(50_000, over_tcp=53_000, s=53_000)})
     assert (found[DIRECT], found[RELAYED]) == (0, 100)
     assert found[TCP] == 50
 
 
 def test_what_third_nodes_chat_brings_nothing_inside():
-    found = shares(totals({"a": arrived(0), "b": arrived(100_000, a=106_000, s=90_000)}, OTHERS))
+    found = alone({"a": arrived(0), "b": arrived(100_000, a=106_000, s=90_000)})
     assert (found[DIRECT], found[RELAYED]) == (100, 0)
 
 
 def test_a_path_that_changed_is_divided():
-    found = shares(totals({"a": arrived(0), "b": arrived(100_000, a=40_000, s=66_000)}, OTHERS))
+    found = alone({"a": arrived(0), "b": arrived(100_000, a=40_000, s=66_000)})
     assert (found[DIRECT], found[RELAYED]) == (40, 60)
 
 
 def test_senders_that_nothing_knows_raise_neither_share():
-    found = shares(totals({"a": arrived(0), "b": arrived(100_000, **{"a": 20_000, "?": 86_000})}, OTHERS))
+    found = alone({"a": arrived(0), "b": arrived(100_000, **{"a": 20_000, "?": 86_000})})
     assert (found[DIRECT], found[RELAYED]) == (20, 0)
 
 
@@ -71,7 +76,7 @@ def test_small_packets_with_long_headers_do_not_hide_what_was_relayed(tmp_path: 
 def over(*looks: Arrivals) -> dict[str, float]:
     """The shares of some looks at one end, one after the other."""
     backlogs = {"b": Backlog()}
-    came = [totals({"b": look}, OTHERS, backlogs) for look in looks]
+    came = [totals({"b": look}, OTHERS, backlogs)[1] for look in looks]
     return shares({name: sum(each[name] for each in came) for name in came[0]}, least=1)
 
 
@@ -101,7 +106,7 @@ def test_what_unknown_senders_may_have_carried_is_not_taken_from_what_waits():
 
 
 def test_of_little_nothing_is_said():
-    assert shares(totals({"a": arrived(0), "b": arrived(60_000, a=63_000)}, OTHERS)) == {}
+    assert alone({"a": arrived(0), "b": arrived(60_000, a=63_000)}) == {}
 
 
 @pytest.mark.parametrize(
