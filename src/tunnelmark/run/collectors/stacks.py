@@ -107,8 +107,8 @@ class Stacks:
         os.close(its[1])
         try:
             os.write(ours[1], b"enable\n")
-            answer = await asyncio.to_thread(_answer, its[0], _BEGIN)
-        except OSError:  # it ended before it could read
+            answer = await asyncio.to_thread(_next, its[0], _BEGIN, "answer")
+        except OSError:  # it ended before it could read, or says nothing in time
             answer = b""
         finally:
             os.close(its[0])
@@ -215,10 +215,10 @@ def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str
     return found
 
 
-def _next(source: int) -> bytes:
-    """What comes out of a pipe next; nothing at its end."""
-    if not select.select((source,), (), (), _END)[0]:
-        raise TimeoutError(f"perf wrote no further stack for {_END:g} s")
+def _next(source: int, patience: float, what: str) -> bytes:
+    """What comes out of a pipe next, nothing at its end; TimeoutError with what did not come in so many seconds."""
+    if not select.select((source,), (), (), patience)[0]:
+        raise TimeoutError(f"perf wrote no {what} for {patience:g} s")
     return os.read(source, 1 << 16)
 
 
@@ -229,16 +229,11 @@ def _pass_on(source: int, target: int) -> None:
     """
     os.set_blocking(target, False)
     with contextlib.suppress(BrokenPipeError):  # the reader has ended, and says why
-        while data := _next(source):
+        while data := _next(source, _END, "further stack"):
             while data:
                 if not select.select((), (target,), (), _END)[1]:
                     raise TimeoutError(f"its stacks were not read for {_END:g} s")
                 data = data[os.write(target, data) :]
-
-
-def _answer(pipe: int, patience: float) -> bytes:
-    """What comes out of a pipe first; nothing if nothing comes in time."""
-    return os.read(pipe, 64) if select.select([pipe], [], [], patience)[0] else b""
 
 
 def _reap(process: subprocess.Popen[bytes]) -> float:
