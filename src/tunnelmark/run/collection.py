@@ -61,11 +61,8 @@ class Collection:
                 post.sampler = post.collector.watch(context)
 
     async def begin(self) -> None:
-        """The traffic's client is about to start. Slow collectors begin first and end last: others divide by the time in between.
-
-        So do slow ones among each other: the last that begins is the first that ends.
-        """
-        for post in sorted(self._posts, key=lambda post: not post.collector.slow):
+        """The traffic's client is about to start."""
+        for post in self._in_turn():
             await self._call(post, lambda sampler: sampler.begin())
             post.due = time.monotonic() + (post.collector.every or 0.0)
         if any(post.collector.every for post in self._posts):
@@ -82,8 +79,7 @@ class Collection:
     async def found(self) -> tuple[CollectorFinding, ...]:
         """The traffic is over: what each collector saw."""
         await self._rest()
-        slow = [post for post in reversed(self._posts) if post.collector.slow]
-        for post in (*(post for post in self._posts if not post.collector.slow), *slow):
+        for post in reversed(self._in_turn()):
             await self._call(post, lambda sampler: sampler.end(), last=True)
         return tuple(
             CollectorFinding(
@@ -96,6 +92,10 @@ class Collection:
         """Look no further: the trial has failed. What collectors have opened before `begin` is closed with them."""
         self._over.set()
         self._posts.clear()
+
+    def _in_turn(self) -> list[_Post]:
+        """In the order in which they begin (see `Turn`); they end in the reverse one."""
+        return sorted(self._posts, key=lambda post: post.collector.turn)
 
     async def _look(self) -> None:
         posts = [post for post in self._posts if post.collector.every]

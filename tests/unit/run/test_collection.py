@@ -16,7 +16,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collection import COST, FILE, Collection, next_due, shifted
 from tunnelmark.run.collectors import collectors, light
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Turn
 
 
 class Eye:
@@ -82,7 +82,7 @@ def test_it_is_asked_at_rest_before_and_after(tmp_path: Path):
     assert notes == {}
 
 
-def test_a_slow_one_begins_before_all_others_and_ends_after_them(tmp_path: Path):
+def test_collectors_begin_in_turn_whoever_is_named_first_and_end_in_reverse(tmp_path: Path):
     told: list[str] = []
 
     class Named(Eye):
@@ -92,10 +92,10 @@ def test_a_slow_one_begins_before_all_others_and_ends_after_them(tmp_path: Path)
     def named(name: str) -> Collector:
         return replace(collector([], name=name), watch=lambda _: Named([], name, Collected()))
 
-    slow = [replace(named(name), slow=True) for name in ("slow", "slower")]
+    slow = [replace(named(turn.name), turn=turn) for turn in (Turn.TIMED_SOCKETS, Turn.PERF, Turn.SOCKETS)]
     watched(tmp_path, named("before"), *slow, named("after"))
-    assert told[4:8] == ["slow begin", "slower begin", "before begin", "after begin"]
-    assert told[8:] == ["before end", "after end", "slower end", "slow end"]
+    names = ["PERF", "SOCKETS", "TIMED_SOCKETS", "before", "after"]
+    assert told[5:] == [*(f"{name} begin" for name in names), *(f"{name} end" for name in reversed(names))]
 
 
 def test_a_collector_is_sampled_at_its_own_interval(tmp_path: Path):

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -182,6 +183,22 @@ class Sampler(Protocol):
         """The traffic is over."""
 
 
+class Turn(IntEnum):
+    """The order in which collectors begin. They end in the reverse order: many divide by the time in between, in which nothing slow may be."""
+
+    PERF = 0
+    """It takes up to seconds to begin and to end."""
+
+    SOCKETS = 1
+    """It opens packet sockets; to close them takes tens of milliseconds, and its own figures have no time in them."""
+
+    TIMED_SOCKETS = 2
+    """The same of one that divides by time: that ends before others close theirs."""
+
+    QUICK = 3
+    """It takes a few milliseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collector:
     """A way to observe a trial."""
@@ -207,8 +224,8 @@ class Collector:
     looks_at: Literal["all", "ends", "source", "machine"] = "ends"
     """What it looks at: where nodes are on several hosts, it works on each that has some of it; what looks at the whole machine, on none."""
 
-    slow: bool = False
-    """True if its begin or end takes long, seconds for perf or tens of milliseconds to close packet sockets: it begins before all others, and ends after them."""
+    turn: Turn = Turn.QUICK
+    """When it begins and ends among the collectors of a trial."""
 
     conclude: Callable[[Collected], Collected] | None = None
     """Makes samples and notes in addition from what was seen on all hosts, for metrics that need what several nodes counted."""

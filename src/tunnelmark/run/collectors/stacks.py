@@ -24,7 +24,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.host.programs import find
 from tunnelmark.model.metrics import Sample
 from tunnelmark.model.stack_kinds import shares_of
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Turn, both
 
 FREQUENCY = 499
 """Samples a second of a processor; a prime, so that it does not run in step with anything."""
@@ -249,7 +249,7 @@ def _reap(process: subprocess.Popen[bytes]) -> float:
 
 COLLECTOR = Collector(
     name="stacks",
-    slow=True,
+    turn=Turn.PERF,
     title="stacks of sender and receiver, kernel and user, as flame graphs",
     metrics=(
         *both("stacks", "samples", "stacks recorded", better="higher"),

@@ -22,7 +22,7 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED, direct_from
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors._backlog import Backlog
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn
 
 TCP, SOON = "path_tcp", "path_direct_after"
 METRICS = (
@@ -286,5 +286,12 @@ def _watch(context: CollectorContext) -> Sampler:
 
 
 COLLECTOR = Collector(
-    "path", "which way the traffic took", METRICS, _watch, every=EVERY, light=True, slow=True, conclude=conclude
+    "path",
+    "which way the traffic took",
+    METRICS,
+    _watch,
+    every=EVERY,
+    light=True,
+    turn=Turn.SOCKETS,
+    conclude=conclude,
 )

@@ -17,7 +17,7 @@ from itertools import pairwise
 from tunnelmark.linux.packet_sizes import SizeCounts, Tap
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
 
 CLASSES = (128, 256, 512, 1024, 1518)
 """Upper ends of the size classes in bytes of an Ethernet frame, as in RFC 2544; the last holds whole packets of 1,500."""
@@ -203,5 +203,12 @@ def _watch(context: CollectorContext) -> Sampler:
 
 
 COLLECTOR = Collector(
-    "wire", "bytes and packets on the wire", METRICS, _watch, every=EVERY, light=True, slow=True, conclude=overhead
+    "wire",
+    "bytes and packets on the wire",
+    METRICS,
+    _watch,
+    every=EVERY,
+    light=True,
+    turn=Turn.TIMED_SOCKETS,
+    conclude=overhead,
 )
