@@ -1,4 +1,4 @@
-"""Asks nodes of a lab until they answer: what a busy machine lost, or was late with, is sent again."""
+"""Asks nodes of a lab until they answer: what a busy machine lost, or was late with, is sent again. And waits for signs of what tasks do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,25 @@ async def pinged(lab: Lab, source: str, target: str, expected: bool, payload: in
     """Whether a node answers a ping, sent every 50 ms: until it does where that is expected, else for a second."""
     ping = ["ping", "-n", "-q", "-c1", "-i0.05", "-M", "do", "-s", str(payload), "-w", "20" if expected else "1"]
     return (await lab.nodes[source].run([*ping, str(lab.address(target))], timeout=2 * PATIENCE)).code == 0
+
+
+async def answered(node: Node, address: object, patience: float) -> str:
+    """Ping an address until it answers; what the ping printed that was answered. LabError if none was in so many seconds.
+
+    A ping of several packets ends at the first error, and until a node answers its neighbours say that it is not there.
+    """
+    ping = ["sh", "-c", 'until ping -n -q -c1 -W1 "$0"; do sleep 0.05; done', str(address)]
+    return (await node.run(ping, timeout=patience)).stdout
+
+
+async def came(sign: Callable[[], bool], doing: asyncio.Task[Any]) -> bool:
+    """Wait for a sign of what a task does, or for the task's end, whichever is first; whether the sign came. The task's error is raised."""
+    while not sign():
+        if doing.done():
+            doing.result()
+            return sign()
+        await asyncio.sleep(0.01)
+    return True
 
 
 async def passes(lab: Lab, source: str, target: str, *, tcp: bool = False) -> bool:
