@@ -11,7 +11,7 @@ from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _OUTAGE = 0.5
 _EVENTS = 4
-_LATE = 0.15  # seconds that a VPN's own timers, and a busy machine, may add to what the link alone makes
+_LATE = 0.15  # seconds that a VPN's own timers may add to what the link alone makes
 _HEADERS = 20 + 8  # IPv4, UDP
 _PAYLOAD = 64
 _INTERVAL = 0.008  # seconds between two probes
@@ -31,7 +31,9 @@ def agrees(seen: Seen) -> None:
     assert len(flaps) == len(moves) == _EVENTS / 2
     away = [up["ended"] - down["begun"] for down, up in flaps]
     shut = [up["begun"] - down["ended"] for down, up in flaps]
-    assert max(shut) - 0.01 <= seen.value("gap_link_flap") <= max(away) + _LATE + late + _INTERVAL, (flaps, late)
+    assert max(shut) - 0.01 <= seen.value("gap_link_flap"), flaps
+    if seen.quiet:  # else the kernel may make the peer's card ready later, behind what other labs ask of it
+        assert seen.value("gap_link_flap") <= max(away) + _LATE + late + _INTERVAL, (flaps, late)
     # What a VPN makes of a peer's new address is its own: Nebula takes no address back within 2 s (RoamingSuppressSeconds).
     assert seen.value("gap") == max(seen.value("gap_link_flap"), seen.value("gap_change_address"))
     for end, node in (("server", seen.ends.target), ("client", seen.ends.source)):

@@ -7,7 +7,7 @@ import json
 from contract.crosschecks import AGREE, Crosscheck, Seen
 
 _OUTAGE = 0.5
-_LATE = 0.15  # seconds that a VPN's own timers, and a busy machine, may add to what the link alone makes
+_LATE = 0.15  # seconds that a VPN's own timers may add to what the link alone makes
 _HEADERS = 20 + 8  # IPv4, UDP
 _PAYLOAD = 64
 _INTERVAL = 0.005  # seconds between two probes
@@ -21,9 +21,11 @@ def agrees(seen: Seen) -> None:
     said = {end: json.loads(seen.outputs[end]) for end in ("client", "server")}
     late = max(one["latest_us"] for one in said.values()) / 1e6  # by which a sender that had no core was behind
     said_so = f"gap {gap:.3f} s, back after {seen.value('back'):.3f} s, link away {away:.3f} s: {down}, {up}"
-    assert up["begun"] - down["ended"] - 0.01 <= gap <= away + _LATE + late, said_so
+    assert up["begun"] - down["ended"] - 0.01 <= gap, said_so
     # A gap begins with the last packet before it, which a sender that had no core then sent earlier than it should have sent one.
-    assert gap - _INTERVAL - late <= seen.value("back") <= away + _LATE + late, said_so
+    assert gap - _INTERVAL - late <= seen.value("back"), said_so
+    if seen.quiet:  # else the kernel may make the peer's card ready later, behind what other labs ask of it
+        assert max(gap, seen.value("back")) <= away + _LATE + late, said_so
     for end, node in (("server", seen.ends.target), ("client", seen.ends.source)):
         arrived = len(said[end]["arrivals"])
         counted = seen.payload(node, "rx", _HEADERS) / _PAYLOAD
