@@ -11,6 +11,7 @@ import pytest
 
 from support.host import queue_drops
 from support.labs import PAIR, TRIO, UNSHAPED, in_lab, shaped
+from support.machine_stall import STILL, watched
 from support.windows import window
 from tunnelmark import registry
 from tunnelmark.host import kernel_features
@@ -111,7 +112,7 @@ def test_an_emulated_link_loses_nothing_of_what_is_sent_in_super_packets_inside(
     way = Direction(delay=Duration(0.002))
     profile = Profile("emulated", "T", "S", way, way, card="offloads")
 
-    async def body(lab: Lab) -> tuple[int, int]:
+    async def body(lab: Lab) -> tuple[int, dict[str, int]]:
         before = queue_drops()
         tunnel = prepare(lab, driver, options, tmp_path, inner=InnerNetwork(1230))
         await tunnel.start()
@@ -122,11 +123,15 @@ def test_an_emulated_link_loses_nothing_of_what_is_sent_in_super_packets_inside(
         sent = await lab.nodes["a"].run(asked, timeout=60)
         await server.wait()
         (report,) = await lab.link_reports()
-        return json.loads(sent.stdout)["end"]["sum_received"]["bytes"], unplanned(report) - (queue_drops() - before)
+        lost = {name: sum(int(port.get(name, 0)) for port in report["ports"]) for name in ("refused", "tx_dropped")}
+        lost |= {"all": unplanned(report), "by cores": queue_drops() - before}
+        return json.loads(sent.stdout)["end"]["sum_received"]["bytes"], lost
 
     received, lost = in_lab(body, PAIR, profile)
     assert received >= 1e6
-    assert lost <= 0  # but for what other labs had the cores drop
+    # What a core had no room for, full of other labs' packets, the lab's own cards have dropped; Linux from 6.6 on also says so to who sent it.
+    assert lost["all"] == lost["refused"] + lost["tx_dropped"], lost
+    assert lost["refused"] <= lost["tx_dropped"] <= lost["by cores"], lost
 
 
 def test_a_receiver_that_shares_the_emulator_s_core_reads_while_a_burst_arrives(tmp_path: Path) -> None:
@@ -135,5 +140,10 @@ def test_a_receiver_that_shares_the_emulator_s_core_reads_while_a_burst_arrives(
     When the emulator kept the core until a burst was over, all of it waited, and the window stayed at its first 64 KiB: in 12 of 12
     connections, and in none of 12 since (bench/window_over_delay.py).
     """
-    # A pause of the machine in an early round trip ends slow start, and CUBIC grows little in these seconds: one connection that grew is enough.
-    assert any(asyncio.run(window("edge-delay-50+gigabit", tmp_path, ENOUGH)) > ENOUGH for _ in range(3))
+    for _ in range(3):
+        with watched() as stop:
+            reached = asyncio.run(window("edge-delay-50+gigabit", tmp_path, ENOUGH))
+        # A pause of the machine in an early round trip ends slow start, and CUBIC grows little in these seconds; no pause makes a window grow.
+        if reached > ENOUGH or stop.seconds < STILL:
+            break
+    assert reached > ENOUGH
