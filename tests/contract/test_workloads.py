@@ -6,6 +6,7 @@ What is looked at stands in `looks`, a file a workload. A mesh stands for all wo
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -96,6 +97,7 @@ def mesh(
     request: pytest.FixtureRequest, labs: LabClient, run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standing]:
     arm, link = request.param
+    labs.watch()
     standing = Standing(labs, arm, link, tmp_path_factory.mktemp(f"{arm}-{link}"))
     try:
         run(standing.renew())
@@ -138,7 +140,7 @@ def test_what_a_workload_says_is_true(
         needed = [collectors()[name] for name in workload.watch]
         watching = Collection(observed(lab, tunnel, source, target, raw), needed)
         await tunnel.unless_dead(stage.serve())
-        before, dropped = await counters(lab, tunnel), queue_drops()
+        before, dropped, begun = await counters(lab, tunnel), queue_drops(), time.monotonic()
         await watching.begin()
         await tunnel.unless_dead(stage.drive())
         watched = await watching.end()
@@ -173,6 +175,7 @@ def test_what_a_workload_says_is_true(
             lossy=mesh.lossy,
             quiet=quiet,
             queue_drops=queue_drops() - dropped,
+            paused=(await lab.stood_still(begun, time.monotonic())).get("pause_longest", 0.0),
             raw=raw,
         )
 

@@ -41,6 +41,7 @@ class Seen:
     lossy: bool
     quiet: bool  # whether this is a proof, for which the machine does nothing else
     queue_drops: int  # packets that the machine's cores had no room for meanwhile, whosever they were
+    paused: float  # seconds of the machine's longest pause meanwhile; 0 where nothing sees them
     raw: Path  # the folder of what the programs printed
 
     @property
