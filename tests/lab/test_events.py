@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.asking import came
+from support.beginnings import came
 from support.events import READY, connected, with_vpn
 from support.labs import TRIO
 from support.trials import measured

@@ -1,4 +1,4 @@
-"""Asks nodes of a lab until they answer: what a busy machine lost, or was late with, is sent again. And waits for signs of what tasks do."""
+"""Asks nodes of a lab until they answer: what a busy machine lost, or was late with, is sent again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 import pytest
 
@@ -134,16 +133,6 @@ async def answered(node: Node, address: object, patience: float) -> str:
     """
     ping = ["sh", "-c", 'until ping -n -q -c1 -W1 "$0"; do sleep 0.05; done', str(address)]
     return (await node.run(ping, timeout=patience)).stdout
-
-
-async def came(sign: Callable[[], bool], doing: asyncio.Task[Any]) -> bool:
-    """Wait for a sign of what a task does, or for the task's end, whichever is first; whether the sign came. The task's error is raised."""
-    while not sign():
-        if doing.done():
-            doing.result()
-            return sign()
-        await asyncio.sleep(0.01)
-    return True
 
 
 async def passes(lab: Lab, source: str, target: str, *, tcp: bool = False) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from support.asking import answered, came
+from support.asking import answered
+from support.beginnings import came
 from support.host import queue_drops
 from support.labs import PAIR, UNSHAPED, in_lab
 from tunnelmark import registry

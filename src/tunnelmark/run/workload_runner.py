@@ -109,12 +109,15 @@ class WorkloadRunner:
         return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
 
     async def finish(self) -> None:
-        """The end of all others: those that stay are asked to, the last first; the rest must end by themselves.
+        """The end of all others: those that stay are asked to, the last first, after their grace; the rest must end by themselves.
 
         What a server still does then, such as judging a picture, is not part of the traffic.
         """
         for one in reversed(self._servers):
             if one.program.long_running:
+                if one.program.grace:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(one.process.wait(), one.program.grace)
                 await one.process.stop(one.program.ready_timeout)
         for one in self._servers:
             try:

@@ -100,6 +100,9 @@ class Program:
     long_running: bool = False
     """True if it does not end by itself: it gets SIGTERM when the client has ended."""
 
+    grace: float = 0.0
+    """Seconds that a long-running program has for its own end before it gets SIGTERM: it serves one client, which may not have come."""
+
     ready_timeout: float = 10.0
     """Seconds that it may take to become ready, and again to end."""
 

@@ -32,6 +32,7 @@ _SEARCH_S = (
     30.0  # the search takes at most: 16 sizes of half a second each, or 1.5 s over a satellite, and then a second look
 )
 _CONNECT_S = 3.0  # iperf3 may take to reach its server
+_PRINTS_S = 2.0  # a server may take to print its report; asked to end meanwhile, iperf3 would print an error, or a second report
 _GRACE_S = 10.0  # beyond all that: starting, draining queues, exchanging results
 
 
@@ -116,7 +117,8 @@ def _traffic(ends: Endpoints, options: MtuOptions) -> Traffic:
         server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
         # They wait from the trial's begin on, and are asked to end where no client came.
         waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{silence * 1000:.0f}")
-        servers.append(Program(_server(size), ends.target, (*server, *waits), TcpPort(port), long_running=True))
+        words = (*server, *waits)
+        servers.append(Program(_server(size), ends.target, words, TcpPort(port), long_running=True, grace=_PRINTS_S))
         client = (_iperf3.PROGRAM, "--client", str(ends.target_address), "--json", "--port", str(port))
         how = ("--time", f"{options.duration:.0f}", "--connect-timeout", f"{_CONNECT_S * 1000:.0f}")
         held = () if size is None else ("--set-mss", str(size - (40 if six else 20) - _TCP_HEADER))
