@@ -166,7 +166,8 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
 def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
     """Why a deployment that failed says nothing of its VPN, by what the machine did meanwhile; "" if it does.
 
-    A deployment is given so many seconds to come up. Those in which the machine did not run are missing to it, as they are to a transfer.
+    A deployment is given so many seconds to come up. Those in which the machine did not run are missing to it, as they are to a transfer:
+    `pause_share` is their share of what it is given, and not of the shorter time after which it may have failed.
     """
     grade, causes = grade_of("transfer", profile, met((), host))
     return "; ".join(causes) if grade == "void" else ""

@@ -16,10 +16,10 @@ NAMED = 3
 """Of more arms in front, the effects are not given one by one, but where all of their estimates and intervals lie."""
 
 _DELAY = "rtt"
-"""The metric of a load that shows the delay of its packets."""
+"""The metric of a load that shows the delay of its packets, as a ratio to direct's."""
 
 _DELAYED = 2.0
-"""A delay under load of so many times direct's is part of the answer on the rate that it goes with."""
+"""A delay under load of so many times direct's, or more, is part of the answer on the rate that it goes with."""
 
 _ESTIMATES = 4
 """Of more arms that may not be ranked, the first ones are named and the others counted."""
@@ -138,20 +138,17 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """The round-trip time under load of each arm in front that is worse than direct by a factor of `_DELAYED` or more."""
-    found = []
-    for cell in cells:
-        delays = {one.arm: one for one in analysis.cells_of(cell.setting, _DELAY)} if cell.metric.name != _DELAY else {}
-        delay = delays.get(cell.arm)
-        if delay is None or delay.spread is None or delay.verdict != "worse" or delay.against_direct is None:
-            continue
-        times = delay.against_direct.estimate
-        if delay.metric.compare == "ratio" and times is not None and times >= _DELAYED:
+    """Of each arm in front, if they are few, the round-trip time under load, where it is worse than direct's by a factor of `_DELAYED` or more."""
+    direct, found = analysis.reference or "direct", []
+    for cell in cells if len(cells) <= NAMED else ():
+        for delay in analysis.cells_of(cell.setting, _DELAY):
+            times = delay.against_direct.estimate if delay.against_direct else None
+            if delay.arm != cell.arm or delay.verdict != "worse" or times is None or times < _DELAYED:
+                continue
+            assert delay.spread is not None and delay.against_direct is not None
             took = formatting.scale(delay.metric.unit, [delay.spread.median]).value(delay.spread.median)
-            found.append(
-                f"under that load a round trip through {cell.arm} takes {took}, {formatting.effect(delay.metric, delay.against_direct)} "
-                f"{analysis.reference or 'direct'}'s"
-            )
+            more = formatting.effect(delay.metric, delay.against_direct)
+            found.append(f"under that load a round trip through {cell.arm} takes {took}, {more} {direct}'s")
     return found
 
 
@@ -184,9 +181,9 @@ def _effects(
     """The effects of the arms in front against direct, with their intervals, and whether they differ from it."""
     metric, direct = cells[0].metric, analysis.reference or "direct"
     base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
-    unit = formatting.scale(metric.unit, [base.median]) if base else None
+    its = f"'s {formatting.scale(metric.unit, [base.median]).value(base.median)}" if base else ""
     of = (
-        f"against {direct}" + (f"'s {unit.value(base.median)}" if base and unit else "")
+        f"against {direct}{its}"
         if metric.compare != "ratio"
         else f"of {direct}"
         if metric.better == "higher"

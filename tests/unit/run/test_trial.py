@@ -139,7 +139,8 @@ def test_what_fails_while_the_machine_stands_still_is_void(
 ) -> None:
     def ended(paused: float) -> tuple[str, str]:
         nodes = {name: Node(name, FINE | does, raises=raises) for name in ("a", "b")}
-        found = attempt(lab=FakeLab(nodes, paused=paused), again=str(paused), **given)
+        spec = {"ready_timeout": 1e-6, **given.get("spec", {})}  # less than it took: its time is the share's
+        found = attempt(lab=FakeLab(nodes, paused=paused), again=str(paused), **{**given, "spec": spec})
         assert found.failure is not None
         return found.outcome, found.failure.message
 
@@ -149,6 +150,14 @@ def test_what_fails_while_the_machine_stands_still_is_void(
     outcome, said = ended(0.1)
     assert outcome == "failed", "a tenth of the time explains no failure"
     assert said.startswith(message)
+
+
+def test_what_fails_at_once_has_failed_though_the_machine_stood_still_in_those_milliseconds(attempt: Try) -> None:
+    """They are few of the seconds that a deployment is given: where a machine pauses now and then, the failure would never be seen."""
+    nodes = {name: Node(name, FINE, raises={"vpnd": LabError("no such interface")}) for name in ("a", "b")}
+    ended = attempt(lab=FakeLab(nodes, paused=0.9), spec={"ready_timeout": 600.0})
+    assert ended.outcome == "failed" and ended.failure is not None
+    assert ended.failure.message.startswith("vpnd: no such interface")
 
 
 @pytest.mark.parametrize("made", [{"silent": True}, {"vpnd": Script("", 0.0, 1)}])
