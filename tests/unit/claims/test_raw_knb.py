@@ -186,7 +186,7 @@ def test_the_api_s_times_are_means_of_runs(claims: ClaimsFile, folder: Path) -> 
 def test_what_cannot_be_read_is_an_error(claims: ClaimsFile, folder: Path, table: Path) -> None:
     file = next(folder.glob("12*/*delay0.json"))
     file.write_text("{}")
-    with pytest.raises(StoreError, match="no list"):
+    with pytest.raises(StoreError, match="not a list"):
         raw.read("knb", folder, claims)
     (table / "all-merged.csv").write_text("benchmark-name,bandwidth\nx,1\n")
     with pytest.raises(StoreError, match=r"all-merged\.csv:2"):

@@ -291,5 +291,5 @@ def test_claims_in_another_unit_are_refused(tmp_path: Path, folder: Path) -> Non
 def test_an_unknown_format_and_no_folder(claims: ClaimsFile, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="iperf"):
         raw.read("iperf", tmp_path, claims)
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         raw.read("knb", tmp_path / "none", claims)

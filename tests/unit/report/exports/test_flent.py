@@ -164,9 +164,9 @@ def test_a_file_is_asked_in_sql_next_to_a_run(tmp_path: Path, capsys: pytest.Cap
     ("content", "said"),
     [
         ({**WRITTEN_BY_FLENT, "version": 5}, "version 5 of flent's format"),
-        ({"version": 4}, "no data file of flent"),
-        ([1], "no data file of flent"),
-        ({**WRITTEN_BY_FLENT, "x_values": [0.0], "raw_values": {}}, "no data file of flent"),
+        ({"version": 4}, "not a data file of flent"),
+        ([1], "not a data file of flent"),
+        ({**WRITTEN_BY_FLENT, "x_values": [0.0], "raw_values": {}}, "not a data file of flent"),
     ],
 )
 def test_a_file_that_is_not_flents_is_an_error_with_a_hint(content: object, said: str, tmp_path: Path) -> None:
