@@ -142,7 +142,7 @@ def test_an_address_has_the_protocol_of_the_keys_that_there_are(tmp_path: Path) 
     assert where("127.0.0.1:8786", None, None, None).address == "tcp://127.0.0.1:8786"
     with pytest.raises(UsageError, match="is not encrypted") as caught:
         where("tcp://10.0.0.1:8786", None, tmp_path, None)
-    assert caught.value.hint == "name tls://10.0.0.1:8786"
+    assert caught.value.hint == "write tls://10.0.0.1:8786"
     with pytest.raises(UsageError, match="needs TLS keys") as caught:
         where("tls://127.0.0.1:8786", None, None, None)
     assert "--tls" in caught.value.hint
