@@ -56,7 +56,7 @@ def test_a_trial_meets_the_link_and_keeps_what_its_emulator_says(tmp_path: Path)
     """Whatever a look at the link has found before: the trial itself."""
     study = load_study(str(small_study(tmp_path, profile="wifi-bad+gigabit")), Files.standard(), registry.catalogue())
     plan = order(study)
-    attempt, _ = measured(plan, plan.trials[0], tmp_path, watched=True)
+    attempt, _ = measured(plan, plan.trials[0], tmp_path)
     assert "emulator.middle.out" in attempt.raw
     if attempt.outcome == "ok":  # else the machine was too busy for the link
         (rtt,) = (s.value for s in attempt.samples if s.metric == "rtt_median" and s.time is None)

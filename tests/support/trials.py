@@ -70,17 +70,12 @@ def carried(
     pytest.fail(f"this machine is too busy: {why}")
 
 
-def measured(plan: Plan, trial: Trial, folder: Path, *, watched: bool = False) -> tuple[Attempt, Path]:
-    """A trial of a plan, measured as in a study, and its raw output; one that a busy machine made void is measured again, twice.
-
-    `watched`: for pauses of the machine, too.
-    """
+def measured(plan: Plan, trial: Trial, folder: Path) -> tuple[Attempt, Path]:
+    """A trial of a plan, measured as in a study, and its raw output; one that a busy machine made void is measured again, twice."""
     context = RunContext(registry.vpns(), registry.workloads(), socket_buffer_limit())
 
     async def run(raw: Path) -> Attempt:
         async with LabClient() as labs:
-            if watched:
-                labs.watch()
             return await (await prepare(labs, trial, context.parts(plan, trial), raw)).measure()
 
     for number in range(3):

@@ -157,11 +157,11 @@ def _insides(analysis: Analysis, setting: Scenario) -> list[Figure]:
                 "holds the middle half, the dot is the median."
             )
         else:
-            drawing = series.over_time(analysis, setting, metric)
+            drawing, highest = series.over_time(analysis, setting, metric)
             caption = (
                 "Seconds since the measuring window began, from left to right. Thin: each block; thick: their median; "
                 f"grey: the median of {analysis.reference or 'direct'}. Peaks are cut off at the top; the highest value is "
-                f"{series.highest(analysis, setting, metric)}."
+                f"{highest}."
             )
         if drawing:
             figures.append(Figure(drawing, _title(analysis, setting, metric), caption))

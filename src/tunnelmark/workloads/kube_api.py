@@ -27,7 +27,7 @@ SERVER, STORE, PODS = "apiserver", "etcd", "pods"
 
 _PORT, _ETCD_PORT, _ETCD_PEER_PORT = 6443, 2379, 2380
 _PATIENCE_S = 30.0  # for the server to become ready, and to end: 2 s and 1 s on a quiet machine
-_USERS = _CLIENT, _KEEPER = "client", "admin"  # who lists the pods, and who makes them; their tokens, too
+_USERS = _CLIENT, _ADMIN = "client", "admin"  # who lists the pods, and who makes them; their tokens, too
 _LIST = "/api/v1/namespaces/default/pods"
 _HEADERS = (f"Authorization: Bearer {_CLIENT}", "Accept-Encoding: identity")
 

@@ -21,12 +21,12 @@ def is_spread(metric: MetricInfo) -> bool:
     return metric.unit in ("s", "ms", "us", "µs")
 
 
-def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """One panel per arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero."""
+def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[Markup, str]:
+    """One panel per arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero. And the highest value, as text."""
     found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
     if not any(values):
-        return Markup("")
+        return Markup(""), ""
     medians = {arm: _median_line(blocks) for arm, blocks in found.items()}
     # A receiver that stalls reports what came meanwhile in one burst; such peaks must not flatten all the rest.
     top_value = (
@@ -58,15 +58,9 @@ def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Mark
         ]
         parts.append(svg.path([(across(t), up(v)) for t, v in medians[arm]], "line median"))
     rows = -(-len(found) // columns)
-    title = f"{metric.title} over time of each arm, in {scale.unit}, up to {scale.value(values[-1])}"
-    return svg.picture(top + rows * (height + 46.0), title, parts)
-
-
-def highest(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The highest single value of all arms and blocks, as text; empty without any."""
-    found = queries.series(analysis, setting, metric)
-    values = [value for blocks in found.values() for points in blocks.values() for _, value in points]
-    return formatting.scale(metric.unit, values).value(max(values)) if values else ""
+    highest = scale.value(values[-1])
+    title = f"{metric.title} over time of each arm, in {scale.unit}, up to {highest}"
+    return svg.picture(top + rows * (height + 46.0), title, parts), highest
 
 
 def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
