@@ -168,15 +168,21 @@ class PreparedTrial:
         try:
             if (lost := emulator_health.trouble(await self._lab.link_reports(), self._evidence.away)) is not None:
                 return lost
-            host = self._evidence.host or await self._stood_still(self._lab)
+            host = (
+                await self._stood_still(self._lab) or self._evidence.host
+            )  # the latter alone where other hosts are in it
         except LabError as ended:
             return ended.message
         return grades.spoilt(self._lab.profile, host)
 
     async def _stood_still(self, lab: Lab) -> dict[str, float]:
-        """What the machine took of the time that a deployment is given. One that fails sooner has failed by a pause no more than one that waits."""
+        """What the machine took of the time that a deployment is given; {} if unseen.
+
+        One that fails sooner, as a daemon that dies when its first traffic comes, has failed by a pause no more than one that waits.
+        """
         now = time.monotonic()
-        host = await lab.stood_still(self._begun, now)
+        if not (host := await lab.stood_still(self._begun, now)):
+            return {}
         spent = now - self._begun
         share = host.get("pause_share", 0.0) * spent / max(spent, self._spec.ready_timeout)
         return {**host, "pause_share": share}

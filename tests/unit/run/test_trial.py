@@ -160,6 +160,19 @@ def test_what_fails_at_once_has_failed_though_the_machine_stood_still_in_those_m
     assert ended.failure.message.startswith("vpnd: no such interface")
 
 
+def test_a_daemon_that_dies_as_its_traffic_begins_has_failed_though_the_machine_stood_still_meanwhile(
+    attempt: Try,
+) -> None:
+    """The traffic's time is short then, too, and a single pause is a large share of it."""
+    given = {"vpnd": Script("out of memory\n", 0.02, 1), "client": Script("", NEVER)}
+    ended = attempt(
+        lab=FakeLab({name: Node(name, FINE | given) for name in ("a", "b")}, paused=0.9), spec={"ready_timeout": 600.0}
+    )
+    assert ended.host["pause_share"] == 0.9, "its traffic had begun"
+    assert ended.outcome == "failed" and ended.failure is not None
+    assert ended.failure.message.startswith("vpnd on a ended by itself")
+
+
 @pytest.mark.parametrize("made", [{"silent": True}, {"vpnd": Script("", 0.0, 1)}])
 def test_a_deployment_that_fails_on_a_link_that_loses_what_no_profile_asked_for_is_void(
     attempt: Try, made: dict[str, Any]
