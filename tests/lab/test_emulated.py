@@ -28,7 +28,7 @@ from tunnelmark.model.observation import Observation
 from tunnelmark.model.probe_plan import pace_of
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine
 from tunnelmark.run.link_observation import observe
 from tunnelmark.units import Duration, Rate, Share, Size
 
@@ -52,20 +52,20 @@ def profile(way: Direction, back: Direction | None = None, **more) -> Profile:
     return Profile("made", "T", "S", way, way if back is None else back, **more)
 
 
-def prove(made: Profile, raw: Path, count: int = 1500) -> LinkProof:
-    async def run(folder: Path) -> LinkProof:
+def verify(made: Profile, raw: Path, count: int = 1500) -> LinkCheck:
+    async def run(folder: Path) -> LinkCheck:
         async with LabClient() as labs:
             return judge(made, await observe(labs, PAIR, made, pace_of(made, count, 0.001), folder, seed=5), "alone")
 
     return while_still(lambda folder: asyncio.run(run(folder)), raw)
 
 
-def outside(proof: LinkProof) -> list[LinkLine]:
-    return [line for line in proof.lines if line.ok is False and line.name not in NOISE]
+def outside(check: LinkCheck) -> list[LinkLine]:
+    return [line for line in check.lines if line.ok is False and line.name not in NOISE]
 
 
-def achieved(proof: LinkProof, way: str, name: str) -> float:
-    found = next(line.achieved for line in proof.lines if (line.way, line.name) == (way, name))
+def achieved(check: LinkCheck, way: str, name: str) -> float:
+    found = next(line.achieved for line in check.lines if (line.way, line.name) == (way, name))
     assert found is not None
     return found
 
@@ -130,12 +130,12 @@ def test_processes_in_time_are_met_as_the_emulator_decides_them(tmp_path: Path):
 @AS_STATED
 def test_each_direction_has_its_own_delay_and_loss(tmp_path: Path):
     made = profile(Direction(delay=Duration(0.02)), Direction(delay=Duration(0.005), loss=Chance(Share(0.05))))
-    proof = prove(made, tmp_path)
-    assert outside(proof) == []
-    assert achieved(proof, "a>b", "delay_p50") == pytest.approx(20, abs=0.3)
-    assert achieved(proof, "b>a", "delay_p50") == pytest.approx(5, abs=0.3)
-    assert achieved(proof, "a>b", "loss") == 0
-    assert 2 < achieved(proof, "b>a", "loss") < 9
+    check = verify(made, tmp_path)
+    assert outside(check) == []
+    assert achieved(check, "a>b", "delay_p50") == pytest.approx(20, abs=0.3)
+    assert achieved(check, "b>a", "delay_p50") == pytest.approx(5, abs=0.3)
+    assert achieved(check, "a>b", "loss") == 0
+    assert 2 < achieved(check, "b>a", "loss") < 9
     assert (tmp_path / "attempt-0" / "emulator.middle.out").read_text().startswith('{"ready"')
 
 
@@ -149,19 +149,19 @@ def test_jitter_bursts_copies_corruption_and_reordering(tmp_path: Path):
         corruption=Chance(Share(0.05)),
         reordering=Reordering(Share(0.05)),
     )
-    proof = prove(profile(way), tmp_path, 2500)
-    assert outside(proof) == []
-    assert achieved(proof, "a>b", "skipped") == pytest.approx(5, abs=2.5)
-    assert achieved(proof, "a>b", "delay_lag1") == pytest.approx(0.5, abs=0.15)
+    check = verify(profile(way), tmp_path, 2500)
+    assert outside(check) == []
+    assert achieved(check, "a>b", "skipped") == pytest.approx(5, abs=2.5)
+    assert achieved(check, "a>b", "delay_lag1") == pytest.approx(0.5, abs=0.15)
 
 
 @AS_STATED
 def test_an_emulated_rate_and_its_queue(tmp_path: Path):
     way = Direction(delay=Duration(0.01), rate=Rate(20_000_000), queue=Size(65536))
-    proof = prove(profile(way), tmp_path, 200)
-    assert outside(proof) == []
-    assert achieved(proof, "a>b", "rate") == pytest.approx(20e6, rel=0.03)
-    assert achieved(proof, "a>b", "queue") == pytest.approx(65536, rel=0.2)
+    check = verify(profile(way), tmp_path, 200)
+    assert outside(check) == []
+    assert achieved(check, "a>b", "rate") == pytest.approx(20e6, rel=0.03)
+    assert achieved(check, "a>b", "queue") == pytest.approx(65536, rel=0.2)
 
 
 @AS_STATED
@@ -172,9 +172,9 @@ def test_netems_model_with_a_shaper_behind_it(tmp_path: Path):
         rate=Rate(20_000_000),
         queue=Size(65536),
     )
-    proof = prove(profile(way, model="netem"), tmp_path, 500)
-    assert outside(proof) == []
-    assert achieved(proof, "a>b", "rate") == pytest.approx(20e6, rel=0.1)
+    check = verify(profile(way, model="netem"), tmp_path, 500)
+    assert outside(check) == []
+    assert achieved(check, "a>b", "rate") == pytest.approx(20e6, rel=0.1)
 
 
 @AS_STATED
@@ -186,10 +186,10 @@ def test_the_trains_of_both_ways_arrive_at_a_rate_that_few_senders_reach(tmp_pat
         rate=Rate(10**9),
         queue=Size(524_288),
     )
-    proof = prove(profile(way, model="netem"), tmp_path, 300)
-    assert outside(proof) == []
+    check = verify(profile(way, model="netem"), tmp_path, 300)
+    assert outside(check) == []
     for way_name in ("a>b", "b>a"):
-        assert achieved(proof, way_name, "rate") > 1e8
+        assert achieved(check, way_name, "rate") > 1e8
 
 
 def test_three_nodes_on_an_emulated_switch():

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from unit.builders import TCP, Study
 
 STUDY = Study(arms=("direct", "tinc"), workloads=(TCP,), blocks=8)
@@ -22,10 +22,10 @@ def block(number: int, machine: str = "m1") -> dict[str, Any]:
     plan = replace(whole.plan, trials=tuple(row.trial for row in rows))
     look = "link.before.gigabit.pair.1"
     files = (f"raw/{look}/out",)
-    proof = LinkProof("gigabit", "pair", "before", rows[0].started, 1.0, "proved", "as stated", (), raw=files)
+    check = LinkCheck("gigabit", "pair", "before", rows[0].started, 1.0, "verified", "as stated", (), raw=files)
     journal = [
         {"begun": rows[0].started, "boot": machine},
-        {"link": asdict(proof)},
+        {"link": asdict(check)},
         *({"trial": asdict(row)} for row in rows),
         {"wall": 1.0},
     ]

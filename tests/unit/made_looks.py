@@ -12,7 +12,7 @@ from tunnelmark.model.observation import RECORDS, Flow, Observation
 from tunnelmark.model.probe_plan import HEADERS, Pace, Train
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.units import Duration, Share
 
 COUNT, INTERVAL = 2000, 0.001
@@ -62,8 +62,8 @@ def report(p99: float = 50.0, **faults: int) -> dict:
     }
 
 
-def lines(proof: LinkProof, way: str = "a>b") -> dict:
-    return {line.name: line for line in proof.lines if line.way == way}
+def lines(check: LinkCheck, way: str = "a>b") -> dict:
+    return {line.name: line for line in check.lines if line.way == way}
 
 
 def shifted(row: tuple[int, int, int, int, int], seconds: float) -> tuple[int, int, int, int, int]:

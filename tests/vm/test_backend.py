@@ -79,8 +79,8 @@ def trials(results: Path) -> dict[str, str]:
     return {row.trial: row.outcome + (f": {row.message}" if row.message else "") for row in store.load(results).trials}
 
 
-def proofs(results: Path) -> list[tuple[str, str]]:
-    return [(proof.when, f"{proof.verdict}{proof.reason or ''}") for proof in store.load(results).proofs]
+def checks(results: Path) -> list[tuple[str, str]]:
+    return [(check.when, f"{check.verdict}{check.reason or ''}") for check in store.load(results).link_checks]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_every_trial_of_a_comparison_in_a_guest_succeeds(compared: tuple[Path, s
 
 
 def test_the_link_is_proved_in_the_guest_by_the_same_bounds(compared: tuple[Path, str]) -> None:
-    assert proofs(compared[0]) == [("before", "proved"), ("after", "proved")]
+    assert checks(compared[0]) == [("before", "verified"), ("after", "verified")]
 
 
 def test_raw_output_reports_and_what_the_guest_said_are_on_the_host(compared: tuple[Path, str]) -> None:
@@ -142,7 +142,7 @@ def test_a_profile_of_the_kernels_netem_is_run_and_proved_in_a_guest(tmp_path: P
     assert done.returncode == 1, done.stdout + done.stderr  # one block is too few for the A/A pair
     results = tmp_path / "out"
     assert set(trials(results).values()) == {"ok"}, done.stdout
-    assert [verdict for _, verdict in proofs(results)] == ["proved"] * 4
+    assert [verdict for _, verdict in checks(results)] == ["verified"] * 4
     made = store.load_environment(results)["lab"]["shaper"]
     assert made["on-middle"].startswith("netem on the middle") and made["on-sender"].startswith("netem on the sender")
     trip = next(s.value for row in store.load(results).trials for s in row.samples if s.metric == "rtt_median")
@@ -216,9 +216,9 @@ def test_a_link_is_proved_in_a_guest_and_its_raw_output_kept(tmp_path: Path) -> 
         ["check-link", "wifi-good", "--probes", "500", "--backend", "vm", "--out", "out", "--json"], tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    proof = json.loads(done.stdout)
-    assert proof["verdict"] == "proved"
-    assert proof["guest"]["kernel"] != os.uname().release
+    check = json.loads(done.stdout)
+    assert check["verdict"] == "verified"
+    assert check["guest"]["kernel"] != os.uname().release
     assert (tmp_path / "out/probe.plan.json").is_file()
 
 

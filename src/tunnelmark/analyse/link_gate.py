@@ -1,4 +1,4 @@
-"""What the proofs of the links mean for a study: trials on a link that was not what it says are void. Pure."""
+"""What the checks of the links mean for a study: trials on a link that was not what it says are void. Pure."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from dataclasses import replace
 from tunnelmark.analyse.link import counts, text
 from tunnelmark.analyse.model import Gate
 from tunnelmark.errors import TrialVoid
-from tunnelmark.model.attempt import UNPROVED
+from tunnelmark.model.attempt import UNVERIFIED
 from tunnelmark.model.retries import Retries
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import Results, TrialRow
 
 Place = tuple[int, str, str, str, int]
 """A session by number, a link by profile and topology, when it was looked at, and in which round of looks at that time."""
 
 
-def reason(looks: Sequence[LinkProof]) -> str:
-    """Why trials on a link that these looks have not proved are void."""
+def reason(looks: Sequence[LinkCheck]) -> str:
+    """Why trials on a link that these looks have not verified are void."""
     return f"the link {looks[-1].profile} was not what it says ({looks[-1].when} the trials): {standing(looks)}"
 
 
-def standing(looks: Sequence[LinkProof]) -> str | None:
-    """What some look at a link found outside of its tolerance and none found inside, in words; None: nothing is, so it is proved.
+def standing(looks: Sequence[LinkCheck]) -> str | None:
+    """What some look at a link found outside of its tolerance and none found inside, in words; None: nothing is, so it is verified.
 
     The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
     in each look. A property that is inside once is as it should be, and the machine disturbed the other look. A look that did not
     come to judge a property, or that failed altogether, says nothing of it.
     """
-    seen = [look for look in looks if look.lines or look.verdict == "proved"]
+    seen = [look for look in looks if look.lines or look.verdict == "verified"]
     if not seen:
         return looks[-1].reason if looks else None
     outside: dict[tuple[str, str], str] = {}
     for look in seen:
         outside |= _outside(look)
     inside = {(line.way, line.name) for look in seen for line in look.lines if line.ok}
-    inside |= {_WHOLE for look in seen if look.verdict == "proved"}
+    inside |= {_WHOLE for look in seen if look.verdict == "verified"}
     always = [words for key, words in outside.items() if key not in inside]
     last = _outside(seen[-1])
     return seen[-1].reason if always and list(last.values()) == always else "; ".join(always) or None
@@ -47,7 +47,7 @@ _WHOLE = ("", "")
 """Names a look as a whole, which says nothing of single properties."""
 
 
-def _outside(look: LinkProof) -> Mapping[tuple[str, str], str]:
+def _outside(look: LinkCheck) -> Mapping[tuple[str, str], str]:
     """What a look found outside, by way and name."""
     found = {(line.way, line.name): text.outside(line) for line in look.lines if line.ok is False}
     return found or ({_WHOLE: look.reason} if look.verdict == "outside" else {})
@@ -66,16 +66,16 @@ class _Sessions:
     def of_row(self, row: TrialRow) -> int:
         return self._attempts.get((row.trial, row.attempt)) or bisect_right(self._starts, row.started)
 
-    def of_look(self, look: LinkProof) -> int:
+    def of_look(self, look: LinkCheck) -> int:
         known = self._looks.get((look.profile, look.topology, look.started))
         return known or bisect_right(self._starts, look.started)
 
 
-def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
+def _looks(results: Results) -> Mapping[Place, list[LinkCheck]]:
     """The looks at each link of each session by round, in order."""
     sessions = _Sessions(results)
-    found: dict[Place, list[LinkProof]] = {}
-    for one in results.proofs:
+    found: dict[Place, list[LinkCheck]] = {}
+    for one in results.link_checks:
         place = (sessions.of_look(one), one.profile, one.topology, one.when, one.round)
         found.setdefault(place, []).append(one)
     return found
@@ -83,7 +83,7 @@ def _looks(results: Results) -> Mapping[Place, list[LinkProof]]:
 
 def _shown_by(results: Results) -> Mapping[str, str]:
     """The topology that was looked at for each: itself, or an earlier one with the same link, as a run looks at each link once."""
-    looked = {one.topology for one in results.proofs}
+    looked = {one.topology for one in results.link_checks}
     links = {
         topology.name: next((ends for name, ends in topology.links.items() if name not in topology.own), ())
         for topology in results.plan.topologies
@@ -108,7 +108,7 @@ def voided(results: Results) -> Results:
         if found is None or row.outcome != "ok":
             return row
         kind = TrialVoid("", hint="").kind
-        return replace(row, outcome="void", reason=kind, message=found, hint=UNPROVED)
+        return replace(row, outcome="void", reason=kind, message=found, hint=UNVERIFIED)
 
     return replace(results, trials=tuple(judged(row) for row in results.trials)) if bad else results
 
@@ -128,7 +128,7 @@ def gate(results: Results) -> Gate | None:
     It has neither passed nor failed (`?`) where a part was not tested: the look found it inside of its tolerance, but would
     have found the same on a wrong link (`link.power`).
     """
-    if not results.proofs:
+    if not results.link_checks:
         return None
     series = list(_looks(results).values())
     outside = [f"{looks[-1].profile} ({looks[-1].when}): {found}" for looks in series if (found := standing(looks))]
@@ -138,15 +138,15 @@ def gate(results: Results) -> Gate | None:
         f"{name} ({part.name} {part.way}): {part.why}" for name, _, part in counted if part.verdict == "outside"
     ]
     said = []
-    if count := text.shown(results.proofs, counted):
-        said.append(f"{count} properties are shown by {len(results.proofs)} looks and the trials' own traffic")
+    if count := text.shown(results.link_checks, counted):
+        said.append(f"{count} properties are shown by {len(results.link_checks)} looks and the trials' own traffic")
     elif lines := sum(line.ok is not None for looks in series for line in looks[-1].lines):
         said.append(f"{lines} lines of {len(series)} looks are inside of their tolerance")
-    if untested := text.untested(results.proofs, counted):
+    if untested := text.untested(results.link_checks, counted):
         said.append(f"not tested: {untested}")
-    again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "proved"]
+    again = [looks[0] for looks in series if len(looks) > 1 and looks[0].verdict != "verified"]
     if again:
         said.append(f"{len(again)} of the links passed only when looked at again (at first: {again[0].reason})")
     said = said or ["nothing to verify: the profiles set no rate, delay or loss"]
     passed = False if outside else None if untested else True
-    return Gate("the link is what it says", passed, "; ".join(outside or said))
+    return Gate("the link does what its profile says", passed, "; ".join(outside or said))

@@ -164,5 +164,5 @@ def _as_one(sessions: Sequence[Results]) -> Results:
             for place, each in enumerate(sessions, start=1)
             for session in each.sessions
         ),
-        proofs=tuple(proof for each in sessions for proof in each.proofs),
+        link_checks=tuple(check for each in sessions for check in each.link_checks),
     )

@@ -25,7 +25,7 @@ from tunnelmark.plan.model import Plan, Profile, Topology, Trial
 from tunnelmark.plan.order import link_seed
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.link_proof import LinkProof, When
+from tunnelmark.record.link_check import LinkCheck, When
 from tunnelmark.record.results import RAW
 from tunnelmark.run.link_observation import observe
 
@@ -33,7 +33,7 @@ LOOKS = 3
 """Looks at a link, before or after the trials, until one finds it inside of its tolerance."""
 
 LATER = 3
-"""Further looks, at the ends of blocks, at a link that was not proved before the trials."""
+"""Further looks, at the ends of blocks, at a link that was not verified before the trials."""
 
 PAUSE = 3.0
 """Seconds before the second look; the third waits twice as long."""
@@ -112,7 +112,7 @@ class LinkChecks:
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
         self._watching = watching
         self._outside: dict[tuple[str, str], str] = {}
-        self._seen: dict[tuple[str, str, str, int], list[LinkProof]] = {}
+        self._seen: dict[tuple[str, str, str, int], list[LinkCheck]] = {}
         self._rounds: Counter[When] = Counter()
         self._failed: dict[tuple[str, str], When] = {}  # when what is outside was looked at
         self._later: dict[tuple[str, str], int] = {}
@@ -122,7 +122,7 @@ class LinkChecks:
         return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
-        """Look once more at a link that was not proved, a few times in a run."""
+        """Look once more at a link that was not verified, a few times in a run."""
         topology = self._shown_by(trial.topology)
         key = trial.profile.name, topology.name
         if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
@@ -133,9 +133,9 @@ class LinkChecks:
 
     async def halfway(self) -> None:
         """Look at each link in the middle of the run: a machine that has changed at the end had changed for some trials."""
-        await self.prove("during")
+        await self.verify("during")
 
-    async def prove(self, when: When) -> None:
+    async def verify(self, when: When) -> None:
         """Look at each profile on each topology that has trials, again where a look is outside; what stays outside is reported at once."""
         self._rounds[when] += 1
         shown = ((profile, self._shown_by(topology)) for _, profile, topology, _ in self._plan.study.cells())
@@ -161,7 +161,7 @@ class LinkChecks:
         return next(each for each in self._plan.study.topologies if each.probed.links == topology.probed.links)
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
-        """Look once, and keep it; what all looks at this link have found outside, None if it is proved by now."""
+        """Look once, and keep it; what all looks at this link have found outside, None if it is verified by now."""
         from tunnelmark.analyse import link_gate
         from tunnelmark.analyse.link import judge
         from tunnelmark.analyse.link import path as linkpath
@@ -174,19 +174,19 @@ class LinkChecks:
         begun = time.time()
         try:
             seen = await observe(self._labs, topology, profile, pace, written, seed=seed)
-            proof = judge.judge(profile, seen, when)
+            check = judge.judge(profile, seen, when)
         except LabError as error:  # such as a prober that got no processor in time: only this look has failed
             await self._labs.check()
             took = time.time() - begun
-            proof = LinkProof(profile.name, topology.name, when, begun, took, "outside", error.message, ())
+            check = LinkCheck(profile.name, topology.name, when, begun, took, "outside", error.message, ())
         if written != raw:
             store.adopt(written, self._folder)
         raw.mkdir(exist_ok=True)
         kept = tuple(f"{RAW}/{raw.name}/{file.name}" for file in sorted(raw.iterdir()))
-        proof = replace(proof, raw=kept, round=self._rounds[when])
-        store.keep_proof(self._journal, proof)
-        looks = self._seen.setdefault((profile.name, topology.name, when, proof.round), [])
-        looks.append(proof)
+        check = replace(check, raw=kept, round=self._rounds[when])
+        store.keep_link_check(self._journal, check)
+        looks = self._seen.setdefault((profile.name, topology.name, when, check.round), [])
+        looks.append(check)
         link = profile.name, topology.name
         self._outside.pop(link, None)
         if (found := link_gate.standing(looks)) is not None:

@@ -29,7 +29,7 @@ from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import link_inputs, load_profile, load_topology
 from tunnelmark.plan.model import Profile, Topology
-from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine
 
 _STYLES = {True: "green", False: "bold red", None: "dim"}
 _WORDS = {True: "ok", False: "outside", None: "-"}
@@ -74,27 +74,27 @@ def check_link(
     if on is not None:
         here_only.refuse(inventory_options.ELSEWHERE)
     console = output.console(stderr=as_json)
-    proofs: list[tuple[LinkProof, Mapping[str, Any] | None]] = []
+    checks: list[tuple[LinkCheck, Mapping[str, Any] | None]] = []
     measured = real_hosts.alone(on, console, f"check-link {profile}", seconds=probes / rate)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-link-") as temporary, measured:
         folder = out or Path(temporary)
         if guests:
             request = {"profile": profile, "topology": topology, "probes": probes, "rate": rate, "seed": seed}
             for place, release in vm.places(folder, guests).items():
-                proofs.append(vm.proof(request, link_inputs(profile, topology, files), place, release, console))
+                checks.append(vm.check_link(request, link_inputs(profile, topology, files), place, release, console))
         else:
             what = what[0], link_capacities.closed_now(what[1], what[0], files, on)
-            proofs.append((asyncio.run(prove(*what, probes, rate, seed, folder, on)), None))
+            checks.append((asyncio.run(verify(*what, probes, rate, seed, folder, on)), None))
     if as_json:
-        shown = [{**asdict(proof), **({"guest": guest} if guest else {})} for proof, guest in proofs]
+        shown = [{**asdict(check), **({"guest": guest} if guest else {})} for check, guest in checks]
         output.as_json(shown if len(shown) > 1 else shown[0])
     else:
-        for proof, guest in proofs:
-            show(proof, what[1], guest)
-    return 0 if all(proof.verdict == "proved" for proof, _ in proofs) else 1
+        for check, guest in checks:
+            show(check, what[1], guest)
+    return 0 if all(check.verdict == "verified" for check, _ in checks) else 1
 
 
-async def prove(
+async def verify(
     topology: Topology,
     profile: Profile,
     probes: int,
@@ -102,7 +102,7 @@ async def prove(
     seed: int,
     raw: Path,
     on: Inventory | None = None,
-) -> LinkProof:
+) -> LinkCheck:
     """Look at a link with this kernel, or between the hosts of an inventory, and judge it; raw output goes to the folder `raw`."""
     from tunnelmark.analyse.link import judge, path
     from tunnelmark.model.probe_plan import pace_of
@@ -115,32 +115,32 @@ async def prove(
     return judge.judge(profile, seen, "alone")
 
 
-def show(proof: LinkProof, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
-    """Print a proof as one table per direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+def show(check: LinkCheck, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
+    """Print a check as one table per direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
     from tunnelmark.analyse.link import text
     from tunnelmark.lab.backends import describe
 
     console = output.console()
-    console.print(Text.assemble((proof.profile, "bold"), f": {profile.title}"), soft_wrap=True)
+    console.print(Text.assemble((check.profile, "bold"), f": {profile.title}"), soft_wrap=True)
     console.print(Text(f"made by {describe(profile)}"), soft_wrap=True)
     if guest is not None:
         console.print(Text(f"on {vm.words(guest)}"), soft_wrap=True)
-    for way in dict.fromkeys(line.way for line in proof.lines):
-        rows = [_row(line) for line in proof.lines if line.way == way]
+    for way in dict.fromkeys(line.way for line in check.lines):
+        rows = [_row(line) for line in check.lines if line.way == way]
         output.table(("", "stated", "follows", "from", "to", "achieved", "", ""), rows, title=f"\n{way}")
-    if proof.parts:
+    if check.parts:
         rows = [
             (f"{part.name} {part.way}", Text(part.verdict, style=_PARTS[part.verdict]), part.why)
-            for part in proof.parts
+            for part in check.parts
         ]
         output.table(("", "", ""), rows, title="\nWhat this look has shown")
-    untested = text.untested([proof])
-    if proof.verdict != "proved":
-        said = Text.assemble(("\noutside", "bold red"), f": {proof.reason}")
+    untested = text.untested([check])
+    if check.verdict != "verified":
+        said = Text.assemble(("\noutside", "bold red"), f": {check.reason}")
     elif untested:
         said = Text.assemble(("\nnot tested", "yellow"), f": {untested}; nothing is outside of its tolerance")
-    elif any(line.ok for line in proof.lines):
-        said = Text.assemble(("\nshown", "green"), ": every part of the profile is what it says")
+    elif any(line.ok for line in check.lines):
+        said = Text.assemble(("\nshown", "green"), ": the link does what each part of the profile says")
     else:
         said = Text.assemble(("\nnot tested", "yellow"), ": nothing is stated")
     console.print(said, soft_wrap=True)

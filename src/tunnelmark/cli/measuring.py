@@ -243,7 +243,7 @@ async def measure(
             if sticks and guest is None:  # with the lab server there: cores are awake as in the trials
                 listener.wait("machine", "measuring the machine before the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
-            await looked.prove("before")
+            await looked.verify("before")
             listener.begun(RetryLedger(plan, tries).settled(plan.trials))
             await carry_out(
                 plan,
@@ -258,7 +258,7 @@ async def measure(
                 calm=calm,
                 more=Growth(folder, journal, console, describing) if plan.study.enough is not None else lambda _: None,
             )
-            await looked.prove("after")
+            await looked.verify("after")
             if sticks and guest is None:
                 listener.wait("machine", "measuring the machine after the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "after", yardsticks.measure)

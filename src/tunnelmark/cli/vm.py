@@ -1,6 +1,6 @@
-"""Carries out a study or a proof in a virtual machine: boots it, asks `vm_guest` in it, shows its output, raises its errors.
+"""Carries out a study or a check of a link in a virtual machine: boots it, asks `vm_guest` in it, shows its output, raises its errors.
 
-Both sides write the results folder, or the folder of a proof's raw output. Its folder `vm/` has what the machine says of
+Both sides write the results folder, or the folder of a check's raw output. Its folder `vm/` has what the machine says of
 itself, and while it runs also what it is asked.
 """
 
@@ -31,7 +31,7 @@ from tunnelmark.lab.vm import Guest, Hardware, kernel, kvm, qemu
 from tunnelmark.plan.load import save_inputs, write_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.record import store
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import ENVIRONMENT, VM
 
 PROFILE = "fast-ethernet"
@@ -126,16 +126,16 @@ def study(
     asyncio.run(_ask(request, folder, release, console, files, view))
 
 
-def proof(
+def check_link(
     request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
-) -> tuple[LinkProof, dict[str, Any]]:
-    """Prove a link in a guest with that kernel: the proof, and what the guest was; raw output goes to the folder."""
+) -> tuple[LinkCheck, dict[str, Any]]:
+    """Check a link in a guest with that kernel: the check, and what the guest was; raw output goes to the folder."""
 
     def files(place: Path) -> None:
         write_inputs(inputs, place / "inputs")
 
-    answer = asyncio.run(_ask({"kind": "proof", **request}, folder, release, console, files))
-    return TypeAdapter(LinkProof).validate_python(answer["proof"]), answer["guest"]
+    answer = asyncio.run(_ask({"kind": "link-check", **request}, folder, release, console, files))
+    return TypeAdapter(LinkCheck).validate_python(answer["check"]), answer["guest"]
 
 
 async def _ask(

@@ -1,4 +1,4 @@
-"""The command's other half, inside a virtual machine: carries out the study or proof that `vm` asks for.
+"""The command's other half, inside a virtual machine: carries out the study or the check of a link that `vm` asks for.
 
 Started as `python -m tunnelmark.cli.vm_guest FOLDER`, where FOLDER has `request.json` and gets `answer.json`, or `error.json`
 instead. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
@@ -48,7 +48,7 @@ def main(place: Path) -> int:
         time.clock_settime(time.CLOCK_REALTIME, asked["time"])  # it ran ahead while the guest booted
     _SCRATCH.mkdir()
     try:
-        answer = {"study": _study, "proof": _proof}[asked["kind"]](asked, place)
+        answer = {"study": _study, "link-check": _check_link}[asked["kind"]](asked, place)
     except TunnelmarkError as error:
         (place / "error.json").write_text(json.dumps(plain(error)))
         return error.exit_code
@@ -80,20 +80,20 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     return {}
 
 
-def _proof(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
+def _check_link(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     from tunnelmark.cli import link_capacities, link_checks
-    from tunnelmark.cli.link_command import prove
+    from tunnelmark.cli.link_command import verify
     from tunnelmark.record.store import move
 
     files = Files((place / "inputs",))
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
     link_checks.require([profile])
     profile = link_capacities.closed_now(profile, topology, files)
-    raw = _SCRATCH / "proof"
-    proof = asyncio.run(prove(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
+    raw = _SCRATCH / "link-check"
+    check = asyncio.run(verify(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))
     for file in raw.iterdir():
         move(file, Path(asked["folder"]))
-    return {"proof": asdict(proof)}
+    return {"check": asdict(check)}
 
 
 if __name__ == "__main__":

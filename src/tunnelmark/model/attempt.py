@@ -20,7 +20,7 @@ trials ahead of its own, and settles while those are measured.
 
 _FIGURES = re.compile(r"-?\d+(?:[.,]\d+)*")
 
-UNPROVED = "`tunnelmark check-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
+UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
 """What to do about a link that is not what its profile says."""
 
 

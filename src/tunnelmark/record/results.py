@@ -7,7 +7,7 @@ Layout of a results folder:
     journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
     inputs/             the study, profile and topology files as they were
     raw/TRIAL/          what every program of that trial printed; raw/TRIAL~2/ at its second attempt
-    raw/link.WHEN.../   what the probers printed that proved a link; the name ends in `.blockN` where a cluster's blocks are gathered
+    raw/link.WHEN.../   what the probers printed that verified a link; the name ends in `.blockN` where a cluster's blocks are gathered
     vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
     samples.parquet, trials.parquet    the journal as tables (see `parquet_schema`), written at the end
     report.md, report.html
@@ -25,7 +25,7 @@ from tunnelmark.model.grades import Grade
 from tunnelmark.model.yardstick_lengths import Length
 from tunnelmark.plan.design import ALL, Design
 from tunnelmark.plan.enough import Enough
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 
 PLAN, ENVIRONMENT, JOURNAL = "plan.json", "environment.json", "journal.jsonl"
 INPUTS, RAW, VM = "inputs", "raw", "vm"
@@ -274,7 +274,7 @@ class Results:
     environment: Mapping[str, Any]
     trials: tuple[TrialRow, ...]
     sessions: tuple[Session, ...]
-    proofs: tuple[LinkProof, ...] = ()
+    link_checks: tuple[LinkCheck, ...] = ()
     yardsticks: tuple[YardstickRow, ...] = ()
     decisions: tuple[BlockDecision, ...] = ()  # of a run that adds blocks by itself, in order
 

@@ -22,7 +22,7 @@ from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
 from tunnelmark.record import parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import BlockDecision, PlanInfo, Results, Session, TrialRow, YardstickRow
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _REPAIR = "restore the file from a copy, or read the results with the version na
 
 _PLAN = TypeAdapter(PlanInfo)
 _TRIAL = TypeAdapter(TrialRow)
-_PROOF = TypeAdapter(LinkProof)
+_LINK_CHECK = TypeAdapter(LinkCheck)
 _LOOK = TypeAdapter(YardstickRow)
 _DECISION = TypeAdapter(BlockDecision)
 
@@ -114,16 +114,16 @@ def discard_unfinished(folder: Path) -> dict[str, Retries]:
         settled = row["trial"] in tries and tries[row["trial"]].settled
         tries[row["trial"]] = Retries(number, settled or not wanting)
         done.add(folder_of(row["trial"], number))
-    proofs = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
+    checks = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
     for raw in (folder / results.RAW).iterdir():
-        if raw.name not in done | proofs:
+        if raw.name not in done | checks:
             shutil.rmtree(raw)
     return tries
 
 
-def keep_proof(journal: Journal, proof: LinkProof) -> None:
+def keep_link_check(journal: Journal, check: LinkCheck) -> None:
     """Append a look at a link to the journal."""
-    journal.append({"link": asdict(proof)})
+    journal.append({"link": asdict(check)})
 
 
 def keep_decision(journal: Journal, decision: BlockDecision) -> None:
@@ -163,7 +163,7 @@ def load_environment(folder: Path) -> dict[str, Any]:
 def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
-    trials, sessions, proofs, looks, decisions = [], [], [], [], []
+    trials, sessions, checks, looks, decisions = [], [], [], [], []
     attempts: list[set[tuple[str, int]]] = [set()]  # of each session; at first of what is in none
     seen: list[set[tuple[str, str, float]]] = [set()]
     for entry in entries(folder / results.JOURNAL):
@@ -171,8 +171,8 @@ def load(folder: Path) -> Results:
             trials.append(row := _TRIAL.validate_python(entry["trial"]))
             attempts[-1].add((row.trial, row.attempt))
         elif "link" in entry:
-            proofs.append(proof := _PROOF.validate_python(entry["link"]))
-            seen[-1].add((proof.profile, proof.topology, proof.started))
+            checks.append(check := _LINK_CHECK.validate_python(entry["link"]))
+            seen[-1].add((check.profile, check.topology, check.started))
         elif "yardsticks" in entry:
             looks.append(_LOOK.validate_python(entry["yardsticks"]))
         elif "blocks" in entry:
@@ -188,7 +188,7 @@ def load(folder: Path) -> Results:
         for session, own, met in zip(sessions, attempts[1:], seen[1:], strict=True)
     ]
     return Results(
-        folder, info, environment, tuple(trials), tuple(sessions), tuple(proofs), tuple(looks), tuple(decisions)
+        folder, info, environment, tuple(trials), tuple(sessions), tuple(checks), tuple(looks), tuple(decisions)
     )
 
 

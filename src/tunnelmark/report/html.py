@@ -18,7 +18,7 @@ from tunnelmark.analyse.link import text as linkwords
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.model.stack_kinds import KINDS
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import TrialRow
 from tunnelmark.report import (
     across_html,
@@ -44,7 +44,7 @@ from tunnelmark.report.chart_groups import chart_group
 from tunnelmark.report.environment_tables import environment
 from tunnelmark.report.feature_tables import features
 from tunnelmark.report.figures import grid as grid_figure
-from tunnelmark.report.figures import lab, proof
+from tunnelmark.report.figures import lab, link_over_time
 from tunnelmark.report.figures import topology as topology_figure
 from tunnelmark.report.findings import findings, phases, time_spent
 from tunnelmark.report.flame_graphs import SIDES, flames
@@ -103,7 +103,7 @@ def render(analysis: Analysis) -> str:
             for topology in plan.topologies
             for profile in plan.profiles
         ],
-        proofs=_proofs(analysis),
+        link_checks=_link_checks(analysis),
         flames=flames(analysis),
         kinds=KINDS,
         sides=SIDES,
@@ -163,12 +163,15 @@ def template(name: str) -> Template:
     return templates.get_template(name)
 
 
-def _proofs(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkProof, ...]]]:
+def _link_checks(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkCheck, ...]]]:
     """For each link its name as far as there are several, its figure if probes went through it, and all looks at it."""
-    found: dict[tuple[str, str], list[LinkProof]] = {}
-    for look in analysis.results.proofs:
+    found: dict[tuple[str, str], list[LinkCheck]] = {}
+    for look in analysis.results.link_checks:
         found.setdefault((look.profile, look.topology), []).append(look)
-    return [(f"{profile}, {topology}", proof.link(looks), tuple(looks)) for (profile, topology), looks in found.items()]
+    return [
+        (f"{profile}, {topology}", link_over_time.link(looks), tuple(looks))
+        for (profile, topology), looks in found.items()
+    ]
 
 
 def _twins(analysis: Analysis) -> list[dict[str, str]]:

@@ -78,7 +78,7 @@ def _links(results: Results) -> str:
     plan = results.plan
     said = [f"{_sentence(topology.title)} ({topology.name})." for topology in plan.topologies]
     said += [_profile(profile) for profile in plan.profiles]
-    looks = Counter(look.verdict for look in results.proofs)
+    looks = Counter(look.verdict for look in results.link_checks)
     if looks:
         outside = (
             f", {looks['outside']} of them outside of its tolerances"

@@ -80,7 +80,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
 def _links(analysis: Analysis) -> list[RenderableType]:
     """Every look at a link, line by line, and what it has shown of each part of the profile."""
     parts: list[RenderableType] = []
-    for look in analysis.results.proofs:
+    for look in analysis.results.link_checks:
         parts.append(heading(f"Look at {look.profile}, {look.topology}, {_WHEN[look.when]}"))
         parts += [Text(f"outside: {look.reason}", style="red")] if look.verdict == "outside" else []
         rows: list[tuple[str | Text, ...]] = [

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from tunnelmark.errors import MissingPart, TrialVoid, TunnelmarkError
 from tunnelmark.host.programs import Requirement, with_own
 from tunnelmark.lab.labs import Labs
-from tunnelmark.model.attempt import UNPROVED, Attempt, folder_of
+from tunnelmark.model.attempt import UNVERIFIED, Attempt, folder_of
 from tunnelmark.model.retries import Retries, RetryLedger
 from tunnelmark.packages import status
 from tunnelmark.plan.lengths import round_trip
@@ -172,8 +172,8 @@ async def carry_out(
 
     What the laboratory spoils is tried again at the end of its block, and blocks that stay without a result are replaced,
     both as far as the study says. `ready` is called before each trial and may refuse by raising; `keep` makes an attempt
-    safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not proved waits for
-    the end of its block, and is void if it is not proved then. `calm` waits, within bounds, for other work to end.
+    safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not verified waits for
+    the end of its block, and is void if it is not verified then. `calm` waits, within bounds, for other work to end.
     When all blocks were run, `more` says by which plan to go on: the same with further blocks; None: there are enough.
     """
     run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
@@ -244,12 +244,12 @@ class _Run:
             await self._in_turn(wanting, following)
 
     async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials whose link is proved, if need be by one more look."""
+        """The trials whose link is verified, if need be by one more look."""
         await self._look_again(trials)
         return [trial for trial in trials if self._links.trouble(trial) is None]
 
     async def _look_again(self, trials: Sequence[Trial]) -> None:
-        """Look once more at each link of these trials that is not proved."""
+        """Look once more at each link of these trials that is not verified."""
         for trial in {(trial.profile.name, trial.topology.name): trial for trial in trials}.values():
             if self._links.trouble(trial) is not None:
                 await self._links.again(trial)
@@ -287,4 +287,4 @@ class _Run:
         if (missing := self._absent_part(trial)) is not None:
             return missing
         reason = self._links.trouble(trial)
-        return None if reason is None else TrialVoid(reason, hint=UNPROVED)
+        return None if reason is None else TrialVoid(reason, hint=UNVERIFIED)

@@ -14,7 +14,7 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines, of_machines
 from tunnelmark.cli.command import main
 from tunnelmark.record import several_runs
-from tunnelmark.record.link_proof import LinkProof
+from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import Results
 from tunnelmark.report.machine_claims import held_on
 from unit.builders import TCP, Study
@@ -151,8 +151,8 @@ def test_a_link_that_was_wrong_in_one_session_voids_that_session_s_trials_alone(
     sessions = measured(1, 0.94, 1, 2, seed=1), a_day_later(measured(1, 0.94, 1, 2, 3, seed=2))
     bad = sessions[wrong - 1]
     profile, begun = bad.plan.profiles[0].name, bad.sessions[0].started
-    look = LinkProof(profile, "pair", "before", begun + 0.1, 0.1, "outside", "loss a>b", ())
-    found = asked(*(replace(each, proofs=(look,)) if each is bad else each for each in sessions))
+    look = LinkCheck(profile, "pair", "before", begun + 0.1, 0.1, "outside", "loss a>b", ())
+    found = asked(*(replace(each, link_checks=(look,)) if each is bad else each for each in sessions))
     assert share_of(found).by_machine["A"].effects[0].count == {1: 3, 2: 2}[wrong]
 
 

@@ -20,7 +20,7 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology
 from tunnelmark.plan.model import Arm, Plan, Study, Trial, WorkloadUse
 from tunnelmark.record.journal import Journal, entries
-from tunnelmark.record.link_proof import LinkLine, LinkProof, When
+from tunnelmark.record.link_check import LinkCheck, LinkLine, When
 from tunnelmark.units import Duration
 
 FILES = Files.standard()
@@ -38,11 +38,11 @@ class Alive:
 LINES = ("rate", "delay_p99", "distribution")
 
 
-def proof(*outside: str) -> LinkProof:
+def check(*outside: str) -> LinkCheck:
     """A look that found these lines outside, and the others inside."""
     lines = tuple(LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, name not in outside) for name in LINES)
-    verdict: Any = "outside" if outside else "proved"
-    return LinkProof(PROFILE.name, "pair", "before", 1.0, 1.0, verdict, "; ".join(outside), lines)
+    verdict: Any = "outside" if outside else "verified"
+    return LinkCheck(PROFILE.name, "pair", "before", 1.0, 1.0, verdict, "; ".join(outside), lines)
 
 
 class Looked:
@@ -51,7 +51,7 @@ class Looked:
     def __init__(
         self,
         folder: Path,
-        found: Sequence[LinkProof | LabError],
+        found: Sequence[LinkCheck | LabError],
         monkeypatch: pytest.MonkeyPatch,
         rounds: Sequence[When] = ("before",),
         **more: Any,
@@ -84,7 +84,7 @@ class Looked:
                     Plan(study, ()), cast(LabClient, Alive()), folder, journal, console, calm, **more
                 )
                 for when in rounds:
-                    await looked.prove(when)
+                    await looked.verify(when)
                 self.before = looked.trouble(self.trial)
                 for _ in range(9 if left else 0):
                     await looked.again(self.trial)
@@ -96,23 +96,23 @@ class Looked:
 
 
 def test_a_link_that_is_proved_is_looked_at_once(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof()], monkeypatch)
-    assert (seen.before, seen.kept, seen.waits, seen.said.getvalue()) == (None, ["proved"], 0, "")
+    seen = Looked(tmp_path, [check()], monkeypatch)
+    assert (seen.before, seen.kept, seen.waits, seen.said.getvalue()) == (None, ["verified"], 0, "")
 
 
 def test_a_look_that_is_outside_is_taken_again_after_a_wait_and_both_are_kept(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof("delay_p99"), proof()], monkeypatch)
-    assert (seen.before, seen.kept, seen.waits) == (None, ["outside", "proved"], 1)
+    seen = Looked(tmp_path, [check("delay_p99"), check()], monkeypatch)
+    assert (seen.before, seen.kept, seen.waits) == (None, ["outside", "verified"], 1)
     assert "looking again (2 of 3)" in seen.said.getvalue()
 
 
-def test_what_is_outside_in_one_look_and_inside_in_another_is_proved(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof("delay_p99"), proof("distribution")], monkeypatch)
+def test_what_is_outside_in_one_look_and_inside_in_another_is_verified(tmp_path: Path, monkeypatch):
+    seen = Looked(tmp_path, [check("delay_p99"), check("distribution")], monkeypatch)
     assert (seen.before, seen.kept) == (None, ["outside", "outside"])
 
 
 def test_what_is_outside_in_every_look_is_given_up_within_bounds(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof("rate")] * 20, monkeypatch)
+    seen = Looked(tmp_path, [check("rate")] * 20, monkeypatch)
     assert str(seen.before).endswith("(before the trials): rate")
     assert seen.later is not None
     assert len(seen.kept) == link_checks.LOOKS + link_checks.LATER
@@ -120,32 +120,32 @@ def test_what_is_outside_in_every_look_is_given_up_within_bounds(tmp_path: Path,
 
 
 def test_a_later_look_proves_it(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof("rate")] * 4 + [proof()], monkeypatch)
+    seen = Looked(tmp_path, [check("rate")] * 4 + [check()], monkeypatch)
     assert seen.before is not None
     assert seen.later is None
 
 
 def test_a_look_that_failed_acquits_no_link(tmp_path: Path, monkeypatch):
     failed = LabError("the prober on a did not end in time", hint="the machine is overloaded")
-    seen = Looked(tmp_path, [proof("rate"), failed, failed], monkeypatch)
+    seen = Looked(tmp_path, [check("rate"), failed, failed], monkeypatch)
     assert str(seen.before).endswith("(before the trials): rate")
 
 
 def test_each_round_between_trials_is_judged_by_itself(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof(), *[proof("rate")] * 3], monkeypatch, rounds=("during", "during"))
+    seen = Looked(tmp_path, [check(), *[check("rate")] * 3], monkeypatch, rounds=("during", "during"))
     assert str(seen.before).endswith("(during the trials): rate")
     assert [entry["link"]["round"] for entry in entries(seen.path)] == [1, 2, 2, 2]
 
 
 def test_a_look_that_fails_is_no_end_of_the_run(tmp_path: Path, monkeypatch):
     failed = LabError("the prober on a did not end in time", hint="the machine is overloaded")
-    seen = Looked(tmp_path, [failed, proof()], monkeypatch)
-    assert (seen.before, seen.kept) == (None, ["outside", "proved"])
+    seen = Looked(tmp_path, [failed, check()], monkeypatch)
+    assert (seen.before, seen.kept) == (None, ["outside", "verified"])
     assert "did not end in time" in seen.said.getvalue()
 
 
 def test_with_a_single_look_asked_for_there_is_one(tmp_path: Path, monkeypatch):
-    seen = Looked(tmp_path, [proof("rate")] * 3, monkeypatch, looks=1)
+    seen = Looked(tmp_path, [check("rate")] * 3, monkeypatch, looks=1)
     assert (len(seen.kept), seen.waits) == (1, 0)
 
 

@@ -18,7 +18,7 @@ from tunnelmark.cli.link_command import show
 from tunnelmark.doctor.checks import Check
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile
-from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine
 from tunnelmark.report import terminal
 from unit.builders import TCP, UDP, Study
 
@@ -94,7 +94,7 @@ def test_a_results_folder_with_a_blank_in_its_name_can_be_copied(tmp_path: Path)
     assert go_on(tmp_path / "my results") == f"tunnelmark run --resume '{tmp_path}/my results'"
 
 
-def test_a_proof_and_the_doctor_have_no_padding(
+def test_a_link_check_and_the_doctor_have_no_padding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checks = [
@@ -108,7 +108,8 @@ def test_a_proof_and_the_doctor_have_no_padding(
         LinkLine("a>b", "late", "us", "", 0.0, 0.0, 1000.0, 44.0, ok=True, note=LONG.rstrip()),
     )
     show(
-        LinkProof("gigabit", "pair", "alone", 0.0, 1.0, "proved", "", lines), load_profile("gigabit", Files.standard())
+        LinkCheck("gigabit", "pair", "alone", 0.0, 1.0, "verified", "", lines),
+        load_profile("gigabit", Files.standard()),
     )
     said = capsys.readouterr().out.splitlines()
     assert len([line for line in said if line.endswith(LONG.rstrip())]) == 2

@@ -71,11 +71,11 @@ def test_looks_at_a_link_name_the_raw_output_of_their_own_block(tmp_path: Path) 
     for number in (1, 2):
         gathered.keep(**block(number))
     session = tmp_path / "run" / "sessions" / "01"
-    proofs = store.load(session).proofs
-    assert [(session / file).read_text() for proof in proofs for file in proof.raw] == ["look 1", "look 2"]
+    checks = store.load(session).link_checks
+    assert [(session / file).read_text() for check in checks for file in check.raw] == ["look 1", "look 2"]
     gathered.close()
     GatheredRuns(tmp_path / "run").close()
-    assert all((session / file).is_file() for proof in proofs for file in proof.raw), "they are not taken for a kill's"
+    assert all((session / file).is_file() for check in checks for file in check.raw), "they are not taken for a kill's"
 
 
 def test_one_command_gathers_at_a_time_and_others_may_look(tmp_path: Path) -> None:

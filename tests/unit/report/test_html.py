@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.record.link_proof import LinkLine, LinkPoint, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPoint
 from tunnelmark.record.results import SampleRow
 from tunnelmark.report import html, markdown
 from unit.builders import Study
@@ -205,14 +205,16 @@ def test_values_of_any_size_are_drawn():
         Page(html.render(judge(replace(STUDY, tcp=tcp, noise=0.0, block_noise=0.0).results())))
 
 
-def proof(when: Literal["before", "after"], verdict: Literal["proved", "outside"], *, probes: bool = True) -> LinkProof:
+def check(
+    when: Literal["before", "after"], verdict: Literal["verified", "outside"], *, probes: bool = True
+) -> LinkCheck:
     """A look at a link with a line of each kind, and a stretch of time in which nothing arrived."""
     lines = tuple(
         line
         for way in ("a>b", "b>a")
         for line in (
             LinkLine(way, "delay_p50", "ms", "20 ms", 20.0, 19.8, 20.2, 20.05, ok=True),
-            LinkLine(way, "loss", "%", "1 %", 1.0, 0.2, 1.8, 2.5, ok=verdict == "proved"),
+            LinkLine(way, "loss", "%", "1 %", 1.0, 0.2, 1.8, 2.5, ok=verdict == "verified"),
             LinkLine(way, "queue", "B", "512 KiB", 524288.0, 4e5, 6e5, 1000.0, None, "not judged: the sender was slow"),
         )
     )
@@ -222,11 +224,11 @@ def proof(when: Literal["before", "after"], verdict: Literal["proved", "outside"
     )
     series = {"a>b": points, "b>a": points} if probes else {}
     raw = (f"raw/link.{when}.gigabit.pair.1/probe.a.out",)
-    return LinkProof("gigabit", "pair", when, 1.79e9, 3.0, verdict, "loss a>b: 2.5 %", lines, series, raw)
+    return LinkCheck("gigabit", "pair", when, 1.79e9, 3.0, verdict, "loss a>b: 2.5 %", lines, series, raw)
 
 
 def test_the_link_is_shown_as_it_was_beside_what_was_asked():
-    results = replace(STUDY.results(), proofs=(proof("before", "proved"), proof("after", "proved")))
+    results = replace(STUDY.results(), link_checks=(check("before", "verified"), check("after", "verified")))
     page = html.render(judge(results))
     Page(page)
     assert "The link as it was: gigabit, pair" in page
@@ -236,9 +238,9 @@ def test_the_link_is_shown_as_it_was_beside_what_was_asked():
 
 
 def test_what_a_look_did_not_see_is_called_unknown_and_not_nothing():
-    look = proof("before", "proved")
+    look = check("before", "verified")
     blind = replace(look, lines=tuple(replace(line, achieved=None) for line in look.lines))
-    page = html.render(judge(replace(STUDY.results(), proofs=(blind,))))
+    page = html.render(judge(replace(STUDY.results(), link_checks=(blind,))))
     assert "Delay and loss of the link over time: a&gt;b before: unknown ms, unknown % lost, asked 20.00 ms" in page
 
 
@@ -272,25 +274,25 @@ def test_a_rate_that_is_a_share_says_of_what():
 
 
 def test_a_link_without_probes_has_a_table_and_no_figure():
-    page = html.render(judge(replace(STUDY.results(), proofs=(proof("before", "proved", probes=False),))))
+    page = html.render(judge(replace(STUDY.results(), link_checks=(check("before", "verified", probes=False),))))
     Page(page)
     assert "The link as it was" not in page
     assert "The link gigabit, pair, property by property" in page
 
 
 def test_a_link_of_which_nothing_could_be_judged_is_not_tested():
-    look = proof("before", "proved", probes=False)
+    look = check("before", "verified", probes=False)
     blind = replace(look, lines=tuple(line for line in look.lines if line.ok is None))
-    analysis = judge(replace(STUDY.results(), proofs=(blind,)))
+    analysis = judge(replace(STUDY.results(), link_checks=(blind,)))
     page = html.render(analysis)
     Page(page)
     assert page.count('aria-label="not judged">?<') == 1
     assert "before the trials not tested" in page
     assert "not tested: queue a&gt;b, queue b&gt;a of gigabit (the sender was slow)" in page
-    assert "❔ **the link is what it says**: not tested" in markdown.render(analysis)
+    assert "❔ **the link does what its profile says**: not tested" in markdown.render(analysis)
 
 
 def test_a_link_outside_of_its_tolerance_voids_what_ran_on_it():
-    page = html.render(judge(replace(STUDY.results(), proofs=(proof("after", "outside"),))))
+    page = html.render(judge(replace(STUDY.results(), link_checks=(check("after", "outside"),))))
     Page(page)
     assert "the link gigabit was not what it says (after the trials): loss a&gt;b: 2.5 %" in page

@@ -13,19 +13,19 @@ from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.cli import command
 from tunnelmark.errors import UnknownName
-from tunnelmark.record.link_proof import LinkLine, LinkPart, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPart
 from tunnelmark.report import on_request, terminal
 from unit.builders import PING, TCP, Study
 from unit.stored import write
 
 LOST = Study(arms=("direct", "direct-again", "tinc", "nebula"), workloads=(TCP, PING), tcp={"tinc": 0.5})
-LOOK = LinkProof(
+LOOK = LinkCheck(
     "gigabit",
     "pair",
     "before",
     0.0,
     1.0,
-    "proved",
+    "verified",
     "",
     (LinkLine("a>b", "delay_mean", "ms", "20 ms", 20.0, 19.8, 20.2, 20.05, ok=True),),
     parts=(LinkPart("a>b", "queue", "not tested", "the sender filled no queue"),),
@@ -33,7 +33,7 @@ LOOK = LinkProof(
 
 
 def with_look() -> Analysis:
-    return judge(replace(LOST.results(), proofs=(LOOK,)))
+    return judge(replace(LOST.results(), link_checks=(LOOK,)))
 
 
 def printed(analysis: Analysis, *shown: str, width: int = 80) -> str:

@@ -16,7 +16,7 @@ from tunnelmark.analyse.link.path import LinkPath
 from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.order import link_seed
 from tunnelmark.plan.struck import CORRELATED
-from tunnelmark.record.link_proof import LinkPart, PartVerdict
+from tunnelmark.record.link_check import LinkPart, PartVerdict
 from tunnelmark.record.results import Results
 
 _MISSED = 1.645

@@ -18,12 +18,12 @@ from tunnelmark.model.observation import Flow, Observation
 from tunnelmark.model.probe_plan import PROBES
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.link_proof import LinkLine, LinkPoint, LinkProof, When
+from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPoint, When
 
 _POINTS = 60  # of a series over time
 
 
-def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkProof:
+def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkCheck:
     """What a look at a link says about it; in a run lateness is not judged here, because each trial is graded by its own."""
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
@@ -59,13 +59,13 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
             seen.clock_error,
         )
     ]
-    return LinkProof(
+    return LinkCheck(
         profile=seen.profile,
         topology=seen.topology,
         when=when,
         started=seen.started,
         seconds=seen.seconds,
-        verdict="outside" if outside else "proved",
+        verdict="outside" if outside else "verified",
         reason="; ".join(text.outside(line) for line in outside),
         lines=tuple(lines),
         parts=tuple(parts),

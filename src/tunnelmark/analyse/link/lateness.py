@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow
-from tunnelmark.record.link_proof import LinkLine
+from tunnelmark.record.link_check import LinkLine
 
 MOST_LATE = 0.05
 """The share of probes that may be later than the profile can make any; with more a look says too little of the rest."""

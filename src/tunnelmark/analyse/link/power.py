@@ -22,7 +22,7 @@ from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss, Model
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import SELDOM, skipping
-from tunnelmark.record.link_proof import LinkLine, LinkPart
+from tunnelmark.record.link_check import LinkLine, LinkPart
 from tunnelmark.units import Duration, Share
 
 FOUND = 0.95

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tunnelmark.analyse.link.statistics import PROPERTIES
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Pattern
-from tunnelmark.record.link_proof import LinkLine, LinkPart, LinkProof, PartVerdict
+from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPart, PartVerdict
 from tunnelmark.units import Rate, Size
 
 TITLES = {each.name: each.title for each in PROPERTIES} | {
@@ -17,7 +17,7 @@ TITLES = {each.name: each.title for each in PROPERTIES} | {
     "late": "emulator, lateness",
     "unplanned": "emulator, unplanned drops",
 }
-"""What each line of a proof is called."""
+"""What each line of a check is called."""
 
 
 def stated(direction: Direction, name: str) -> str:
@@ -103,7 +103,7 @@ Place = tuple[str, str, str, str]
 """A part of a profile on a topology, one way: the names of all four, `profile, topology, way, part`."""
 
 
-def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
+def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
     """The parts of profiles that no look at their links and no count has tested, with the last reason; nothing if all are shown.
 
     Looks of earlier versions have no parts: there each line that is judged or states something is one.
@@ -111,9 +111,9 @@ def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, Link
     tested: set[Place] = set()
     reasons: dict[Place, str] = {}
     told = [
-        ((proof.profile, proof.topology, part.way, part.name), part.verdict, part.why)
-        for proof in proofs
-        for part in proof.parts or _old(proof)
+        ((check.profile, check.topology, part.way, part.name), part.verdict, part.why)
+        for check in checks
+        for part in check.parts or _old(check)
     ]
     told += [((profile, topology, part.way, part.name), part.verdict, part.why) for profile, topology, part in counted]
     for place, found, why in told:
@@ -129,13 +129,13 @@ def untested(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, Link
     return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())
 
 
-def _old(proof: LinkProof) -> Iterator[LinkPart]:
-    for line in proof.lines:
+def _old(check: LinkCheck) -> Iterator[LinkPart]:
+    for line in check.lines:
         if line.ok is not None or line.stated:
             yield LinkPart(line.way, TITLES[line.name], verdict(line), line.note)
 
 
-def shown(proofs: Iterable[LinkProof], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
+def shown(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
     """How many parts of profiles were shown by looks at their links or by counts; each way counts by itself."""
-    told = [(proof.profile, proof.topology, part) for proof in proofs for part in proof.parts]
+    told = [(check.profile, check.topology, part) for check in checks for part in check.parts]
     return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

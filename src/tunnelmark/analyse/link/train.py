@@ -14,7 +14,7 @@ from tunnelmark.model.observation import Flow
 from tunnelmark.model.probe_plan import HEADERS, TRAIN
 from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.link_proof import LinkLine
+from tunnelmark.record.link_check import LinkLine
 
 RATE_SHARE = 0.02
 """A rate may be off by this share: what a bucket lets through at once is that much of a short train."""

@@ -17,7 +17,7 @@ from tunnelmark.model.attempt import LinkCounts
 from tunnelmark.plan.impairments import Blackout, Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.plan.order import link_seed
 from tunnelmark.plan.struck import drawn, shares, skipping, wandering
-from tunnelmark.record.link_proof import LinkPart, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkPart
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
 
@@ -41,11 +41,11 @@ def gate(
     )
     untested = LinkPart("a>b", part, "not tested", "few probes")
     first = results.trials[0]
-    proof = LinkProof(
-        first.profile, first.topology, "before", first.started - 5, 1.0, "proved", "", (), parts=(untested,)
+    check = LinkCheck(
+        first.profile, first.topology, "before", first.started - 5, 1.0, "verified", "", (), parts=(untested,)
     )
     plan = replace(results.plan, profiles=profiles)
-    return gates(judge(replace(results, plan=plan, trials=rows, proofs=(proof,))))[-1]
+    return gates(judge(replace(results, plan=plan, trials=rows, link_checks=(check,))))[-1]
 
 
 def part_of(one: LinkCounts, share: int) -> LinkCounts:

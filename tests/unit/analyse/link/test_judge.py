@@ -1,4 +1,4 @@
-"""A link is proved when probes met what follows from its profile, and outside when they did not; trials follow it."""
+"""A link is verified when probes met what follows from its profile, and outside when they did not; trials follow it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunnelmark.model.retries import Retries
 from tunnelmark.plan.impairments import Direction, GilbertElliott, Jitter
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
-from tunnelmark.record.link_proof import LinkLine, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkLine
 from tunnelmark.record.results import ENVIRONMENT, JOURNAL, Session
 from tunnelmark.units import Duration, Share
 from unit.builders import Study
@@ -28,18 +28,18 @@ from unit.made_looks import COUNT, INTERVAL, WAY, ZERO, flow, lines, observation
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_link_that_does_what_it_says_is_proved(seed):
+def test_a_link_that_does_what_it_says_is_verified(seed):
     seen = observation(flow(WAY, "a", 10 + seed), flow(WAY, "b", 20 + seed), (report(),))
-    proof = judge_link(profile(WAY), seen, "alone")
-    assert proof.verdict == "proved", proof.reason
-    found = lines(proof)
+    check = judge_link(profile(WAY), seen, "alone")
+    assert check.verdict == "verified", check.reason
+    found = lines(check)
     assert found["delay_mean"].achieved == pytest.approx(19.6, abs=0.3)
     assert found["skipped"].expected == pytest.approx(2, abs=0.2)
     assert found["delay_sd"].expected == pytest.approx(1, abs=0.1)
     assert found["delay_lag1"].expected == pytest.approx(0.3, abs=0.02)
     assert found["loss"].expected == pytest.approx(3.2, abs=0.4)
     assert found["delay_lag1"].stated == "30 %"
-    assert len(proof.series["a>b"]) > 10
+    assert len(check.series["a>b"]) > 10
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_link_that_does_what_it_says_is_proved(seed):
     ],
 )
 def test_a_link_that_does_something_else_is_outside(truth, outside):
-    proof = judge_link(profile(WAY), observation(flow(truth, "a", 1), flow(WAY, "b", 2)), "alone")
+    check = judge_link(profile(WAY), observation(flow(truth, "a", 1), flow(WAY, "b", 2)), "alone")
     if outside != "burst":  # which loses less as well, and that is in itself enough
-        assert lines(proof)[outside].ok is False
-    assert proof.verdict == "outside"
-    assert "a>b" in proof.reason
+        assert lines(check)[outside].ok is False
+    assert check.verdict == "outside"
+    assert "a>b" in check.reason
 
 
 def test_a_machine_that_stands_still_is_no_correlated_jitter():
@@ -71,8 +71,8 @@ def test_a_machine_that_stands_still_is_no_correlated_jitter():
         until = ZERO + round(1e8) + round(1e9 * INTERVAL * begin) + 30_000_000
         late = (held["number"] >= begin) & (held["received"] < until) & (held["sent"] < until)
         held["received"][late] = until
-    proof = judge_link(profile(way), observation(replace(good, records=held), flow(way, "b", 2)), "alone")
-    found = lines(proof)
+    check = judge_link(profile(way), observation(replace(good, records=held), flow(way, "b", 2)), "alone")
+    found = lines(check)
     assert lag1((held["received"] - held["sent"]).astype(float)) > 0.7
     assert found["delay_lag1"].ok
     assert not found["delay_p99"].ok  # it is told by what it is
@@ -111,8 +111,8 @@ class TestAStudy:
         results = Study(blocks=2).results()
         first = results.trials[0].started
         results = replace(results, sessions=(Session(first - 10, 20.0), Session(first + 1e6, None)))
-        proof = LinkProof("gigabit", "pair", when, first + started_after, 1.0, verdict, "rate a>b: 1", ())
-        return replace(results, proofs=(proof,))
+        check = LinkCheck("gigabit", "pair", when, first + started_after, 1.0, verdict, "rate a>b: 1", ())
+        return replace(results, link_checks=(check,))
 
     def test_is_void_where_its_link_was_outside(self):
         results = self.results("outside", -5)
@@ -133,7 +133,7 @@ class TestAStudy:
         found = reopened(self.results("outside", 1000, "after"), tries)
         assert found["002.x"] == Retries(1, True)
         assert {one for name, one in found.items() if name != "002.x"} == {Retries(1, False)}
-        assert reopened(self.results("proved", 1000, "after"), tries) == tries
+        assert reopened(self.results("verified", 1000, "after"), tries) == tries
 
     def test_of_another_session_is_not(self):
         assert {row.outcome for row in voided(self.results("outside", 1e6 + 5)).trials} == {"ok"}
@@ -144,38 +144,40 @@ class TestAStudy:
         (tmp_path / ENVIRONMENT).write_text("{}")
         with Journal(tmp_path / JOURNAL) as journal:
             for block in (1, 2):
-                proof = LinkProof("gigabit", "pair", "before", block + 0.5, 1.0, "outside", "rate a>b: 1", ())
-                proof = replace(proof, verdict="proved") if block == 1 else proof
+                check = LinkCheck("gigabit", "pair", "before", block + 0.5, 1.0, "outside", "rate a>b: 1", ())
+                check = replace(check, verdict="verified") if block == 1 else check
                 rows = [replace(row, started=10.0) for row in whole.trials if row.block == block]
                 kept = [{"trial": asdict(row)} for row in rows]
-                journal.append({"merged": [{"begun": float(block)}, {"link": asdict(proof)}, *kept, {"wall": 20.0}]})
+                journal.append({"merged": [{"begun": float(block)}, {"link": asdict(check)}, *kept, {"wall": 20.0}]})
         found = voided(store.load(tmp_path)).trials
         assert {(row.block, row.outcome) for row in found} == {(1, "ok"), (2, "void")}
 
-    def test_is_not_void_where_its_link_was_proved(self):
-        results = self.results("proved", -5)
+    def test_is_not_void_where_its_link_was_verified(self):
+        results = self.results("verified", -5)
         assert voided(results) is results
         gate = gates(judge(results))[-1]
-        assert (gate.name, gate.passed) == ("the link is what it says", True)
+        assert (gate.name, gate.passed) == ("the link does what its profile says", True)
 
     def test_is_decided_by_the_last_look(self):
-        outside, proved = self.results("outside", 1000, "after"), self.results("proved", 1001, "after")
-        healed = replace(outside, proofs=(*outside.proofs, *proved.proofs))
+        outside, verified = self.results("outside", 1000, "after"), self.results("verified", 1001, "after")
+        healed = replace(outside, link_checks=(*outside.link_checks, *verified.link_checks))
         assert {row.outcome for row in voided(healed).trials} == {"ok"}
         gate = gates(judge(healed))[-1]
         assert gate.passed
         assert "1 of the links passed only when looked at again (at first: rate a>b: 1)" in gate.explanation
-        twice = replace(outside, proofs=(*outside.proofs, replace(outside.proofs[0], reason="rate a>b: 2")))
+        twice = replace(
+            outside, link_checks=(*outside.link_checks, replace(outside.link_checks[0], reason="rate a>b: 2"))
+        )
         assert {row.outcome for row in voided(twice).trials} == {"void"}
 
     def test_is_void_by_what_is_outside_in_every_look_and_by_nothing_else(self):
-        def look(*names: str, judged: bool = True) -> LinkProof:
+        def look(*names: str, judged: bool = True) -> LinkCheck:
             other = True if judged else None
             lines = tuple(
                 LinkLine("a>b", name, "ms", "", 1.0, 0.0, 1.0, 2.0, False if name in names else other)
                 for name in ("rate", "delay_p99", "distribution")
             )
-            return LinkProof("p", "pair", "before", 1.0, 1.0, "outside", "; ".join(names), lines)
+            return LinkCheck("p", "pair", "before", 1.0, 1.0, "outside", "; ".join(names), lines)
 
         assert standing([look("delay_p99", "rate"), look("distribution")]) is None
         found = str(standing([look("delay_p99", "rate"), look("distribution", "rate")]))
@@ -191,9 +193,11 @@ class TestAStudy:
         assert {row.outcome for row in voided(replace(results, plan=plan, trials=rows)).trials} == {"void"}
 
     def test_of_a_round_of_looks_between_trials_is_judged_by_that_round(self):
-        results = self.results("proved", 1, "during")
-        later = replace(results.proofs[0], verdict="outside", round=2)
-        assert {row.outcome for row in voided(replace(results, proofs=(*results.proofs, later))).trials} == {"void"}
+        results = self.results("verified", 1, "during")
+        later = replace(results.link_checks[0], verdict="outside", round=2)
+        assert {row.outcome for row in voided(replace(results, link_checks=(*results.link_checks, later))).trials} == {
+            "void"
+        }
 
     def test_is_not_open_again_where_a_later_attempt_was_good(self):
         results = self.results("outside", 1000, "after")
@@ -207,26 +211,26 @@ class TestAStudy:
             LinkLine("a>b", name, "", stated, 1.0, 0.9, 1.1, 0.5, None, f"{slow} and filled no queue")
             for name, stated in (("rate", "1 Gbit/s"), ("queue", "512 KiB"))
         )
-        proved = self.results("proved", -5)
-        proof = replace(proved.proofs[0], lines=(rate, queue))
-        gate = gates(judge(replace(proved, proofs=(proof,))))[-1]
+        verified = self.results("verified", -5)
+        check = replace(verified.link_checks[0], lines=(rate, queue))
+        gate = gates(judge(replace(verified, link_checks=(check,))))[-1]
         assert gate.passed is None
         assert gate.explanation == (
             "not tested: rate a>b, queue a>b of gigabit (the sender reached 772 Mbit/s and filled no queue)"
         )
-        later = replace(proof, when="after", lines=(replace(rate, ok=True), queue))
-        gate = gates(judge(replace(proved, proofs=(proof, later))))[-1]
+        later = replace(check, when="after", lines=(replace(rate, ok=True), queue))
+        gate = gates(judge(replace(verified, link_checks=(check, later))))[-1]
         assert gate.passed is None
         assert "1 lines of 2 looks" in gate.explanation
         assert "not tested: queue a>b of gigabit" in gate.explanation
 
     def test_whose_profile_states_nothing_has_nothing_to_see(self):
-        gate = gates(judge(self.results("proved", -5)))[-1]
+        gate = gates(judge(self.results("verified", -5)))[-1]
         assert gate.passed
         assert "nothing to verify" in gate.explanation
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
-        assert all(gate.name != "the link is what it says" for gate in gates(judge(Study(blocks=2).results())))
+        assert all(gate.name != "the link does what its profile says" for gate in gates(judge(Study(blocks=2).results())))
 
 
 class TestLateness:
@@ -238,11 +242,11 @@ class TestLateness:
 
     def test_is_judged_alone_and_told_in_a_run(self):
         alone, before = self.look("alone", 0.0, 2000.0), self.look("before", 0.0, 2000.0)
-        assert (alone.verdict, before.verdict) == ("outside", "proved")
+        assert (alone.verdict, before.verdict) == ("outside", "verified")
         assert lines(before)["late"].ok is None
         assert "graded" in lines(before)["late"].note
 
-    @pytest.mark.parametrize(("share", "verdict"), [(0.03, "proved"), (0.1, "outside")])
+    @pytest.mark.parametrize(("share", "verdict"), [(0.03, "verified"), (0.1, "outside")])
     def test_leaves_out_a_few_probes_that_no_draw_makes_so_late(self, share, verdict):
         records = flow(WAY, "a", 2).records.copy()
         held = np.random.default_rng(3).random(len(records)) < share
@@ -251,7 +255,7 @@ class TestLateness:
         assert judge_link(profile(WAY), seen, "alone").verdict == "outside"
         before = judge_link(profile(WAY), seen, "before")
         assert before.verdict == verdict, before.reason
-        if verdict == "proved":
+        if verdict == "verified":
             assert "later than any draw" in lines(before)["delay_p99"].note
 
     def test_lets_a_shift_be_judged_by_the_mean(self):
@@ -261,7 +265,7 @@ class TestLateness:
             seen = observation(flow(way, "a", 2, late=late), flow(way, "b", 3), (report(),))
             shifted_by[late] = judge_link(profile(way), seen, "before"), judge_link(profile(way), seen, "alone")
         before, alone = shifted_by[0.00012]
-        assert (before.verdict, lines(alone)["distribution"].ok) == ("proved", False), before.reason
+        assert (before.verdict, lines(alone)["distribution"].ok) == ("verified", False), before.reason
         assert shifted_by[0.0004][0].verdict == "outside"
 
     def test_leaves_nothing_out_of_a_link_that_is_slower_than_it_says(self):

@@ -135,7 +135,7 @@ def test_a_look_has_a_seed_under_which_it_meets_what_it_is_to_show():
     assert telling_seed(load_profile("lan", Files.standard()), pace, 2, 5) == 5
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(1.0, "proved"), (0.7, "outside"), (0.85, "outside")])
+@pytest.mark.parametrize(("share", "verdict"), [(1.0, "verified"), (0.7, "outside"), (0.85, "outside")])
 def test_on_a_path_that_is_known_a_smaller_jitter_is_found(share: float, verdict: str):
     stated = Direction(delay=Duration(0.01), jitter=Jitter(Duration(0.002), correlation_time=Duration(0.04)))
     assert stated.jitter is not None

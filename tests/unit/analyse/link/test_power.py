@@ -14,7 +14,7 @@ from tunnelmark.model.probe_plan import enough, pace_of, train_of
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.impairments import Blackout, Bursts, Chance, Direction
 from tunnelmark.plan.load import load_profile
-from tunnelmark.record.link_proof import LinkPart
+from tunnelmark.record.link_check import LinkPart
 from tunnelmark.units import Duration, Rate, Share, Size
 from unit.made_looks import WAY, flow, observation, profile
 

@@ -11,7 +11,7 @@ from tunnelmark.analyse.link.judge import judge as judge_link
 from tunnelmark.model.observation import RECORDS
 from tunnelmark.plan.impairments import Direction, Jitter
 from tunnelmark.plan.model import Profile
-from tunnelmark.record.link_proof import LinkLine
+from tunnelmark.record.link_check import LinkLine
 from tunnelmark.units import Duration, Rate, Size
 from unit.made_looks import lines, observation, profile, report, train
 
@@ -20,17 +20,17 @@ SHAPED = profile(Direction(rate=Rate(10**8), queue=Size(100_000)))
 
 def test_a_train_measures_rate_and_queue():
     good = train(1e8, 100_000, 3e8)
-    proof = judge_link(SHAPED, observation(good, replace(good, source="b", target="a")), "before")
-    found = lines(proof)
-    assert proof.verdict == "proved", proof.reason
+    check = judge_link(SHAPED, observation(good, replace(good, source="b", target="a")), "before")
+    found = lines(check)
+    assert check.verdict == "verified", check.reason
     assert found["rate"].achieved == pytest.approx(1e8, rel=0.01)
     assert found["queue"].achieved == pytest.approx(1e5, rel=0.06)
 
 
 @pytest.mark.parametrize(("rate", "queue", "outside"), [(9e7, 100_000, "rate"), (1e8, 50_000, "queue")])
 def test_another_rate_or_queue_is_outside(rate, queue, outside):
-    proof = judge_link(SHAPED, observation(train(rate, queue, 3e8), train(1e8, 100_000, 3e8)), "before")
-    assert [line.name for line in proof.lines if line.ok is False] == [outside]
+    check = judge_link(SHAPED, observation(train(rate, queue, 3e8), train(1e8, 100_000, 3e8)), "before")
+    assert [line.name for line in check.lines if line.ok is False] == [outside]
 
 
 def test_a_machine_that_stands_still_for_a_moment_is_no_longer_queue():
@@ -70,7 +70,7 @@ def test_what_a_sender_cannot_fill_is_not_judged():
 def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate():
     paused, good = train(1e8, 100_000, 3e8, pause=0.02), train(1e8, 100_000, 3e8)
     found = judge_link(SHAPED, observation(paused, good), "before")
-    assert found.verdict == "proved", found.reason
+    assert found.verdict == "verified", found.reason
     rate = next(line for line in found.lines if line.name == "rate")  # the first: of the train that paused
     assert rate.ok is None
     assert "ran empty" in rate.note
@@ -107,9 +107,9 @@ def test_an_emulator_that_fell_behind_its_train_says_nothing_of_the_rate():
     slow, good = train(8e7, 100_000, 3e8), train(1e8, 100_000, 3e8)
     seen = observation(slow, replace(good, source="b", target="a"))
     assert judge_link(SHAPED, replace(seen, final=(report(),)), "before").verdict == "outside"
-    proof = judge_link(SHAPED, replace(seen, forward=replace(slow, behind=0.078)), "before")
-    assert proof.verdict == "proved", proof.reason
-    assert "78 ms behind" in lines(proof)["rate"].note
+    check = judge_link(SHAPED, replace(seen, forward=replace(slow, behind=0.078)), "before")
+    assert check.verdict == "verified", check.reason
+    assert "78 ms behind" in lines(check)["rate"].note
     late = judge_link(SHAPED, replace(seen, final=(report(12_000.0),)), "before")
     assert "12 ms late" in lines(late)["rate"].note
     lost = judge_link(SHAPED, replace(seen, final=(report(socket_dropped=7),)), "before")

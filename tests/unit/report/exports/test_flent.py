@@ -17,7 +17,7 @@ from tunnelmark.errors import StoreError
 from tunnelmark.record import flent_files, store
 from tunnelmark.report.exports import flent
 from unit.builders import PING, TCP, Study
-from unit.report.test_html import proof
+from unit.report.test_html import check
 from unit.stored import write
 
 DEMO = Path(__file__).resolve().parents[4] / "docs" / "demo" / "results"
@@ -94,8 +94,8 @@ def held(content: bytes) -> Any:
 
 def test_a_trial_that_is_void_by_its_link_has_no_file() -> None:
     results = RUN.results()
-    assert dict(flent.files(replace(results, proofs=(proof("after", "proved"),))))
-    assert not dict(flent.files(replace(results, proofs=(proof("after", "outside"),))))
+    assert dict(flent.files(replace(results, link_checks=(check("after", "verified"),))))
+    assert not dict(flent.files(replace(results, link_checks=(check("after", "outside"),))))
 
 
 def test_a_metric_that_is_void_for_a_trial_is_in_no_file() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,15 @@ class LinkPoint:
     loss: float
 
 
+_FORMER = {"proved": "verified"}
+"""Words in results of version 0.1, and those that hold now."""
+
 When = Literal["before", "during", "after", "alone"]
 """When a link was looked at: before, between and after the trials of a run, or by `check-link`."""
 
 
 @dataclass(frozen=True, slots=True)
-class LinkProof:
+class LinkCheck:
     """One look at a link: `verdict` is `outside` when a line is out of its tolerance, and `reason` says which.
 
     `series` is by way; `raw` are kept files; `round`: looks `during` a run come in several, each of which is judged by itself.
@@ -69,7 +74,7 @@ class LinkProof:
     when: When
     started: float
     seconds: float
-    verdict: Literal["proved", "outside"]
+    verdict: Annotated[Literal["verified", "outside"], BeforeValidator(lambda word: _FORMER.get(word, word))]
     reason: str
     lines: tuple[LinkLine, ...]
     series: Mapping[str, tuple[LinkPoint, ...]] = field(default_factory=dict)

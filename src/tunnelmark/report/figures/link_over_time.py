@@ -1,4 +1,4 @@
-"""The figure of a proved link: the delay and the loss that probes met over time, and what was asked, each way."""
+"""The figure of a verified link: the delay and the loss that probes met over time, and what was asked, each way."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from tunnelmark.record.link_proof import LinkPoint, LinkProof
+from tunnelmark.record.link_check import LinkCheck, LinkPoint
 from tunnelmark.report.figures import svg
 
 _WIDTH, _DELAY, _LOSS = 318.0, 112.0, 44.0  # of a panel, and the heights of its two parts
 _LEFT, _TOP, _GAP = 56.0, 26.0, 62.0
 
 
-def link(proofs: Sequence[LinkProof]) -> Markup:
+def link(checks: Sequence[LinkCheck]) -> Markup:
     """All looks at one link that have probes: one column per way, delay above and loss below; empty without any."""
-    looks = [proof for proof in proofs if any(proof.series.values())]
+    looks = [check for check in checks if any(check.series.values())]
     if not looks:
         return Markup("")
-    ways = list(dict.fromkeys(way for proof in looks for way in proof.series))
-    largest = max(_upper(proof, way) for proof in looks for way in ways)
+    ways = list(dict.fromkeys(way for check in looks for way in check.series))
+    largest = max(_upper(check, way) for check in looks for way in ways)
     most_lost = max([_asked(looks, way, "loss") for way in ways] + [p.loss for look in looks for p in _points(look)])
     parts: list[str] = []
     for column, way in enumerate(ways):
         parts += _panel(looks, way, _LEFT + column * (_WIDTH + _GAP), 1.1 * largest or 1.0, 1.1 * most_lost or 1.0)
     height = _TOP + _DELAY + _LOSS + 58.0
     said = ", ".join(
-        f"{way} {proof.when}: {_achieved(proof, way, 'delay_p50', 'ms')}, {_achieved(proof, way, 'loss', '% lost')}, "
+        f"{way} {check.when}: {_achieved(check, way, 'delay_p50', 'ms')}, {_achieved(check, way, 'loss', '% lost')}, "
         f"asked {_asked(looks, way, 'delay_p50'):.2f} ms, {_asked(looks, way, 'loss'):.2f} %"
-        for proof in looks
+        for check in looks
         for way in ways
     )
     return svg.picture(height, f"Delay and loss of the link over time: {said}", parts)
 
 
-def _panel(looks: Sequence[LinkProof], way: str, x0: float, largest: float, most_lost: float) -> list[str]:
+def _panel(looks: Sequence[LinkCheck], way: str, x0: float, largest: float, most_lost: float) -> list[str]:
     until = max((point.time for look in looks for point in look.series.get(way, ())), default=1.0) or 1.0
     across = svg.Axis(0.0, until, x0, x0 + _WIDTH)
     delay = svg.Axis(0.0, largest, _TOP + _DELAY, _TOP)
@@ -63,25 +63,25 @@ def _panel(looks: Sequence[LinkProof], way: str, x0: float, largest: float, most
     return parts
 
 
-def _points(proof: LinkProof) -> list[LinkPoint]:
-    return [point for points in proof.series.values() for point in points]
+def _points(check: LinkCheck) -> list[LinkPoint]:
+    return [point for points in check.series.values() for point in points]
 
 
-def _upper(proof: LinkProof, way: str) -> float:
+def _upper(check: LinkCheck, way: str) -> float:
     """The largest median: single peaks must not flatten all the rest, and are cut off."""
-    medians = [point.delay for point in proof.series.get(way, ()) if point.delay is not None]
-    ends = sorted(point.largest for point in proof.series.get(way, ()) if point.largest is not None)
+    medians = [point.delay for point in check.series.get(way, ()) if point.delay is not None]
+    ends = sorted(point.largest for point in check.series.get(way, ()) if point.largest is not None)
     usual = ends[int(0.9 * (len(ends) - 1))] if ends else 0.0
-    return max([*medians, usual, _asked([proof], way, "delay_p50")], default=0.0)
+    return max([*medians, usual, _asked([check], way, "delay_p50")], default=0.0)
 
 
-def _asked(proofs: Sequence[LinkProof], way: str, name: str) -> float:
-    found = (line.expected for proof in proofs for line in proof.lines if (line.way, line.name) == (way, name))
+def _asked(checks: Sequence[LinkCheck], way: str, name: str) -> float:
+    found = (line.expected for check in checks for line in check.lines if (line.way, line.name) == (way, name))
     return next((value for value in found if value is not None), 0.0)
 
 
-def _achieved(proof: LinkProof, way: str, name: str, unit: str) -> str:
+def _achieved(check: LinkCheck, way: str, name: str, unit: str) -> str:
     """What a look found, with its unit; that it is not known where the look did not see it."""
-    found = (line.achieved for line in proof.lines if (line.way, line.name) == (way, name))
+    found = (line.achieved for line in check.lines if (line.way, line.name) == (way, name))
     value = next((value for value in found if value is not None), None)
     return f"unknown {unit}" if value is None else f"{value:.2f} {unit}"
