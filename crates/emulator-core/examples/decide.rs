@@ -7,7 +7,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use emulator_core::{Departure, Fate, Link, config::Config};
+use emulator_core::{Departure, Link, Outcome, config::Config};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
@@ -29,10 +29,10 @@ struct Found {
 
 impl Found {
     fn add(&mut self, departure: Departure) {
-        if matches!(departure.fate, Fate::Corrupted(_)) {
+        if matches!(departure.outcome, Outcome::Corrupted(_)) {
             self.damaged.push(self.number.len());
         }
-        if departure.fate != Fate::Dropped {
+        if departure.outcome != Outcome::Dropped {
             self.number.push(departure.handle);
             self.left_ns.push(departure.at);
         }

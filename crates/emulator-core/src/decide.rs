@@ -55,7 +55,7 @@ impl Decider {
     pub(crate) fn duplicated(&mut self, phase: &Phase, n: u64) -> bool {
         let Some(place) = phase.duplication else { return false };
         let words = self.source.draw(Purpose::Duplication, n, false);
-        let strikes = self.machines.chances[place].strikes(words[0]);
+        let strikes = self.machines.chances[place].fires(words[0]);
         self.note(Purpose::Duplication, u64::from(strikes));
         strikes
     }
@@ -73,7 +73,7 @@ impl Decider {
     pub(crate) fn corrupt(&mut self, phase: &Phase, n: u64, copy: bool) -> Option<u32> {
         let (place, _) = phase.corruption?;
         let words = self.source.draw(Purpose::Corruption, n, copy);
-        let strikes = self.machines.chances[place].strikes(words[0]);
+        let strikes = self.machines.chances[place].fires(words[0]);
         self.note(Purpose::Corruption, if strikes { u64::from(words[1]) << 1 | 1 } else { 0 });
         strikes.then_some(words[1])
     }
@@ -88,7 +88,7 @@ impl Decider {
             let turn = self.gap + 1 >= gap;
             if turn || self.model == Model::Stated {
                 let words = self.source.draw(Purpose::Reordering, n, copy);
-                let strikes = self.strikes_reordering(place, words[0]);
+                let strikes = self.fires_reordering(place, words[0]);
                 reordered = turn && strikes;
             }
             self.gap = if reordered { 0 } else { self.gap.saturating_add(1) };
@@ -116,14 +116,14 @@ impl Decider {
         offset
     }
 
-    fn strikes_reordering(&mut self, place: usize, random: u32) -> bool {
+    fn fires_reordering(&mut self, place: usize, random: u32) -> bool {
         match (&mut self.machines.chances[place], self.model) {
             // netem compares the other way about here: `reorder < get_crandom` delays, so 0 still strikes
             // once in 2^32.
-            (crate::chance::Chance::Netem { probability, crandom }, Model::Netem) => {
+            (crate::bernoulli::Bernoulli::Netem { probability, crandom }, Model::Netem) => {
                 *probability >= crandom.next(random)
             }
-            (chance, _) => chance.strikes(random),
+            (chance, _) => chance.fires(random),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Draws the variation of the delay.
 
-use crate::chance::Crandom;
+use crate::bernoulli::Crandom;
 use crate::config::{Jitter as Settings, Model};
+use crate::distribution::{SCALE, Shape, latent_grid, netem_table};
 use crate::philox::{Purpose, Source, open_unit};
-use crate::shape::{SCALE, Shape, latent_grid, netem_table};
 
 /// What is added to the delay, packet by packet.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! and in the emulator under real traffic. Time is nanoseconds in a `u64` from a zero the caller chooses.
 //!
 //! ```
-//! use emulator_core::{Fate, Link, config::Config};
+//! use emulator_core::{Outcome, Link, config::Config};
 //!
 //! let json = r#"{"directions": [{"name": "a to b", "stages": {"delay_us": 10000}}]}"#;
 //! let config: Config = serde_json::from_str(json).unwrap();
@@ -13,17 +13,18 @@
 //! link.offer(5_000, 1500, 1, 42);
 //! assert_eq!(link.next_departure(), Some(10_005_000));
 //! let departure = link.take(10_005_000).unwrap();
-//! assert_eq!((departure.handle, departure.fate), (42, Fate::Sent));
+//! assert_eq!((departure.handle, departure.outcome), (42, Outcome::Sent));
 //! ```
 #![forbid(unsafe_code)]
 
+mod bernoulli;
 mod bursts;
-mod chance;
 mod codel;
 pub mod config;
 mod decide;
+mod delay_line;
+pub mod distribution;
 mod jitter;
-mod line;
 mod link;
 mod loss;
 pub mod normal;
@@ -31,8 +32,7 @@ mod phase;
 pub mod philox;
 mod rate;
 mod schedule;
-pub mod shape;
 pub mod stats;
 mod wander;
 
-pub use link::{Departure, Fate, Link};
+pub use link::{Departure, Link, Outcome};

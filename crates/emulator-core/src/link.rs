@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::config::{Config, Invalid, Model};
 use crate::decide::{Decider, Decision};
-use crate::line::Line;
+use crate::delay_line::DelayLine;
 use crate::phase::{Phase, ready};
 use crate::philox::Source;
 use crate::schedule::Timeline;
@@ -17,7 +17,7 @@ mod tests;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// It leaves.
     Sent,
     /// It leaves with this bit inverted, counted from the front of the frame.
@@ -34,7 +34,7 @@ pub struct Departure {
     /// What the caller gave with it.
     pub handle: u64,
     /// What becomes of it.
-    pub fate: Fate,
+    pub outcome: Outcome,
 }
 
 /// A packet inside the link.
@@ -47,9 +47,9 @@ struct Packet {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Leaving {
+struct InFlight {
     handle: u64,
-    fate: Fate,
+    outcome: Outcome,
 }
 
 /// One direction of a link.
@@ -66,7 +66,7 @@ pub struct Link {
     number: u64,
     decider: Decider,
     queue: queue::Queue,
-    line: Line<Leaving>,
+    line: DelayLine<InFlight>,
     /// Due packets that netem's queue no longer counts.
     ready: VecDeque<Departure>,
     /// Departure of the last packet that others must not overtake.
@@ -98,7 +98,7 @@ impl Link {
             number: 0,
             decider: Decider::new(source, direction.model, machines),
             queue: queue::Queue::with_capacity(1024),
-            line: Line::with_capacity(1024),
+            line: DelayLine::with_capacity(1024),
             ready: VecDeque::with_capacity(64),
             order: 0,
             stats: Stats::default(),
@@ -117,7 +117,7 @@ impl Link {
 
     /// Whether the wire packets of a super-packet may fare differently, now or later. If not, a super-packet
     /// may be offered as one with the same result.
-    pub fn parts_packets(&self) -> bool {
+    pub fn splits_super_packets(&self) -> bool {
         self.phases.iter().any(Phase::parts)
     }
 
@@ -145,7 +145,7 @@ impl Link {
     fn offer_stated(&mut self, now: u64, n: u64, mut packet: Packet) -> u32 {
         let phase = &self.phases[self.timeline.phase];
         let decision = self.decider.decide(phase, n, now.saturating_sub(self.zero));
-        let dark = self.dark(now);
+        let dark = self.is_blacked_out(now);
         self.count_loss(decision.lost, packet.weight);
         if decision.lost {
             return 0;
@@ -172,8 +172,8 @@ impl Link {
         self.loss_before = lost;
     }
 
-    fn dark(&self, now: u64) -> bool {
-        self.phases[self.timeline.phase].down || self.timeline.dark(now - self.zero)
+    fn is_blacked_out(&self, now: u64) -> bool {
+        self.phases[self.timeline.phase].down || self.timeline.is_blacked_out(now - self.zero)
     }
 
     /// Through serialisation at `now`: the delay, and departure.
@@ -205,15 +205,15 @@ impl Link {
         self.stats.sent += u64::from(packet.weight);
         self.stats.sent_bytes += u64::from(packet.len);
         let skip = self.phases[self.timeline.phase].corruption.map_or(0, |(_, skip)| skip);
-        let fate = match packet.corrupt {
+        let outcome = match packet.corrupt {
             Some(random) if packet.len > skip => {
                 self.stats.corrupted += 1;
                 let bits = u64::from(packet.len - skip) * 8;
-                Fate::Corrupted(u64::from(skip) * 8 + ((u128::from(random) * u128::from(bits)) >> 32) as u64)
+                Outcome::Corrupted(u64::from(skip) * 8 + ((u128::from(random) * u128::from(bits)) >> 32) as u64)
             }
-            _ => Fate::Sent,
+            _ => Outcome::Sent,
         };
-        self.line.push(at, Leaving { handle: packet.handle, fate });
+        self.line.push(at, InFlight { handle: packet.handle, outcome });
     }
 
     /// When [`take`](Self::take) may next have something, if ever. It may come back empty-handed.
@@ -235,7 +235,7 @@ impl Link {
         if let Some(departure) = self.ready.pop_front() {
             return Some(departure);
         }
-        self.line.pop(now).map(|(at, leaving)| Departure { at, handle: leaving.handle, fate: leaving.fate })
+        self.line.pop(now).map(|(at, leaving)| Departure { at, handle: leaving.handle, outcome: leaving.outcome })
     }
 
     /// Bytes that wait for serialisation.
@@ -244,7 +244,7 @@ impl Link {
     }
 
     /// Packets inside, in transmission and delayed ones included.
-    pub fn inside(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.queue.len() + self.line.len() + self.ready.len()
     }
 

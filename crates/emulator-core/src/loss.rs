@@ -1,14 +1,14 @@
 //! Implements the loss models: independent, Gilbert-Elliott, netem's four states, bursts in time, a recorded pattern.
 
+use crate::bernoulli::{Bernoulli, netem_u32};
 use crate::bursts::Bursts;
-use crate::chance::{Chance, netem_u32};
 use crate::config::{Loss as Settings, Model};
 use crate::philox::{Purpose, Source};
 
 /// Whether packets are lost, one after another.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
-    Independent(Chance),
+    Independent(Bernoulli),
     GilbertElliott {
         p: u32,
         r: u32,
@@ -45,7 +45,7 @@ impl Loss {
     pub(crate) fn new(settings: &Settings, model: Model, source: &Source) -> Self {
         match settings {
             Settings::Independent { probability, correlation } => {
-                Self::Independent(Chance::new(model, *probability, *correlation, source, Purpose::Loss))
+                Self::Independent(Bernoulli::new(model, *probability, *correlation, source, Purpose::Loss))
             }
             Settings::GilbertElliott { p, r, h, k } => Self::GilbertElliott {
                 p: netem_u32(*p),
@@ -86,7 +86,7 @@ impl Loss {
     #[inline]
     pub(crate) fn loses(&mut self, n: u64, words: [u32; 4], since: u64) -> bool {
         match self {
-            Self::Independent(chance) => chance.strikes(words[0]),
+            Self::Independent(chance) => chance.fires(words[0]),
             Self::GilbertElliott { p, r, h, lost_in_good, bad } => {
                 if *bad {
                     *bad = words[0] >= *r;

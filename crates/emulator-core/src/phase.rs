@@ -1,6 +1,6 @@
 //! Turns the stages that the configuration states into state machines.
 
-use crate::chance::Chance;
+use crate::bernoulli::Bernoulli;
 use crate::codel::Codel;
 use crate::config::{Direction, Model, Stages, Step};
 use crate::jitter::Jitter;
@@ -38,7 +38,7 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machines {
     pub(crate) losses: Vec<Loss>,
-    pub(crate) chances: Vec<Chance>,
+    pub(crate) chances: Vec<Bernoulli>,
     pub(crate) jitters: Vec<Jitter>,
     pub(crate) wanders: Vec<Wander>,
     pub(crate) rates: Vec<(Rate, Option<Codel>)>,
@@ -66,7 +66,7 @@ impl Machines {
         let old = before.map(|(phase, _, _)| phase.clone()).unwrap_or_default();
         let was = before.map(|(_, stages, _)| stages);
         let mut chance =
-            |p: f64, c: f64, purpose: Purpose| add(&mut self.chances, Chance::new(model, p, c, source, purpose));
+            |p: f64, c: f64, purpose: Purpose| add(&mut self.chances, Bernoulli::new(model, p, c, source, purpose));
 
         let duplication = match &now.duplication {
             new if was.is_some_and(|was| was.duplication == *new) => old.duplication,

@@ -61,7 +61,7 @@ impl Timeline {
     }
 
     /// Whether a window without delivery is open.
-    pub(crate) fn dark(&self, now: u64) -> bool {
+    pub(crate) fn is_blacked_out(&self, now: u64) -> bool {
         self.blackouts.iter().any(|blackout| {
             let Some(since) = now.checked_sub(blackout.start_us * 1000) else { return false };
             let since = blackout.every_us.map_or(since, |every| since % (every * 1000));

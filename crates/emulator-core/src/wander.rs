@@ -1,9 +1,9 @@
 //! Computes jitter as a process in time: what is added to the delay depends on the moment, not on the packet.
 
 use crate::config::Jitter as Settings;
+use crate::distribution::Shape;
 use crate::normal;
 use crate::philox::{Purpose, Source, open_unit};
-use crate::shape::Shape;
 
 /// Width of a cell of the grid in correlation times: at that lag the autocorrelation below is 1/e.
 ///

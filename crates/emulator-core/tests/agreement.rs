@@ -7,7 +7,7 @@ use emulator_core::config::{
     Chance, Config, Corruption, Direction, Distribution, Jitter, Loss, Model, Rate, Reordering, Stages,
 };
 use emulator_core::philox::Source;
-use emulator_core::{Fate, Link};
+use emulator_core::{Link, Outcome};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use reference::{Left, Netem, Offered};
@@ -136,8 +136,8 @@ fn departures(direction: &Direction, seed: u64, packets: &[Offered], in_time: bo
     let mut take = |link: &mut Link, now: u64, inside: &mut u32| {
         while let Some(departure) = link.take(now) {
             *inside -= 1;
-            let bit = match departure.fate {
-                Fate::Corrupted(bit) => Some(bit),
+            let bit = match departure.outcome {
+                Outcome::Corrupted(bit) => Some(bit),
                 _ => None,
             };
             left.push((departure.at, departure.handle, bit));
@@ -152,7 +152,7 @@ fn departures(direction: &Direction, seed: u64, packets: &[Offered], in_time: bo
     while let Some(next) = link.next_departure() {
         take(&mut link, next, &mut inside);
     }
-    assert_eq!((inside, link.inside()), (0, 0));
+    assert_eq!((inside, link.in_flight()), (0, 0));
     (left, link.stats().decisions)
 }
 

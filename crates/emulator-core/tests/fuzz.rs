@@ -198,7 +198,7 @@ proptest! {
             }
             prop_assert!(now > earlier || inside < kept, "it is due at {} and nothing comes of it", next);
         }
-        prop_assert_eq!(inside, link.inside() as u64);
+        prop_assert_eq!(inside, link.in_flight() as u64);
         prop_assert!(inside == 0 || steps == 100_000, "{} packets are kept and will never leave", inside);
         let stats = link.stats();
         let out = stats.sent + stats.dropped.loss + stats.dropped.blackout + stats.dropped.queue + stats.dropped.codel;

@@ -1,7 +1,7 @@
 //! Jitter and bursts in time are the same for any sender, at any rate, in any number of pieces.
 
 use emulator_core::config::Config;
-use emulator_core::{Fate, Link, stats::Stats};
+use emulator_core::{Link, Outcome, stats::Stats};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -16,7 +16,7 @@ fn send(link: &mut Link, gap: u64, length: u64) -> Vec<(u64, u64)> {
     let mut found = vec![];
     let mut take = |link: &mut Link, now: u64| {
         while let Some(left) = link.take(now) {
-            assert_eq!(left.fate, Fate::Sent);
+            assert_eq!(left.outcome, Outcome::Sent);
             found.push((left.handle, left.at - left.handle));
         }
     };

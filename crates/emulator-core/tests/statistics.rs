@@ -2,9 +2,9 @@
 //! 1 %, lag-1 correlation within 0.02. Seeds are fixed, so a test that passes passes always.
 
 use emulator_core::config::{Config, Distribution};
-use emulator_core::shape::Shape;
+use emulator_core::distribution::Shape;
 use emulator_core::stats::Stats;
-use emulator_core::{Fate, Link, normal};
+use emulator_core::{Link, Outcome, normal};
 
 const N: u64 = 1_000_000;
 
@@ -19,7 +19,7 @@ fn send(link: &mut Link, gap: u64) -> Vec<Vec<u64>> {
     let mut delays = vec![vec![]; N as usize];
     let mut take = |link: &mut Link, now: u64| {
         while let Some(departure) = link.take(now) {
-            if departure.fate != Fate::Dropped {
+            if departure.outcome != Outcome::Dropped {
                 delays[departure.handle as usize].push(departure.at - departure.handle * gap);
             }
         }

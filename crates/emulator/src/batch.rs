@@ -1,6 +1,6 @@
 //! Packets that were received together, whatever device they came from.
 
-use crate::vnet::HEADER;
+use crate::virtio_net::HEADER;
 
 /// Packets in one batch.
 pub const BATCH: usize = 32;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-use crate::hist::{Histogram, Quantiles};
+use crate::histogram::{Histogram, Quantiles};
 
 /// Nanoseconds of lateness from which a departure waits for reports of pauses; below, lateness is the emulator's own.
 const SUSPECT: u64 = 200_000;

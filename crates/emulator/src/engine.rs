@@ -7,7 +7,7 @@ use emulator_core::config::{Config, Invalid};
 use crate::batch::Batch;
 use crate::blame::Pauses;
 use crate::control::Control;
-use crate::lane::Lane;
+use crate::direction::Lane;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
 use crate::pool::Pool;
@@ -15,7 +15,7 @@ use crate::port::Port;
 use crate::report::{self, Line, Printer, Report};
 use crate::switch::Switch;
 use crate::sys;
-use crate::vnet::{HEADER, Vnet};
+use crate::virtio_net::{HEADER, Vnet};
 
 /// Between two reports, and at most between two looks at the control while packets never stop.
 const REPORT: u64 = 1_000_000_000;

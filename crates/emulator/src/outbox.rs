@@ -1,14 +1,14 @@
 //! Holds packets between their departure from the link and the port: neighbours are joined again, and packets
 //! are sent together.
 
-use emulator_core::{Departure, Fate};
+use emulator_core::{Departure, Outcome};
 
 use crate::batch::BATCH;
-use crate::lane::{Handle, Lane};
+use crate::direction::{Handle, Lane};
 use crate::pool::Pool;
 use crate::port::{Outgoing, Port};
 use crate::sys;
-use crate::vnet::HEADS;
+use crate::virtio_net::HEADS;
 
 /// Neighbours of one super-packet that are due at the same time, and so leave at the same moment.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +48,8 @@ impl Outbox {
     pub fn add(&mut self, departure: Departure, pool: &mut Pool) -> bool {
         let Handle { slot, port, part } = Handle::unpack(departure.handle);
         let at = departure.at;
-        match (departure.fate, part) {
-            (Fate::Sent, Some(part)) => {
+        match (departure.outcome, part) {
+            (Outcome::Sent, Some(part)) => {
                 if let Some(run) = &mut self.run {
                     let neighbour = (run.slot, run.port, run.last + 1) == (slot, port, part);
                     if neighbour && at - run.at <= self.join_ns {
@@ -60,18 +60,18 @@ impl Outbox {
                 self.end_run(pool);
                 self.run = Some(Run { slot, port, first: part, last: part, at });
             }
-            (Fate::Sent, None) => {
+            (Outcome::Sent, None) => {
                 self.end_run(pool);
                 let held = pool.get(slot);
                 let count = held.parts.map_or(1, |parts| parts.count);
                 let packet = Outgoing::whole(held.vnet, slot, held.frame().len());
                 self.push(port, packet, at, count);
             }
-            (Fate::Corrupted(bit), _) => {
+            (Outcome::Corrupted(bit), _) => {
                 self.end_run(pool);
                 self.corrupt(slot, port, part, bit, at, pool);
             }
-            (Fate::Dropped, _) => pool.release(slot, 1),
+            (Outcome::Dropped, _) => pool.release(slot, 1),
         }
         self.ports[usize::from(port)].len() >= BATCH || self.bytes >= FULL
     }
@@ -98,7 +98,7 @@ impl Outbox {
             (Some(_), number) => {
                 let number = number.unwrap_or(0);
                 let packet = part(slot, number, number, pool);
-                vnet = crate::vnet::Vnet::parse(&packet.vnet);
+                vnet = crate::virtio_net::Vnet::parse(&packet.vnet);
                 packet.places(pool)[1..].concat()
             }
             (None, _) => pool.get(slot).frame().to_vec(),

@@ -1,6 +1,6 @@
 //! Stores the packets that are held, within a bound of memory.
 
-use crate::vnet::{Parts, Vnet};
+use crate::virtio_net::{Parts, Vnet};
 
 /// Sizes of buffers: a frame, a short super-packet, the longest one.
 const SIZES: [usize; 3] = [2 << 10, 16 << 10, 68 << 10];

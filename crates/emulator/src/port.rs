@@ -8,7 +8,7 @@ use crate::netlink::{Counters, Netlink};
 use crate::packet::Packet;
 use crate::pool::Pool;
 use crate::tap::Tap;
-use crate::vnet::{HEADER, HEADS, Vnet};
+use crate::virtio_net::{HEADER, HEADS, Vnet};
 use crate::xsk::Xsk;
 
 /// A packet on its way out: headers of its own (or none) and a part of a held frame.

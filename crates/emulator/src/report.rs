@@ -7,7 +7,7 @@ use std::thread::{JoinHandle, spawn};
 use emulator_core::stats::{Dropped as ByStage, Stats};
 use serde::Serialize;
 
-use crate::hist::Quantiles;
+use crate::histogram::Quantiles;
 use crate::port::Faults;
 
 /// One line.

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use crate::batch::Batch;
 use crate::netlink::{self, Netlink};
 use crate::sys::{checked, inside};
-use crate::vnet::HEADER;
+use crate::virtio_net::HEADER;
 
 /// `include/uapi/linux/if_tun.h`: checksums, TSO over IPv4 and IPv6 with ECN, USO over both.
 const TUN_F_CSUM: u32 = 0x01;

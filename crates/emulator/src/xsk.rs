@@ -11,7 +11,7 @@ use crate::bpf::Redirect;
 use crate::netlink;
 use crate::ring::{Mapping, Ring};
 use crate::sys::{checked, owned};
-use crate::vnet::{HEADER, Vnet};
+use crate::virtio_net::{HEADER, Vnet};
 
 /// A frame has a chunk of its own. The kernel leaves 256 bytes in front of what it receives (XDP_PACKET_HEADROOM), and
 /// lets no veth have XDP whose peer's MTU would not fit a page.

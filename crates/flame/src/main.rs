@@ -8,8 +8,8 @@
 
 mod args;
 mod draw;
-mod golang;
-mod sides;
+mod go_symbols;
+mod split_events;
 
 use std::fs;
 use std::io::{self, BufReader, Write};
@@ -20,8 +20,8 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 
 use args::{Args, Draw, Fold, USAGE};
-use golang::Programs;
-use sides::Sides;
+use go_symbols::Programs;
+use split_events::Sides;
 
 fn main() -> ExitCode {
     let done = match args::read(std::env::args().skip(1)) {

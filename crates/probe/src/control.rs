@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, MILLISECOND, SECOND};
-use crate::tally::Count;
+use crate::receive_stats::Count;
 
 /// The first four bytes of a control datagram.
 const MAGIC: [u8; 4] = *b"TMct";

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::clock::{self, MILLISECOND, SECOND};
 use crate::control::{Answer, Asker, ProbePlan, Question};
-use crate::hunt::Limit;
 use crate::pace;
 use crate::packet;
 use crate::print;
 use crate::probes::{self, Arrivals};
+use crate::rate_search::Limit;
 use crate::search::{self, Size};
 use crate::serve;
 use crate::socket;

@@ -6,7 +6,6 @@
 mod batch;
 mod clock;
 mod control;
-mod hunt;
 mod latency;
 mod mtu;
 mod pace;
@@ -14,11 +13,12 @@ mod packet;
 mod print;
 mod prober;
 mod probes;
+mod rate_search;
+mod receive_stats;
 mod search;
 mod serve;
 mod socket;
 mod stream;
-mod tally;
 mod trial;
 
 use std::process::ExitCode;

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use clap::Args;
 use serde::Serialize;
 
-use crate::hunt::{self, Found, Hunt, Limit, Limits, Path};
 use crate::packet;
 use crate::print;
+use crate::rate_search::{self, Found, Limit, Limits, Path, RateSearch};
 use crate::serve;
 use crate::socket;
 use crate::trial::{Trial, Trials};
@@ -147,13 +147,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     for size in &options.sizes {
         let mut on = OnPath { size: size.bytes(&trials)?, trials: &mut trials };
         let split = socket::split_so_far(on.trials.v4);
-        let ascent = hunt::ascend(&mut on, ASCENT)?;
+        let ascent = rate_search::ascend(&mut on, ASCENT)?;
         // All datagrams of a size are split, or none.
         let split = socket::split_so_far(on.trials.v4).zip(split).map(|(after, before)| after - before);
         let split = split.map(|count| (count as f64 / ascent.sent.max(1) as f64).min(1.0));
-        let mut hunt = Hunt::new(&mut on, limits, ascent.offered_max);
+        let mut search = RateSearch::new(&mut on, limits, ascent.offered_max);
         for loss in &options.loss {
-            let found = hunt.highest(loss / 100.0, ascent.last.delivered)?;
+            let found = search.highest(loss / 100.0, ascent.last.delivered)?;
             print::line(&Ended {
                 kind: "found",
                 name: size.name(),
@@ -179,12 +179,12 @@ const AGAIN: u32 = 2;
 /// A load must be possible on a path that loses, too, so here loss counts from what is lost at a tenth of the rate.
 pub fn capacity(trials: &mut Trials, size: usize, bound: f64) -> Result<(f64, Found), String> {
     let mut on = OnPath { size, trials };
-    let ascent = hunt::ascend(&mut on, ASCENT)?;
+    let ascent = rate_search::ascend(&mut on, ASCENT)?;
     let mut limits = Limits { trial: 0.3, confirm: 0.5, resolution: 0.03, path_loss: 0.0, again: AGAIN };
     let light = (LIGHT * ascent.last.delivered).max(1.0);
     let light = on.trial(light, (ENOUGH / light).clamp(limits.confirm, LONGEST))?;
     limits.path_loss = light.lost as f64 / light.sent.max(1) as f64;
-    let found = Hunt::new(&mut on, limits, ascent.offered_max).highest(bound, ascent.last.delivered)?;
+    let found = RateSearch::new(&mut on, limits, ascent.offered_max).highest(bound, ascent.last.delivered)?;
     Ok((limits.path_loss, found))
 }
 

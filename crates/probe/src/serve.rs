@@ -15,8 +15,8 @@ use crate::control::{self, Answer, Question};
 use crate::packet::Header;
 use crate::print;
 use crate::probes;
+use crate::receive_stats::ReceiveStats;
 use crate::socket;
-use crate::tally::Tally;
 
 /// The port for trials; probes have the next one.
 pub const PORT: u16 = 5301;
@@ -61,7 +61,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 /// Counts the datagrams of one trial after the other, and answers questions about them.
 fn count(socket: &UdpSocket) -> Result<(), String> {
     let mut incoming = Incoming::new();
-    let mut current: Option<(u32, Tally, u64)> = None; // the trial, its account, what the socket had dropped before it
+    let mut current: Option<(u32, ReceiveStats, u64)> = None; // the trial, its account, what the socket had dropped before it
     loop {
         let mut asked = Vec::new();
         let mut now = 0;
@@ -70,7 +70,7 @@ fn count(socket: &UdpSocket) -> Result<(), String> {
                 now = clock::now();
             }
             match (Header::read(arrival.beginning), &mut current) {
-                (Some(header), Some((trial, tally, _))) if header.stream == *trial => tally.arrived(&header, now),
+                (Some(header), Some((trial, stats, _))) if header.stream == *trial => stats.arrived(&header, now),
                 (Some(_), _) => {} // of a trial that is over
                 (None, _) => asked.extend(control::question(arrival.beginning).map(|one| (one, arrival.from))),
             }
@@ -83,17 +83,21 @@ fn count(socket: &UdpSocket) -> Result<(), String> {
     }
 }
 
-fn reply(socket: &UdpSocket, current: &mut Option<(u32, Tally, u64)>, question: &Question) -> Result<Answer, String> {
+fn reply(
+    socket: &UdpSocket,
+    current: &mut Option<(u32, ReceiveStats, u64)>,
+    question: &Question,
+) -> Result<Answer, String> {
     let dropped = socket::dropped(socket).map_err(|error| format!("a socket's drops: {error}"))?;
     Ok(match (question, &mut *current) {
         (Question::Hello, _) => Answer::Clock(control::clock_name()),
         (Question::Begin { trial, .. }, Some((known, ..))) if trial == known => Answer::Done,
         (Question::Begin { trial, datagrams }, _) => {
-            *current = Some((*trial, Tally::new(*datagrams, clock::now()), dropped));
+            *current = Some((*trial, ReceiveStats::new(*datagrams, clock::now()), dropped));
             Answer::Done
         }
-        (Question::Count { trial }, Some((known, tally, before))) if trial == known => {
-            Answer::Count(tally.count(clock::now(), dropped - *before))
+        (Question::Count { trial }, Some((known, stats, before))) if trial == known => {
+            Answer::Count(stats.count(clock::now(), dropped - *before))
         }
         (Question::Count { trial }, _) => Answer::No(format!("there is no trial {trial}")),
         (Question::Probe(_) | Question::Progress { .. } | Question::Finish { .. }, _) => {

@@ -9,8 +9,8 @@ use crate::clock::{self, MILLISECOND, SECOND};
 use crate::control::{self, Answer, Asker, Question};
 use crate::pace::{self, Schedule};
 use crate::packet::{self, Header};
+use crate::receive_stats::Count;
 use crate::socket;
-use crate::tally::Count;
 
 /// From the announcement to the first datagram.
 const LEAD: u64 = 5 * MILLISECOND;

@@ -8,9 +8,9 @@ use quinn::{Connection, VarInt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use crate::cpu_time::cpu_seconds;
 use crate::report::{Arrived, Client, Datagrams, Handshake, Link, PROGRAM};
 use crate::transport::{NAME, Place};
-use crate::usage::cpu_seconds;
 use crate::{ClientArgs, During, Failure, perf};
 
 const STEP: Duration = Duration::from_millis(100);

@@ -12,11 +12,11 @@
 //! ```
 
 mod client;
+mod cpu_time;
 mod perf;
 mod report;
 mod server;
 mod transport;
-mod usage;
 
 use std::error::Error;
 use std::net::SocketAddr;

@@ -8,9 +8,9 @@ use quinn::{Connection, Incoming};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use crate::cpu_time::cpu_seconds;
 use crate::report::{Datagrams, Left, Link, PROGRAM, Server};
 use crate::transport::{Place, congestion_control};
-use crate::usage::cpu_seconds;
 use crate::{During, Failure, ServerArgs, perf};
 
 const STEP: Duration = Duration::from_millis(100);

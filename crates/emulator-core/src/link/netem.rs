@@ -22,7 +22,7 @@ impl Link {
         }
         let phase = &self.phases[self.timeline.phase];
         packet.corrupt = self.decider.corrupt(phase, n, copy);
-        if self.dark(now) {
+        if self.is_blacked_out(now) {
             self.stats.dropped.blackout += weight * u64::from(copies);
             return 0;
         }
@@ -66,7 +66,7 @@ impl Link {
     /// What is due has left netem's queue, whether the caller has taken it or not.
     pub(super) fn release(&mut self, now: u64) {
         while let Some((at, leaving)) = self.line.pop(now) {
-            self.ready.push_back(super::Departure { at, handle: leaving.handle, fate: leaving.fate });
+            self.ready.push_back(super::Departure { at, handle: leaving.handle, outcome: leaving.outcome });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Fate, Leaving, Link, Packet};
+use super::{InFlight, Link, Outcome, Packet};
 use crate::decide::Decision;
 use crate::stats::Sums;
 
@@ -139,7 +139,7 @@ impl Link {
             codel.saw(u64::from(head.packet.len));
             if codel.drops(start, start - head.since, self.queue.bytes) {
                 self.stats.dropped.codel += u64::from(head.packet.weight);
-                self.line.push(start, Leaving { handle: head.packet.handle, fate: Fate::Dropped });
+                self.line.push(start, InFlight { handle: head.packet.handle, outcome: Outcome::Dropped });
                 return;
             }
             if self.queue.waiting.is_empty() {

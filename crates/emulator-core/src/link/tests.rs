@@ -7,7 +7,7 @@ pub(super) fn link(direction: &str) -> Link {
 
 fn leave(link: &mut Link) -> Vec<(u64, u64)> {
     std::iter::from_fn(|| link.take(u64::MAX / 4))
-        .filter(|d| d.fate != Fate::Dropped)
+        .filter(|d| d.outcome != Outcome::Dropped)
         .map(|d| (d.at, d.handle))
         .collect()
 }
@@ -108,7 +108,7 @@ fn one_bit_behind_the_header_is_inverted() {
     let mut link = link(r#"{"name": "d", "stages": {"corruption": {"probability": 1}}}"#);
     for n in 0..1000 {
         link.offer(n, 15, 1, n);
-        let Some(Departure { fate: Fate::Corrupted(bit), .. }) = link.take(n) else { panic!() };
+        let Some(Departure { outcome: Outcome::Corrupted(bit), .. }) = link.take(n) else { panic!() };
         assert!((14 * 8..15 * 8).contains(&bit));
     }
 }
@@ -125,7 +125,7 @@ fn codel_keeps_a_standing_queue_short() {
             link.offer(n * 952_381, 1500, 1, n);
         }
         let stats = link.stats();
-        assert!(link.inside() > 0 || stats.dropped.codel > 0);
+        assert!(link.in_flight() > 0 || stats.dropped.codel > 0);
         stats.queued_us.mean
     };
     let tail = wait(&stages(""));
@@ -135,8 +135,11 @@ fn codel_keeps_a_standing_queue_short() {
 
 #[test]
 fn super_packets_need_parting_only_where_fates_may_differ() {
-    assert!(!link(r#"{"name": "d", "stages": {"delay_us": 5}}"#).parts_packets());
-    assert!(link(r#"{"name": "d", "stages": {"loss": {"kind": "independent", "probability": 0.1}}}"#).parts_packets());
+    assert!(!link(r#"{"name": "d", "stages": {"delay_us": 5}}"#).splits_super_packets());
+    assert!(
+        link(r#"{"name": "d", "stages": {"loss": {"kind": "independent", "probability": 0.1}}}"#)
+            .splits_super_packets()
+    );
     assert!(link(r#"{"name": "d"}"#).is_transparent());
     assert!(!link(r#"{"name": "d", "stages": {"delay_us": 5}}"#).is_transparent());
 }

@@ -2,8 +2,8 @@
 //! the random numbers. Slow and obvious; the crate must agree with it departure by departure.
 
 use emulator_core::config::{Direction, Distribution, Loss, Model};
+use emulator_core::distribution::netem_table;
 use emulator_core::philox::{Purpose, Source};
-use emulator_core::shape::netem_table;
 
 /// A packet as it is offered: time and length.
 pub(crate) type Offered = (u64, u32);

@@ -8,7 +8,7 @@ use super::reference::{Left, Offered};
 struct Markov(Option<bool>);
 
 impl Markov {
-    fn strikes(&mut self, p: f64, c: f64, random: u32) -> bool {
+    fn fires(&mut self, p: f64, c: f64, random: u32) -> bool {
         let p = match self.0 {
             None => p,
             Some(true) => p + c * (1.0 - p),
@@ -35,22 +35,22 @@ pub(crate) fn run(d: &Direction, s: Source, packets: &[Offered]) -> Vec<Left> {
         let draw = |purpose| s.draw(purpose, n, false);
         let lost = match st.loss {
             Some(Loss::Independent { probability, correlation }) => {
-                loss.strikes(probability, correlation, draw(Purpose::Loss)[0])
+                loss.fires(probability, correlation, draw(Purpose::Loss)[0])
             }
             None => false,
             _ => unimplemented!("the other kinds are checked with netem's model"),
         };
         let duplicated =
-            st.duplication.is_some_and(|c| dup.strikes(c.probability, c.correlation, draw(Purpose::Duplication)[0]));
+            st.duplication.is_some_and(|c| dup.fires(c.probability, c.correlation, draw(Purpose::Duplication)[0]));
         let bit = st.corruption.and_then(|c| {
             let words = draw(Purpose::Corruption);
             let skip = c.skip_bytes.unwrap_or(14);
             let span = u128::from(len.saturating_sub(skip)) * 8;
-            (corrupt.strikes(c.probability, c.correlation, words[0]) && len > skip)
+            (corrupt.fires(c.probability, c.correlation, words[0]) && len > skip)
                 .then(|| (u64::from(skip) * 8) + ((u128::from(words[1]) * span) >> 32) as u64)
         });
         let reordered = st.reordering.is_some_and(|r| {
-            let strikes = reorder.strikes(r.probability, r.correlation, draw(Purpose::Reordering)[0]);
+            let strikes = reorder.fires(r.probability, r.correlation, draw(Purpose::Reordering)[0]);
             let now = gap + 1 >= r.gap && strikes;
             gap = if now { 0 } else { gap + 1 };
             now

@@ -57,7 +57,7 @@ const LIMITS: Limits = Limits { trial: 0.3, confirm: 1.0, resolution: 0.01, path
 
 fn highest(model: &mut Model, bound: f64, guess: f64) -> Found {
     let most = model.most;
-    Hunt::new(model, LIMITS, most).highest(bound, guess).unwrap()
+    RateSearch::new(model, LIMITS, most).highest(bound, guess).unwrap()
 }
 
 fn rate(found: &Found) -> f64 {
@@ -101,18 +101,18 @@ fn allows_the_share_that_it_is_told() {
 #[test]
 fn trials_for_one_bound_serve_the_next() {
     let mut model = model(50_000.0);
-    let mut hunt = Hunt::new(&mut model, LIMITS, f64::INFINITY);
-    assert!(close(&hunt.highest(0.0, 40_000.0).unwrap(), 50_000.0));
-    let before = hunt.known.len();
-    assert!(close(&hunt.highest(0.001, 40_000.0).unwrap(), 50_000.0));
-    assert!(hunt.known.len() - before <= 3);
+    let mut search = RateSearch::new(&mut model, LIMITS, f64::INFINITY);
+    assert!(close(&search.highest(0.0, 40_000.0).unwrap(), 50_000.0));
+    let before = search.known.len();
+    assert!(close(&search.highest(0.001, 40_000.0).unwrap(), 50_000.0));
+    assert!(search.known.len() - before <= 3);
 }
 
 #[test]
 fn says_that_the_sender_was_the_limit() {
     for (guess, most) in [(20_000.0, 20_000.0), (30_000.0, 40_000.0)] {
         let mut model = Model { most: 20_000.0, ..model(50_000.0) };
-        let found = Hunt::new(&mut model, LIMITS, most).highest(0.0, guess).unwrap();
+        let found = RateSearch::new(&mut model, LIMITS, most).highest(0.0, guess).unwrap();
         assert!(close(&found, 20_000.0) && found.failed.is_none(), "{found:?}");
         assert_eq!(found.limit, Some(Limit::Sender));
     }
@@ -121,7 +121,7 @@ fn says_that_the_sender_was_the_limit() {
 #[test]
 fn looks_again_at_what_the_sender_can_offer_before_it_says_so() {
     let mut model = Model { most: 200_000.0, ..model(50_000.0) };
-    let found = Hunt::new(&mut model, LIMITS, 10_000.0).highest(0.0, 10_000.0).unwrap();
+    let found = RateSearch::new(&mut model, LIMITS, 10_000.0).highest(0.0, 10_000.0).unwrap();
     assert!(close(&found, 50_000.0), "{found:?}");
     assert!(found.limit.is_none() && (50_000.0..=100_000.0).contains(&found.offered_max), "{found:?}");
 }
@@ -153,7 +153,7 @@ fn a_path_that_always_loses_has_no_rate_without_loss() {
 fn what_the_path_always_loses_may_be_granted() {
     let mut model = Model { loses: Some(100), ..model(50_000.0) };
     let limits = Limits { path_loss: 0.01, ..LIMITS };
-    let found = Hunt::new(&mut model, limits, f64::INFINITY).highest(0.001, 50_000.0).unwrap();
+    let found = RateSearch::new(&mut model, limits, f64::INFINITY).highest(0.001, 50_000.0).unwrap();
     assert!(close(&found, 50_000.0), "{found:?}");
 }
 
@@ -164,11 +164,11 @@ fn bursts_of_the_paths_own_loss_are_no_limit_of_its_rate_where_that_is_granted()
     let limits = Limits { path_loss: 0.02, again: 2, ..LIMITS };
     for room in [0.0, 5000.0] {
         let mut granted = Model { bursts, room, ..model(50_000.0) };
-        let found = Hunt::new(&mut granted, limits, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
+        let found = RateSearch::new(&mut granted, limits, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
         assert!((rate(&found) / 51_000.0 - 1.0).abs() < 0.035, "{found:?} {:?}", granted.trials);
     }
     let mut refused = Model { bursts, ..model(50_000.0) };
-    let found = Hunt::new(&mut refused, LIMITS, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
+    let found = RateSearch::new(&mut refused, LIMITS, f64::INFINITY).highest(0.001, 30_000.0).unwrap();
     assert!(rate(&found) < 30_000.0, "{found:?}");
 }
 
@@ -197,6 +197,6 @@ fn the_ascent_ends_with_a_sender_that_cannot_offer_more() {
 fn a_search_never_asks_for_all_that_a_sender_can_send() {
     let mut model = model(50_000.0);
     let most = ascend(&mut model, 0.1).unwrap();
-    Hunt::new(&mut model, LIMITS, most.offered_max).highest(0.0, most.last.delivered).unwrap();
+    RateSearch::new(&mut model, LIMITS, most.offered_max).highest(0.0, most.last.delivered).unwrap();
     assert!(model.trials.iter().all(|rate| *rate <= 2.7 * 50_000.0), "{:?}", model.trials);
 }

@@ -7,7 +7,7 @@
 use std::io::{self, BufRead};
 
 use crate::args;
-use crate::golang::Programs;
+use crate::go_symbols::Programs;
 
 const CORE: &str = "core";
 

@@ -40,7 +40,7 @@ impl Crandom {
 
 /// Whether a stage strikes, packet by packet.
 #[derive(Clone, Debug)]
-pub(crate) enum Chance {
+pub(crate) enum Bernoulli {
     /// A two-state Markov chain in its stationary state: the probability is exact and so is the lag-1
     /// correlation c, with P(strike | strike) = p + c(1-p) and P(strike | none) = p(1-c).
     Stated { first: u64, after_strike: u64, after_none: u64, before: Option<bool> },
@@ -48,7 +48,7 @@ pub(crate) enum Chance {
     Netem { probability: u32, crandom: Crandom },
 }
 
-impl Chance {
+impl Bernoulli {
     pub(crate) fn new(model: Model, p: f64, c: f64, source: &Source, purpose: Purpose) -> Self {
         match model {
             Model::Stated => Self::Stated {
@@ -62,7 +62,7 @@ impl Chance {
     }
 
     #[inline]
-    pub(crate) fn strikes(&mut self, random: u32) -> bool {
+    pub(crate) fn fires(&mut self, random: u32) -> bool {
         match self {
             Self::Stated { first, after_strike, after_none, before } => {
                 let threshold = match before {

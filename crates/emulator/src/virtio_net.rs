@@ -190,5 +190,5 @@ impl Parts {
 }
 
 #[cfg(test)]
-#[path = "vnet_tests.rs"]
+#[path = "virtio_net_tests.rs"]
 mod tests;

@@ -117,17 +117,17 @@ pub struct Found {
 type Failure = (f64, Option<Limit>);
 
 /// A search on one path at one size; trials serve for several bounds.
-pub struct Hunt<'a, P: Path> {
+pub struct RateSearch<'a, P: Path> {
     path: &'a mut P,
     limits: Limits,
     known: Vec<Trial>,
     offered_max: f64,
 }
 
-impl<'a, P: Path> Hunt<'a, P> {
+impl<'a, P: Path> RateSearch<'a, P> {
     /// A search on that path, on which the sender could offer `offered_max`.
-    pub fn new(path: &'a mut P, limits: Limits, offered_max: f64) -> Hunt<'a, P> {
-        Hunt { path, limits, known: Vec::new(), offered_max }
+    pub fn new(path: &'a mut P, limits: Limits, offered_max: f64) -> RateSearch<'a, P> {
+        RateSearch { path, limits, known: Vec::new(), offered_max }
     }
 
     /// The highest rate with at most the share `bound` of loss. It starts from `guess`.
@@ -277,5 +277,5 @@ fn widen(stride: &mut f64, rate: impl Fn(f64) -> f64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "hunt_tests.rs"]
+#[path = "rate_search_tests.rs"]
 mod tests;

@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// As netem's tfifo: an item not earlier than the last one is appended to a ring, which is all that happens
 /// while order is kept; the others go to a heap.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct DelayLine<T> {
     ring: VecDeque<Timed<T>>,
     heap: BinaryHeap<Timed<T>>,
     inserted: u64,
@@ -21,7 +21,7 @@ struct Timed<T> {
     item: T,
 }
 
-impl<T> Line<T> {
+impl<T> DelayLine<T> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { ring: VecDeque::with_capacity(capacity), heap: BinaryHeap::with_capacity(capacity / 4), inserted: 0 }
     }
@@ -107,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_stable_sort_by_time(times in prop::collection::vec(0u64..50, 0..200)) {
-            let mut line = Line::with_capacity(0);
+            let mut line = DelayLine::with_capacity(0);
             for (number, &at) in times.iter().enumerate() {
                 line.push(at, number);
             }

@@ -11,7 +11,7 @@ const PARTS: u64 = 10;
 const MOST: u64 = 1 << 28;
 
 /// What has arrived of a trial so far.
-pub struct Tally {
+pub struct ReceiveStats {
     datagrams: u64,
     seen: Vec<u64>,
     unique: u64,
@@ -24,7 +24,7 @@ pub struct Tally {
     quickest: [Option<i64>; PARTS as usize],
 }
 
-/// A tally in numbers, as the receiver reports it; times in nanoseconds.
+/// What was received, in numbers, as the receiver reports it; times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Datagrams that arrived, each counted once.
@@ -43,10 +43,10 @@ pub struct Count {
     pub dropped: u64,
 }
 
-impl Tally {
+impl ReceiveStats {
     /// For a trial of that many datagrams that begins now; zero if their number is not known before.
-    pub fn new(datagrams: u64, now: u64) -> Tally {
-        Tally {
+    pub fn new(datagrams: u64, now: u64) -> ReceiveStats {
+        ReceiveStats {
             datagrams,
             seen: Vec::new(),
             unique: 0,
@@ -119,19 +119,19 @@ mod tests {
 
     #[test]
     fn each_datagram_counts_once_and_what_comes_late_is_reordered() {
-        let mut tally = Tally::new(5, 0);
+        let mut stats = ReceiveStats::new(5, 0);
         for (now, sequence) in [0, 2, 1, 2, 4].into_iter().enumerate() {
-            tally.arrived(&header(sequence, 0), 100 + now as u64);
+            stats.arrived(&header(sequence, 0), 100 + now as u64);
         }
-        let count = tally.count(200, 3);
+        let count = stats.count(200, 3);
         assert_eq!((count.unique, count.duplicates, count.reordered), (4, 1, 1));
         assert_eq!((count.span, count.quiet, count.dropped), (4, 96, 3));
     }
 
     #[test]
     fn a_queue_that_grows_is_seen_in_the_least_delays_and_a_single_late_one_is_not() {
-        let mut growing = Tally::new(100, 0);
-        let mut steady = Tally::new(100, 0);
+        let mut growing = ReceiveStats::new(100, 0);
+        let mut steady = ReceiveStats::new(100, 0);
         for sequence in 0..100 {
             let sent = sequence * 1000;
             growing.arrived(&header(sequence, sent), sent + 500 + sequence * 10);
@@ -143,15 +143,15 @@ mod tests {
 
     #[test]
     fn there_is_no_growth_without_a_first_and_a_last_part() {
-        let mut tally = Tally::new(100, 0);
-        tally.arrived(&header(3, 0), 10);
-        assert_eq!(tally.count(20, 0).growth, None);
+        let mut stats = ReceiveStats::new(100, 0);
+        stats.arrived(&header(3, 0), 10);
+        assert_eq!(stats.count(20, 0).growth, None);
     }
 
     #[test]
     fn a_wild_sequence_number_takes_no_memory() {
-        let mut tally = Tally::new(1, 0);
-        tally.arrived(&header(u64::MAX, 0), 10);
-        assert_eq!(tally.count(20, 0).unique, 0);
+        let mut stats = ReceiveStats::new(1, 0);
+        stats.arrived(&header(u64::MAX, 0), 10);
+        assert_eq!(stats.count(20, 0).unique, 0);
     }
 }

@@ -4,11 +4,11 @@ use emulator_core::Link;
 use emulator_core::config::{Config, Invalid, Unit};
 
 use crate::blame::{Blame, Pauses};
-use crate::hist::Histogram;
+use crate::histogram::Histogram;
 use crate::pool::Pool;
 use crate::report;
 use crate::sys;
-use crate::vnet::{Parts, Vnet};
+use crate::virtio_net::{Parts, Vnet};
 
 /// Which packet of which frame, and where it goes: what the link carries as handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Lane {
         Ok(Self {
             name: direction.name.clone(),
             transparent: link.is_transparent(),
-            parts: link.parts_packets() && direction.unit == Unit::Wire,
+            parts: link.splits_super_packets() && direction.unit == Unit::Wire,
             unit: direction.unit,
             link,
             passed: Passed::default(),
@@ -156,7 +156,7 @@ impl Lane {
             sent_bytes: realised.sent_bytes + passed.bytes,
             dropped,
             queue_bytes: self.link.queued_bytes(),
-            inside: self.link.inside() as u64,
+            inside: self.link.in_flight() as u64,
             lateness_us: self.late.quantiles(),
             lateness_last_us: late_last,
             own_lateness_us: self.blame.quantiles(),
