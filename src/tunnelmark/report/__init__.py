@@ -1,1 +1,1 @@
-"""Report: what an analysis says, for the terminal, as Markdown, as one HTML file and as JSON; pure, one exporter per file."""
+"""Writes an analysis for the terminal, as Markdown, as one HTML file and as JSON; one exporter per file. Pure."""

@@ -1,4 +1,4 @@
-"""What the page says across conditions and of distributions: matrices, heat maps, scatters, box plots, rank tests."""
+"""Builds two sections of the HTML page: arms across conditions, and distributions (scatter, box plots, rank tests)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MatrixShown:
 
 @dataclass(frozen=True, slots=True)
 class ScatterTable:
-    """How one primary metric scatters over blocks, and which arms rank tests tell apart: rows of texts as their heads name them."""
+    """How one primary metric scatters over blocks, and its rank tests; columns: `SCATTER_HEAD` and `RANKS_HEAD`."""
 
     title: str
     scatter: tuple[tuple[str, ...], ...]
@@ -60,7 +60,7 @@ class ScatterTable:
 
 @dataclass(frozen=True, slots=True)
 class AcrossSection:
-    """Everything of both sections; `matrices` and `shares` are empty where a study has nothing to set side by side."""
+    """The content of both sections; `matrices` and `shares` are empty if the study has nothing to compare there."""
 
     matrices: tuple[MatrixShown, ...]
     explained: str
@@ -84,7 +84,7 @@ class AcrossSection:
 
 
 def section(analysis: Analysis) -> AcrossSection:
-    """All of it, from the analysis alone."""
+    """Build the content of both sections from the analysis."""
     found = across_tables.matrices(analysis)
     return AcrossSection(
         tuple(
@@ -118,7 +118,7 @@ def _points(analysis: Analysis) -> tuple[Titled, ...]:
 
 
 def _boxes(analysis: Analysis) -> tuple[tuple[str, tuple[Titled, ...]], ...]:
-    """By condition, the series that are shown over time elsewhere; delays have their distribution there already."""
+    """Box plots by condition of the series that are shown over time elsewhere; delays have a distribution there."""
     groups = []
     for heading, settings in queries.groups(analysis):
         found = [

@@ -1,4 +1,4 @@
-"""The part of the Markdown report that sets conditions side by side; nothing where a study has one condition."""
+"""Writes the part of the Markdown report that compares conditions, and workloads that share a metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tunnelmark.report.markdown_syntax import rows, safe
 
 
 def parts(analysis: Analysis) -> list[str]:
-    """A heading, a matrix for each primary metric, and what workloads of one metric are of each other."""
+    """A heading and a matrix for each primary metric, then a table for each two workloads that share a metric."""
     found: list[str] = []
     matrices = across_tables.matrices(analysis)
     for matrix in matrices:

@@ -1,6 +1,6 @@
-"""Arms across conditions in words: a matrix arm x condition for each primary metric, and what each arm keeps elsewhere.
+"""Compares arms across conditions, in words: a matrix of arms and conditions for each primary metric.
 
-Every report takes its texts from here. There is a matrix only where a study has two or more conditions.
+Every report takes its texts from here. There is a matrix only if a study has two or more conditions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ ABSENT = "–"
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """An arm in a condition: its median, its effect against direct with sign and interval, what it keeps, what bound it, remarks.
+    """The texts of one arm in one condition.
 
-    `share` is `kept` in short: without intervals. `keeps` is the verdict on it against direct, None where nothing is compared.
+    `value`: its median. `effect`: against direct, with sign and interval. `kept`: what the arm keeps, with intervals;
+    `share`: the same in short, without them. `keeps`: the verdict on what it keeps against direct; None if nothing is
+    compared. `bound`: what bound the arm. `notes`: remarks.
     """
 
     cell: MetricCell
@@ -37,7 +39,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One primary metric of a workload: `heads` names its conditions, `rows` has a cell for each of them by arm."""
+    """The matrix of a workload's primary metric: `heads` names its conditions, `rows` has a cell for each, by arm."""
 
     workload: str
     metric: MetricInfo
@@ -47,13 +49,13 @@ class Matrix:
 
     @property
     def title(self) -> str:
-        """The metric with its workload."""
+        """The metric's title, with the workload in brackets."""
         return f"{self.metric.title} ({self.workload})"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadShares:
-    """One primary metric of two workloads: `rows` has for each arm a text for each condition, the later over the earlier."""
+    """A primary metric of `workload` over that of `over`: `rows` has, for each arm, a text for each condition."""
 
     metric: MetricInfo
     workload: str
@@ -63,7 +65,7 @@ class WorkloadShares:
 
 
 def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
-    """One for each workload and primary metric with several conditions, in the order of the plan; none of what has not begun."""
+    """A matrix for each primary metric with several conditions, in the order of the plan, once a trial has run."""
     kept = {(one.arm, one.setting, one.metric.name): one for one in across_conditions(analysis)}
     found = []
     for use in analysis.results.plan.workloads:
@@ -86,7 +88,10 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
 
 
 def false_alarms(analysis: Analysis, found: Sequence[Matrix]) -> str:
-    """A warning if direct's twin seems to keep more or less than direct, which it cannot: no sign of these tables is then to be believed. Else ""."""
+    """A warning if a twin of direct seems to keep more or less than direct, else "" (an empty text).
+
+    The two are the same thing. If they seem to differ, no sign of these tables can be believed.
+    """
     arms = analysis.results.plan.arms
     twins = [arm.name for arm in arms if arm.same_as is not None and arm.same_as == analysis.reference]
     said = [
@@ -105,7 +110,7 @@ def false_alarms(analysis: Analysis, found: Sequence[Matrix]) -> str:
 
 
 def explained(analysis: Analysis) -> str:
-    """What the lines of a matrix's cell mean."""
+    """Explain what each line of a matrix's cell means."""
     direct = analysis.reference or "direct"
     first = analysis.settings()[0]
     return (
@@ -118,12 +123,12 @@ def explained(analysis: Analysis) -> str:
 
 
 def condition(analysis: Analysis, setting: Scenario) -> str:
-    """A setting's profile and topology, as far as the study has several."""
+    """The condition of a setting in words: its profile and its topology, each only if the study has several."""
     return queries.where(analysis, setting).removeprefix(", ")
 
 
 def workload_shares(analysis: Analysis) -> tuple[WorkloadShares, ...]:
-    """A table for each two workloads whose primary metric means the same, the later one over the earlier."""
+    """A table for each two workloads whose primary metric means the same: the later workload over the earlier one."""
     by: dict[tuple[str, str, str], list[Kept]] = {}
     for one in across_workloads(analysis):
         by.setdefault((one.setting.workload, one.base.workload, one.metric.name), []).append(one)
@@ -157,14 +162,14 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, k
 
 
 def _lost(cell: MetricCell) -> list[str]:
-    """The trials without a value, by cause; a cell that is unreliable says so already."""
+    """How many trials failed (unless the cell already says that it is unreliable), and how many are void."""
     failed = cell.success.total - cell.success.count
     said = [f"{failed} of {cell.success.total} trials failed"] if failed and not cell.unreliable else []
     return [*said, *([f"{cell.void} void"] if cell.void else [])]
 
 
 def _said_kept(analysis: Analysis, one: Kept) -> str:
-    """What an arm keeps, that over the reference, and the blocks of which neither can be said."""
+    """What an arm keeps, the same over the reference, and how many blocks say nothing of either."""
     own = formatting.effect(one.metric, one.kept)
     said = [f"{_verb(one.metric)} {own}" if own else ""]
     if one.kept.zeros[0]:
@@ -187,7 +192,7 @@ def _verb(metric: MetricInfo) -> str:
 
 
 def _share(one: Kept) -> str:
-    """The same in a few characters: `keeps 43 % ▼`, `2.1× ▲`, `+99.8 ms =`."""
+    """What an arm keeps, in a few characters: `keeps 43 % ▼`, `2.1× ▲`, `+99.8 ms =`."""
     if one.kept.estimate is None:
         return one.verdict if one.verdict in formatting.WITHOUT_VALUE else ABSENT
     amount = _amount(one.metric, one.kept)

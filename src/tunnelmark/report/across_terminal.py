@@ -1,4 +1,4 @@
-"""The part of the report on a terminal that sets conditions side by side, in short; nothing where a study has one condition."""
+"""Shows conditions next to each other on a terminal, in short; nothing if a study has one condition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.analyse.model import Analysis
 from tunnelmark.report import across_tables, formatting, queries
 from tunnelmark.report.across_tables import Matrix, MatrixCell
 
-_COLUMN = 19  # characters of a condition's column at least: `keeps 43 % ▼`, a median with its sign and effect, and air
+_COLUMN = 19  # the least characters of a condition's column: `keeps 43 % ▼`, or a median with its sign, and space
 _WIDEST = 160
 
 
@@ -41,13 +41,13 @@ def parts(analysis: Analysis) -> list[RenderableType]:
 
 @dataclass(frozen=True)
 class AcrossTable:
-    """One matrix, in as many tables one below the other as the width asks for."""
+    """One matrix on a terminal; if it is too wide, it is split into several tables, one below the other."""
 
     analysis: Analysis
     matrix: Matrix
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The tables, each with about as many conditions as the next."""
+        """Yield the tables; each has about the same number of conditions."""
         names = max(len(queries.label(self.analysis, arm)) for arm in self.matrix.rows)
         fit = max((min(options.max_width, _WIDEST) - names - 2) // _COLUMN, 1)
         count = len(self.matrix.heads)

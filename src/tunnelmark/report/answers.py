@@ -1,4 +1,7 @@
-"""The answer of a study in words: for each condition and primary metric which arm is best, or which ones tie or are not shown to differ, by how much, and what bound it."""
+"""Writes the answer of a study in words, for each condition and primary metric.
+
+It says which arm is best, or which arms tie or are not shown to differ, by how much, and what bound them.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,25 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, titles, travels
 
 NAMED = 3
-"""Of more arms in front, the effects are not given one by one, but where all of their estimates and intervals lie."""
+"""If more arms than this are in front, the ranges of their estimates and intervals are given, not each effect."""
 
 _DELAY = "rtt"
-"""The metric of a load that shows the delay of its packets, as a ratio to direct's."""
+"""The metric for the round-trip time of packets under load; it is compared with direct's as a ratio."""
 
 _DELAYED = 2.0
-"""A delay under load of so many times direct's, or more, is part of the answer on the rate that it goes with."""
+"""If the delay under load is at least this many times direct's, the answer on the rate mentions it."""
 
 _ESTIMATES = 4
-"""Of more arms that may not be ranked, the first ones are named and the others counted."""
+"""If arms may not be ranked, this many are named, and the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """What one primary metric says in a condition: `first` are the arms that none is shown to beat, `text` goes on with the sentence."""
+    """The answer by one primary metric in a condition.
+
+    `first` names the arms that no other is shown to beat; it is "" if these are all of several arms, or if nothing is
+    ranked. `text` continues the sentence.
+    """
 
     title: str
     first: str
@@ -36,16 +43,17 @@ class MetricAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ConditionAnswers:
-    """A condition with its answers; its title is empty where the study has only one."""
+    """A condition with its answers; the title is "" if the study has only one condition."""
 
     title: str
     answers: tuple[MetricAnswer, ...]
 
 
 def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
-    """The answers by condition, in the order of the plan; estimates alone where nothing may be ranked (`unranked` says why).
+    """The answers by condition, in the order of the plan.
 
-    None where only paths were asked for, and none for a metric that no arm but direct and the anchor has.
+    They are only estimates if nothing may be ranked (`unranked` says why). Empty if a study asks only for paths. A
+    metric that only direct and the anchor have gets no answer.
     """
     if analysis.paths_only:
         return ()
@@ -66,7 +74,7 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
 
 
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
-    """The arms in the order of their estimates, which does not rank them; None without an estimate."""
+    """The arms with their estimates, the most favourable first, which is not a ranking; None without any estimate."""
     cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]
     cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
@@ -76,7 +84,7 @@ def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Met
 
 
 def _order(cell: MetricCell) -> float | None:
-    """By what arms are set in order: their effect on the scale on which effects add up."""
+    """The key for sorting arms: the effect on the scale on which effects add up; None if there is no effect."""
     return cell.against_direct.order if cell.against_direct and cell.spread else None
 
 
@@ -86,7 +94,7 @@ def _effect(cell: MetricCell) -> str:
 
 
 def unranked(analysis: Analysis) -> str:
-    """Why nothing may be ranked; empty where arms may be."""
+    """Why nothing may be ranked; "" if arms may be ranked, or if a study asks only for paths."""
     return "" if analysis.same.standing == "agrees" or analysis.paths_only else analysis.same.explanation
 
 
@@ -97,7 +105,7 @@ def _answer(
     ranking: Ranking | None,
     multiples: dict[tuple[str, Scenario, str], Headline],
 ) -> MetricAnswer | None:
-    """None where nothing but direct and the anchor was measured."""
+    """The answer by one metric; None if only direct and the anchor were measured."""
     left_out = _left_out(analysis, setting, metric)
     title = titles.title(analysis.results.plan, setting.workload, metric)
     if ranking is None:
@@ -138,7 +146,10 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """Of each arm in front, if they are few, the round-trip time under load, where it is worse than direct's by a factor of `_DELAYED` or more."""
+    """For each arm in front: its round-trip time under load, if it is worse than direct's by `_DELAYED` times or more.
+
+    Empty if more than `NAMED` arms are in front.
+    """
     direct, found = analysis.reference or "direct", []
     for cell in cells if len(cells) <= NAMED else ():
         for delay in analysis.cells_of(cell.setting, _DELAY):
@@ -153,7 +164,7 @@ def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
 
 
 def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """The arms that may come after a best one, with their effects; empty where several are in front, or one is alone."""
+    """The arms that may come second, with their effects; "" if several are in front, or if one is alone."""
     after = [place for place in ranking.places if place.arm not in front]
     if len(front) != 1 or not after:
         return ""
@@ -211,7 +222,7 @@ def _effects(
 
 
 def _undecided(cell: MetricCell, direct: str) -> str:
-    """Why an arm is not said to differ from direct, where its own interval may well say so."""
+    """Say why an arm is not shown to differ from direct, even if its own interval alone would show it."""
     pair = cell.against_direct
     same = 1.0 if cell.metric.compare == "ratio" else 0.0
     if pair is None or pair.interval is None or pair.interval.low <= same <= pair.interval.high:
@@ -220,7 +231,7 @@ def _undecided(cell: MetricCell, direct: str) -> str:
 
 
 def _range(cells: Sequence[MetricCell]) -> str:
-    """Between which values the estimates of these cells are, and all of their intervals."""
+    """The range of these cells' estimates, and the range that holds all of their intervals."""
     found = [cell.against_direct for cell in cells if cell.against_direct is not None]
     estimates = [one.estimate for one in found if one.estimate is not None and isfinite(one.estimate)]
     intervals = [one.interval for one in found if one.interval is not None]
@@ -235,7 +246,7 @@ def _range(cells: Sequence[MetricCell]) -> str:
 
 
 def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
-    """What bound the arms in front, and direct where that is something else; empty where nothing was watched."""
+    """What bound the arms in front, and what bound direct if that is something else; "" if nothing was watched."""
     by: dict[str, list[str]] = {}
     for cell in cells:
         bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
@@ -250,7 +261,7 @@ def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
 
 
 def _left_out(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The arms that have no place, and why."""
+    """The arms that are not ranked, and why; "" if there are none."""
     why: dict[str, list[str]] = {}
     for cell in queries.own_cells(analysis, setting, metric):
         if cell.verdict not in JUDGED:

@@ -1,4 +1,4 @@
-"""What is said of two builds: the answer on a terminal, a comment for a pull request in Markdown, JSON, and a line at each decision."""
+"""Words the comparison of two builds for a terminal, a pull request (Markdown) and JSON, and each decision."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _not_judged(verdict: BuildVerdict) -> str:
 
 
 def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """The answer, the two builds, each metric, what it rests on, and what it cannot see; several lines."""
+    """The text for a terminal: the answer, the two builds, each metric, what the verdict rests on and cannot see."""
     lines = [headline(analysis, verdict), *(f"  {name:<5} {text}" for name, text in builds(analysis.results).items())]
     table = _table(analysis.results, verdict)
     widths = [max(len(row[place]) for row in table) for place in range(len(_HEAD))]
@@ -126,7 +126,7 @@ def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -> list[str]:
-    """A decision in words: each metric as it is, and how many more blocks an open one needs."""
+    """A decision in words: why, each metric's verdict, and how many more blocks (of `block_seconds`) would do."""
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     lines += [f"  {_name(line)}: {_verdict(line)}" for line in verdict.lines]
     more = more_needed(verdict, made.blocks)
@@ -138,7 +138,7 @@ def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -
 
 
 def builds(results: Results) -> dict[str, str]:
-    """What the two builds are, in words, with their versions and the beginnings of their programs' hashes."""
+    """Describe the two builds: titles, versions, and the first 12 digits of their programs' SHA-256."""
     arms = {arm.name: arm for arm in results.plan.arms}
     hashes, said = programs(results), {}
     for name in (OLD, NEW):
@@ -151,7 +151,7 @@ def builds(results: Results) -> dict[str, str]:
 
 
 def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
-    """The SHA-256 of each arm's own programs, as the run found them."""
+    """The SHA-256 of each arm's own programs, as the run recorded them; an arm without any is left out."""
     found: dict[str, dict[str, str]] = {}
     for arm in results.plan.arms:
         known = _recorded(results, arm.name).get("programs", {})
@@ -160,13 +160,13 @@ def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
 
 
 def _recorded(results: Results, arm: str) -> Mapping[str, Any]:
-    """What the environment says of an arm that brings programs of its own."""
+    """The environment's record of an arm that brings programs of its own; empty if there is none."""
     recorded: Mapping[str, Mapping[str, Any]] = results.environment.get("vpns", {})
     return next((part for name, part in recorded.items() if name.endswith(f" ({arm})")), {})
 
 
 def rests(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """Blocks, machine, voids and pauses behind the verdict, in one sentence or two."""
+    """What the verdict rests on, in one or two sentences: blocks, machine, void attempts and pauses."""
     machine = analysis.results.environment.get("machine", {})
     facts = [machine.get("cpu"), f"{machine['cores']} cores" if "cores" in machine else "", machine.get("kernel")]
     counts = dict.fromkeys(line.blocks for line in verdict.lines)
@@ -176,7 +176,7 @@ def rests(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
-    """What the verdict says nothing of, in sentences."""
+    """What the verdict cannot say anything about, in sentences."""
     said = [COUNTED_BLIND if _instruction(analysis.results) else MACHINE_BLIND]
     for bound in dict.fromkeys(line.bound for line in verdict.lines if line.bound):
         names = formatting.listed([_name(line) for line in verdict.lines if line.bound == bound])
@@ -217,7 +217,7 @@ def _values(line: BuildChange, results: Results) -> list[str]:
 
 
 def _instruction(results: Results) -> float:
-    """Nanoseconds of counted time that an instruction takes; 0 where the clock does not count."""
+    """Nanoseconds of counted time per instruction; 0 if the clock does not count instructions."""
     hardware = results.environment.get("guest", {}).get("hardware", {})
     return float(hardware.get("instruction_ns", 1)) if hardware.get("virtual_clock") else 0.0
 

@@ -1,4 +1,4 @@
-"""What the HTML page shows under one profile and topology: a table of arms for each metric, what the trials cost, and figures."""
+"""Builds what the HTML page shows for one profile and topology: tables of arms, costs of trials, and figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a setting's trials cost: the few columns that are shown, all that was watched, and what was not seen."""
+    """What a setting's trials cost: `shown` has the main columns, `all` every one, `absent` what was not seen."""
 
     setting: Scenario
     shown: tuple[Column, ...]
@@ -55,7 +55,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """Everything under one profile and topology."""
+    """All tables and figures of one profile and topology."""
 
     heading: str
     primary: tuple[Column, ...]
@@ -96,7 +96,7 @@ def _costs(analysis: Analysis, cost: costs.Cost) -> Costs:
 
 
 def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: str) -> Column:
-    """A column of what something cost: a dash where nothing was seen; nothing is judged."""
+    """A column of one metric of cost; "–" where nothing was seen. Costs are not judged."""
     shown = {}
     for cell in queries.cells(analysis, setting, metric):
         effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""

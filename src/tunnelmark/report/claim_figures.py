@@ -1,4 +1,4 @@
-"""What a figure of a claim is: which values it compares, and in what unit it is."""
+"""Words the figures of a claim: which values are compared, in which unit, and what is allowed, found and printed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TIMES = "×"
 
 
 def compared(statement: Statement, claims: ClaimsFile) -> str:
-    """What is compared with what: `throughput of TCP, one hop: WireGuard / OpenVPN`; of a single value, what it is."""
+    """Say what is compared: `throughput of TCP, one hop: WireGuard / OpenVPN`. A single value is named alone."""
     named = {cell: _named(cell, claims) for cell, _ in statement.terms}
     fields = list(zip(*named.values(), strict=True))
     if len(named) == 1:
@@ -31,7 +31,7 @@ def compared(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def unit(statement: Statement, claims: ClaimsFile) -> str:
-    """The unit of its figures, as it follows them: a ratio's is `×`, that of a difference of shares is points, else it is the source's."""
+    """The unit that follows a figure: `×` for a ratio, ` points` for a difference of shares, else the source's unit."""
     if statement.scale == "ratio" and len(statement.terms) > 1:
         return TIMES
     said = claims.quantities[statement.terms[0][0].quantity].unit
@@ -41,7 +41,7 @@ def unit(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def allowed(statement: Statement, claims: ClaimsFile) -> str:
-    """The range in which a claim puts an effect."""
+    """The range that a claim allows for an effect, with its unit."""
     of = unit(statement, claims)
     if statement.low is None:
         return f"≤ {number(statement.high)}{of}"
@@ -51,18 +51,18 @@ def allowed(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def found(effect: Effect, claims: ClaimsFile) -> str:
-    """The estimate with its interval, in brackets."""
+    """The estimate with its unit, and its interval, if it has one, in brackets."""
     value = f"{number(effect.estimate)}{unit(effect.statement, claims)}"
     return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
 
 
 def printed(statement: Statement, claims: ClaimsFile) -> str:
-    """What the source's own values give; nothing where it does not print all of them."""
+    """The figure that follows from the source's own values, with its unit; "" if the source does not print them all."""
     return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
 
 
 def number(value: float | None) -> str:
-    """Three digits, as people write them."""
+    """The number to three significant digits, from 1000 on as a whole number; "" for None."""
     if value is None:
         return ""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

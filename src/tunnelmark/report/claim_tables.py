@@ -1,4 +1,4 @@
-"""Claims and what came of them, as text: a line a claim, with what the source printed, what these values say, and the verdict."""
+"""Shows claims as rows of text: what the source printed, what the measured values say, and the verdict."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class ClaimLine:
-    """A claim as a row of a table; `found` is what these values say, or why they say nothing.
+    """A claim as a row of a table.
 
-    `compared` is what the figures of a claim with a single effect are of; of several it says nothing.
+    `found`: what the measured values say, or why they say nothing. `compared`, `printed` and `allowed` are "" unless
+    the claim is one statement on a single effect.
     """
 
     id: str
@@ -59,9 +60,10 @@ def _line(claims: ClaimsFile, judged: Judged) -> ClaimLine:
 
 
 def summary(judged: Sequence[Judged]) -> str:
-    """How many claims came out how: `30 claims: 12 held, 3 did not hold, 8 undecided, 7 not testable here`.
+    """Count the claims by verdict: `30 claims: 12 held, 3 did not hold, 8 undecided, 7 not testable here`.
 
-    Claims about features, which documents of a VPN's makers show and no run measures, are counted apart from those about figures.
+    Claims about features are counted apart from those about figures: documents of a VPN's makers show them, and no run
+    measures them.
     """
     features = [each for each in judged if each.claim.feature is not None]
     figures = [each for each in judged if each.claim.feature is None]
@@ -80,18 +82,18 @@ def _came_out(judged: Sequence[Judged]) -> str:
 
 
 def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:
-    """The rows of each verdict, in the order of `OUTCOMES`; verdicts that none has are left out."""
+    """The rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
     rows = lines(claims, judged)
     return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]
 
 
 def reasons(judged: Sequence[Judged]) -> list[tuple[str, int]]:
-    """Why claims could not be tested, with how many of each, the most frequent first."""
+    """Each reason why claims could not be tested, with the number of such claims, the most frequent first."""
     return Counter(each.reason for each in judged if each.outcome == "not testable").most_common()
 
 
 def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
-    """All of it for programs."""
+    """The source, its claims and the verdicts, as data for programs."""
     return {
         "claims": claims.name,
         "source": asdict(claims.source),
@@ -152,7 +154,7 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
 
 
 def _needed(effects: Sequence[Effect]) -> str:
-    """How many blocks would decide it."""
+    """How many blocks would decide the undecided effects."""
     if any(effect.blocks is None for effect in effects):
         return "too near a bound for blocks to decide"
     return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"

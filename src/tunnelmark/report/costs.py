@@ -1,4 +1,4 @@
-"""What it cost: the few watched metrics that a reader wants next to a result, and why one is missing."""
+"""Selects the few watched metrics that a reader wants next to a result as its cost, and says why one is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = {
     "memory_load_target": "memory, receiver",
     "wire_bytes_per_byte": "bytes outside / inside",
 }
-"""By metric, its heading in the table."""
+"""The heading in the table, by metric."""
 
 EXPLAINED = (
     "CPU is that of the whole node, generator and kernel with its threads included; memory is the PSS of the VPN's daemons under load; bytes "
@@ -34,7 +34,7 @@ _WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be wrong
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A table of costs: a setting, its metrics that have a value with their headings, and what has none, in sentences."""
+    """A setting's costs: `columns` has metrics with a value and their headings, `absent` why others have none."""
 
     setting: Scenario
     columns: tuple[tuple[MetricInfo, str], ...]
@@ -42,7 +42,7 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """The costs of each setting, of those metrics that have a heading in `SHOWN`."""
+    """The costs of each setting that is not in a grid, for the metrics that have a value and a heading in `SHOWN`."""
     found = []
     for setting in (one for one in analysis.settings() if not queries.in_grid(analysis, one)):
         metrics = {metric.name: metric for metric in watched(analysis, setting)}
@@ -53,7 +53,7 @@ def costs(analysis: Analysis) -> tuple[Cost, ...]:
 
 
 def explained(analysis: Analysis) -> str:
-    """What the columns mean, and how less can be outside than inside, where that is shown."""
+    """Explain the columns, and, if it is shown, how fewer bytes can be outside of the tunnel than inside."""
     less = dict.fromkeys(
         cell.arm
         for cell in analysis.cells
@@ -68,7 +68,7 @@ def explained(analysis: Analysis) -> str:
 
 
 def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """All metrics of a setting that collectors saw and that have a value."""
+    """All metrics of a setting that collectors measured and that have a value."""
     return tuple(
         metric
         for metric in queries.workload(analysis, setting).metrics
@@ -77,7 +77,7 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
 
 
 def value(analysis: Analysis, cell: MetricCell) -> str:
-    """A cell's median as text; without one, that all attempts failed or none was made, or a dash where nothing was seen."""
+    """A cell's median as text. Without one: that all attempts failed or none was made, or "–" if nothing was seen."""
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict] if cell.verdict in formatting.WITHOUT_VALUE else "–"
     medians = [other.spread.median for other in queries.cells(analysis, cell.setting, cell.metric) if other.spread]
@@ -85,7 +85,7 @@ def value(analysis: Analysis, cell: MetricCell) -> str:
 
 
 def _absent(analysis: Analysis, setting: Scenario) -> tuple[str, ...]:
-    """Each reason why something was not seen in a setting, with what it was and the arms that it concerns."""
+    """Each reason why something was not seen in a setting, with the metrics and the arms that it concerns."""
     arms: dict[tuple[str, str], dict[str, None]] = {}
     for row in analysis.results.trials:
         if (row.profile, row.topology, row.workload) == (setting.profile, setting.topology, setting.workload):

@@ -1,4 +1,4 @@
-"""What a study could find, and how firm its estimates are: for each arm by its own blocks."""
+"""Says which differences a study could find, and how firm its estimates are: for each arm by its own blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPLAINED = (
 
 @dataclass(frozen=True, slots=True)
 class FirmRow:
-    """One estimate in words: its effect, its range without one block, what could have been found, and remarks."""
+    """One estimate in words: its effect, its range without any one block, the detectable difference, and remarks."""
 
     metric: str
     arm: str
@@ -30,7 +30,7 @@ class FirmRow:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """By metric, the difference from direct that each arm's blocks would show in four of five studies; nothing without any."""
+    """By metric, the difference from direct that each arm's blocks would show in four of five studies, if any."""
     said = []
     for setting in analysis.settings():
         for metric in queries.primary_metrics(analysis, setting):
@@ -51,7 +51,7 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def firm(analysis: Analysis) -> tuple[FirmRow, ...]:
-    """Every primary estimate against direct with how firm it is, in the order of the plan."""
+    """Each estimate of a primary metric against direct, with how firm it is, in the order of the plan."""
     return tuple(
         _firm(analysis, setting, cell)
         for setting in analysis.settings()

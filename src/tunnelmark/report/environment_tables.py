@@ -1,4 +1,4 @@
-"""The environment of a run as rows to print; whatever a record lacks is left out, whatever it adds is shown."""
+"""Turns the environment of a run into rows to print. Missing parts are left out, unknown ones are shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _MACHINE = {
 
 @dataclass(frozen=True, slots=True)
 class ProgramFact:
-    """A program that took part; `owner` is its VPN, empty for a tool. `hosts` are those that had it, where they had not all the same."""
+    """A program that took part.
+
+    `owner` is its VPN, "" for a tool. `hosts` names the hosts that had this program; "" if all hosts had the same.
+    """
 
     owner: str
     version: str
@@ -38,9 +41,10 @@ class ProgramFact:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a reader needs to repeat a run: `command` is one line for a shell, the rest are names with values.
+    """What a reader needs to repeat a run.
 
-    `machine` is the machine that all nodes shared, or every host that they ran on.
+    `command` is one line for a shell; `machine` and `settings` are names with values. `machine` describes the machine
+    that all nodes shared, or every host that they ran on.
     """
 
     command: str
@@ -61,11 +65,11 @@ class Environment:
 
 
 def environment(record: Mapping[str, Any]) -> Environment:
-    """Reads `environment.json`, any part of which may be missing or null."""
+    """Read the content of `environment.json`, of which any part may be missing or null."""
     hosts = mapping(record.get("hosts"))
     apart = {"tunnelmark", "command", "machine", "vpns", "tools", "matrix"}  # the matrix has a table of its own
     if hosts:
-        apart |= {"hosts", "inventory", "host_sysctls"}  # for each host below; these settings are the first node's
+        apart |= {"hosts", "inventory", "host_sysctls"}  # each host's are below; the rest is the first node's
     record = {**record, "fingerprint": _without_flags(mapping(record.get("fingerprint")))}
     settings = _flat({key: value for key, value in record.items() if key not in apart})
     if hosts:
@@ -92,7 +96,7 @@ def _machine(record: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _hosts(record: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """A line for each host, with what ran on it."""
+    """A row for each host: what ran on it, and what it is."""
     return [
         (
             f"host {host.name}",
@@ -103,7 +107,7 @@ def _hosts(record: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _tools_of(hosts: Mapping[str, Any]) -> list[ProgramFact]:
-    """Every tool of the hosts: once where all have the same, else once for each that differs, with the hosts that have it."""
+    """The tools of the hosts: one row if all hosts have the same, else one for each that differs, with its hosts."""
     found: dict[str, dict[ProgramFact, list[str]]] = {}
     for host, facts in hosts.items():
         for fact in _tools(mapping(mapping(facts).get("tools"))):
@@ -138,7 +142,7 @@ def _command(command: object) -> str:
 
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
-    """A row for each VPN with its version and the program of its name, and one for each other program, which may be of another package."""
+    """A row for each VPN with its version and the program of its name; one for each other program, of any package."""
     found = []
     for name, vpn in vpns.items():
         programs = dict(mapping(mapping(vpn).get("programs")))
@@ -161,7 +165,7 @@ def _fact(owner: str, version: object, program: str, details: Mapping[str, Any])
 
 
 def _without_flags(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """A hundred names of what a processor can do are for programs; their hash is shown."""
+    """The fingerprint without the processor's flags: these hundred names are for programs. Their hash is shown."""
     cpu = {key: value for key, value in mapping(fingerprint.get("cpu")).items() if key != "flags"}
     return {**fingerprint, "cpu": cpu} if fingerprint else {}
 

@@ -1,4 +1,4 @@
-"""The feature matrix as tables: of a study, criteria down and VPNs across with the source of each cell; as Markdown."""
+"""Shows the feature matrix as tables: for a study with the source of each cell, and as Markdown by groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class FeatureCell:
-    """What is known, and where that is said."""
+    """What is known about a criterion, and the source that says so."""
 
     value: str
     source: str
@@ -36,7 +36,7 @@ class FeatureTable:
 
 
 def features(record: Mapping[str, Any]) -> FeatureTable | None:
-    """The table from `environment.json`; None in results that were made without one."""
+    """The table from the content of `environment.json`; None if the results have no feature matrix."""
     rows = [row for row in record.get("matrix") or () if row.get("cells")]
     if not rows:
         return None
@@ -53,7 +53,7 @@ def features(record: Mapping[str, Any]) -> FeatureTable | None:
 
 
 def mark(criterion: Criterion, fact: Fact | None) -> str:
-    """A cell as one character, where the criterion is a yes-or-no question; else its value, without conditions."""
+    """A cell as one character if the criterion is a yes-or-no question, else its value in short; `?` if unknown."""
     if fact is None:
         return "?"
     said = verdict(fact.value)
@@ -61,7 +61,7 @@ def mark(criterion: Criterion, fact: Fact | None) -> str:
 
 
 def markdown(rows: Sequence[MatrixRow], groups: Iterable[str] = GROUPS) -> str:
-    """One table per group: a row per VPN with marks to choose by, else a row per criterion, because these values are long."""
+    """A Markdown table per group: a row per VPN, but in `design` one per criterion, because its values are long."""
     parts = []
     for group in groups:
         criteria = [criterion for criterion in CRITERIA if criterion.group == group]

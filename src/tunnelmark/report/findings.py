@@ -1,4 +1,4 @@
-"""What was found, in sentences: one finding for each primary metric in each setting, and where the time went."""
+"""Says in sentences what was found: one finding for each primary metric in each setting, and where the time went."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHORT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one metric says in one setting, in whole sentences."""
+    """What one metric shows in one setting, in whole sentences."""
 
     setting: Scenario
     metric: MetricInfo
@@ -34,8 +34,8 @@ class Finding:
 
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
-    """The findings in the order of the plan; without superlatives where nothing may be ranked."""
-    nothing = silent(analysis.trials)  # the cautions say so once
+    """The findings in the order of the plan; none of them ranks arms if nothing may be ranked."""
+    nothing = silent(analysis.trials)  # the cautions name these arms once
     return tuple(
         Finding(setting, metric, _sentences(analysis, setting, metric, nothing))
         for setting in analysis.settings()
@@ -44,7 +44,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 
 def time_spent(analysis: Analysis) -> str:
-    """The wall time and its measuring share in one sentence."""
+    """The wall time in one sentence, and the share of it inside measuring windows."""
     wall = analysis.wall
     if wall.wall <= 0:
         return "No wall time is recorded."
@@ -53,7 +53,10 @@ def time_spent(analysis: Analysis) -> str:
 
 
 def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """Rows of phase, time and share of the wall time, as text; none if no wall time is recorded. The last is the time that was counted twice where trials overlap."""
+    """Rows of texts: a phase, its time, and its share of the wall time; empty if no wall time is recorded.
+
+    If trials overlap by half a second or more, the last row is the time that was counted twice.
+    """
     wall = analysis.wall
     if wall.wall <= 0:
         return []
@@ -64,7 +67,7 @@ def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
 
 
 def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
-    """The sentences; arms in `nothing` have no result in the whole study."""
+    """The sentences. Arms in `nothing` have no result in the whole study, and are not named as failed again."""
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     cells = [
         cell
@@ -95,13 +98,13 @@ def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothin
         if arms:
             said.append(f"{formatting.listed(arms)}: {text}.")
     few = [cell.arm for cell in cells if cell.verdict == "too few blocks"]
-    if few and analysis.results.plan.blocks >= MIN_BLOCKS:  # else the cautions say so for all
+    if few and analysis.results.plan.blocks >= MIN_BLOCKS:  # with fewer, the cautions say it for all arms
         said.append(f"Too few blocks to judge {formatting.listed(few)}.")
     return tuple(said)
 
 
 def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell], arms_measured: int) -> list[str]:
-    """How the arms that were judged compare with direct; `arms_measured` counts those that were not, too."""
+    """How the judged arms compare with direct; `arms_measured` also counts the arms that could not be judged."""
     sign = -1 if metric.better == "higher" else 1
     judged = sorted(judged, key=lambda cell: sign * (_against(cell).order or 0.0))
     said = []
@@ -139,7 +142,7 @@ def _unranked(cells: list[MetricCell]) -> list[str]:
 
 
 def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
-    """Which of these arms are not shown to differ from each other; where such groups overlap, only the ranks say it."""
+    """Which arms are not shown to differ from each other; if groups overlap, the text refers to the rank ranges."""
     near: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
     about = {(cell.setting, cell.metric.name) for cell in cells}
     equal = set()
@@ -165,7 +168,7 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
 
 
 def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[str]:
-    """Arms whose sender did not offer what was asked, or that were void unlike others: said once per setting."""
+    """Arms whose sender offered too little, or that were void unlike others; said for a setting's first metric."""
     if metric != primary_metrics(analysis, setting)[0]:
         return []
     unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
@@ -185,7 +188,7 @@ def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[s
 
 
 def _doubtful(cells: list[MetricCell]) -> list[str]:
-    """Zeros, and arms that fail too often: no mean shows either."""
+    """Arms with values of zero, and arms that fail too often: a mean shows neither."""
     said = [f"{cell.arm}: 0 in {cell.zeros} of {len(cell.values)} blocks." for cell in cells if cell.zeros]
     for cell in cells:
         if cell.unreliable and cell.success.count:

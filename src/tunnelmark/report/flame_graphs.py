@@ -1,7 +1,8 @@
-"""Flame graphs of a study: which there are, from which raw files each is drawn, and what their stacks add up to.
+"""Finds the flame graphs of a study, the raw files from which each is drawn, and the sums over their stacks.
 
-A flame graph shows one arm in one setting on one side, with the stacks of all its good trials. The names of the kernel's
-functions say what it did, and do not change with the VPN. What a program did is known only as far as its functions have names.
+A flame graph shows one arm in one setting on one side, with the stacks of all its successful trials. The names of the
+kernel's functions say what it did, and do not change with the VPN. What a program did is known only as far as its
+functions have names.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from tunnelmark.model.stack_kinds import KINDS, folded_stacks, kind
 from tunnelmark.record.results import Results, TrialRow
 
 FOLDER = "flames"
-"""Where the graphs are in a results folder."""
+"""The folder of the graphs in a results folder."""
 
 SIDES = {"source": "sender", "target": "receiver"}
 _STACKS = re.compile(r"/watch\.stacks\.(source|target)\.folded$")
 _COST = "/watch.cost.json"
 _HOW = "watch.stacks.json"
 _UNWINDING = {"fp": "by frame pointers", "dwarf": "by unwinding tables"}
-_LEAST = 0.03  # of a side's samples that a program must have for a row of its own in the table
-_SEEN = 0.01  # of a side's samples; less is not shown
+_LEAST = 0.03  # the share of a side's samples from which on a program has its own row in the table
+_SEEN = 0.01  # the share of a side's samples below which nothing is shown
 _OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class FlameProgram:
-    """A program's part in a side's samples: `share` of them all, and by kind (see KINDS), each 0 to 1 of the side."""
+    """A program's part of a side's samples: `share`, and `kinds` (see KINDS); each is 0 to 1 of the side."""
 
     name: str
     share: float
@@ -42,9 +43,10 @@ class FlameProgram:
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """One graph: `file` and `folded` (one of each good trial) are relative to the results.
+    """One graph.
 
-    `unnamed` is the share of samples in a program's own code whose innermost function has no name, 0 to 1.
+    `file` and `folded` (one file for each successful trial) are paths relative to the results. `unnamed` is the share
+    of samples in a program's own code whose innermost function has no name, 0 to 1.
     """
 
     arm: str
@@ -66,7 +68,7 @@ class Flame:
 
     @property
     def subtitle(self) -> str:
-        """How many stacks it holds, and how far they have names."""
+        """Samples and trials of the graph, how callers were found, and the share in functions without a name."""
         trials = "1 trial" if len(self.folded) == 1 else f"{len(self.folded)} trials"
         said = f"{self.samples} samples of {trials}" + (f", callers {self.unwinding}" if self.unwinding else "")
         if self.unnamed >= 0.01:
@@ -88,17 +90,17 @@ class Flames:
         return {key: [one for one in self.all if one.setting == key] for key in {one.setting: None for one in self.all}}
 
     def of(self, arm: str, setting: Scenario) -> tuple[Flame, ...]:
-        """The graphs behind a cell, the sender's first."""
+        """The graphs of an arm in a setting; the sender's comes first."""
         return tuple(flame for flame in self.all if (flame.arm, flame.setting) == (arm, setting))
 
 
 def flames(analysis: Analysis) -> Flames:
-    """The graphs for which there are stacks, in the order of the plan's arms and settings."""
+    """The graphs for which stacks were recorded, by workload, then in the order of the plan's arms."""
     return of_results(analysis.results)
 
 
 def of_results(results: Results) -> Flames:
-    """The graphs of results that have not been analysed, in the order of the plan's arms and settings."""
+    """The graphs of results that have not been analysed, by workload, then in the order of the plan's arms."""
     found: dict[tuple[str, Scenario, str], list[str]] = {}
     costs: list[float] = []
     refused: dict[str, list[str]] = {}
@@ -126,7 +128,7 @@ def of_results(results: Results) -> Flames:
 
 
 def recorded(results: Results) -> bool:
-    """Whether any trial ran while stacks were recorded."""
+    """Whether stacks were recorded in any trial."""
     return any(_STACKS.search(path) for row in results.trials for path in row.raw)
 
 
@@ -164,7 +166,7 @@ def _flame(home: Path, key: tuple[str, Scenario, str], folded: tuple[str, ...]) 
 
 
 def _table(programs: Mapping[str, Counter[str]], total: int) -> Iterator[FlameProgram]:
-    """Programs by their share, the largest first; small ones together at the end."""
+    """Programs by their share, the largest first; small ones are added up at the end."""
     small: Counter[str] = Counter()
     for name, kinds in sorted(programs.items(), key=lambda item: -item[1].total()):
         if kinds.total() < _LEAST * total:
@@ -180,7 +182,7 @@ def _program(name: str, kinds: Counter[str], total: int) -> FlameProgram:
 
 
 def _cost(path: Path) -> float | None:
-    """CPU seconds of the recorder in one trial."""
+    """CPU seconds of the recorder in one trial; None if the file cannot be read."""
     try:
         said = json.loads(path.read_text())
         return float(next(iter(said.values()))["stacks"])
@@ -189,7 +191,7 @@ def _cost(path: Path) -> float | None:
 
 
 def _unwinding(path: Path) -> str:
-    """How one trial's callers were found, in words; nothing if not recorded."""
+    """How one trial's callers were found, in words; "" if that is not recorded."""
     try:
         return _UNWINDING.get(json.loads(path.read_text())["unwinding"], "")
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Numbers and judgements as people read them: units, intervals, verdicts, marks."""
+"""Formats numbers and judgements for readers: units, intervals, verdicts, signs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tunnelmark.record.results import MetricInfo
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
-_MOST = 100  # a factor, and points of a share
+_MOST = 100  # the largest effect that is printed: as a factor, or in points
 _IN_MICROS = 1e-2  # seconds: smaller differences of delays are given in microseconds
 
 CEILINGS: dict[Ceiling, str] = {
@@ -48,7 +48,7 @@ VERDICTS: dict[Verdict, str] = {
 
 
 WITHOUT_VALUE: tuple[Verdict, ...] = ("failed", "void", "not run", "left out")
-"""The verdicts on a cell that has no value, which say why."""
+"""The verdicts on a cell that has no value; each says why."""
 
 
 SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "undecided": "?", "too few blocks": "?"}
@@ -64,7 +64,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How values of one unit are written: `factor` of the unit is one `unit` of this scale."""
+    """How values of one unit are written: divided by `factor`, they are in `unit`."""
 
     factor: float
     unit: str
@@ -77,7 +77,7 @@ class Scale:
 
 
 def scale(unit: str, values: Iterable[float]) -> Scale:
-    """The scale that suits the largest of these values; a unit that has no prefixes stays as it is."""
+    """The scale that suits the largest of these values; a unit without prefixes is kept."""
     largest = max((abs(value) for value in values), default=0.0)
     if unit == "bit/s":
         # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may be in one column.
@@ -90,7 +90,7 @@ def scale(unit: str, values: Iterable[float]) -> Scale:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with three significant digits, its thousands separated, and a true minus sign."""
+    """A number with `digits` significant digits, separated thousands, and a true minus sign."""
     if value == 0:
         return "0"
     rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
@@ -102,7 +102,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A number before its unit, held together by a space that does not break."""
+    """A number and its unit, joined by a space that does not break."""
     return f"{text}\N{NO-BREAK SPACE}{unit}" if unit else text
 
 
@@ -127,7 +127,7 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
 
 
 def ends(metric: MetricInfo, comparison: Comparison) -> str:
-    """The interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" without one."""
+    """The interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" if there is none."""
     found = comparison.interval
     if found is None:
         return ""
@@ -141,13 +141,13 @@ def ends(metric: MetricInfo, comparison: Comparison) -> str:
 
 
 def judged(cell: MetricCell) -> str:
-    """A cell's effect against direct behind the sign of its verdict: `▼ 61 % [58–64]`; "" where nothing is compared."""
+    """A cell's effect against direct behind its verdict's sign: `▼ 61 % [58–64]`; the sign alone without effect."""
     text = "" if cell.against_direct is None else effect(cell.metric, cell.against_direct)
     return f"{SIGNS.get(cell.verdict, '')} {text}".strip()
 
 
 def margin(metric: MetricInfo) -> str:
-    """The margin inside of which two arms are equal: `5 %`, `1 percentage point`, `100 µs`."""
+    """The margin within which two arms are equal: `5 %`, `1 percentage point`, `100 µs`."""
     bound = equal_within(metric)
     if metric.compare == "ratio":
         return size(metric, bound)
@@ -163,7 +163,7 @@ def legend(metrics: Iterable[MetricInfo]) -> str:
 
 
 def margins(metrics: Iterable[MetricInfo]) -> str:
-    """Within how much each of these metrics is called equal, a sentence for each margin."""
+    """A sentence for each margin: within it, values of the named metrics are called equal."""
     by: dict[str, list[str]] = {}
     for metric in metrics:
         by.setdefault(margin(metric), []).append(metric.title)
@@ -171,7 +171,7 @@ def margins(metrics: Iterable[MetricInfo]) -> str:
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:
-    """Why a median is given instead of a mean, and what is zero, in words; "" where a mean is given."""
+    """Why a median is given instead of a mean, and how many blocks are zero, in words; "" if there is neither."""
     mine, theirs = comparison.zeros
     blocks = len(comparison.blocks)
     said = [f"0 in {mine} of {blocks} blocks"] if mine else []
@@ -184,7 +184,7 @@ def doubts(comparison: Comparison, against: str | None) -> str:
 
 
 def reliability(cell: MetricCell) -> str:
-    """A remark that an arm fails too often to be relied on, and what its missing blocks could change; "" where neither is so."""
+    """A remark that an arm fails too often, and what its missing blocks could change; "" if there is neither."""
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
         said.append(median_within(cell.metric, cell.bounds))
@@ -192,7 +192,7 @@ def reliability(cell: MetricCell) -> str:
 
 
 def remarks(cell: MetricCell, against: str | None) -> list[str]:
-    """What must be next to a cell's numbers: its verdict, where a mean would mislead, that the arm fails too often."""
+    """Remarks for a cell's numbers: its verdict, where a mean would mislead, and whether the arm fails too often."""
     said = [VERDICTS[cell.verdict]] if cell.verdict in SIGNS else []
     if cell.against_direct is not None and (doubt := doubts(cell.against_direct, against)):
         said.append(doubt)
@@ -200,7 +200,7 @@ def remarks(cell: MetricCell, against: str | None) -> list[str]:
 
 
 def median_within(metric: MetricInfo, bounds: Bounds) -> str:
-    """Between which values missing blocks, at worst or at best, leave the median."""
+    """The range in which the median lies whatever the missing blocks would have shown, in words."""
     blocks = f"{bounds.missing} missing {'block' if bounds.missing == 1 else 'blocks'}"
     low, high = (None if end is None else amount(metric, end) for end in (bounds.low, bounds.high))
     if low is None and high is None:
@@ -211,7 +211,7 @@ def median_within(metric: MetricInfo, bounds: Bounds) -> str:
 
 
 def amount(metric: MetricInfo, value: float) -> str:
-    """One effect without an interval, in the form in which reports give effects."""
+    """One effect without an interval, with its unit, as reports write it."""
     factor, unit, signed = _form(metric, value)
     text = number(value * factor)
     text = f"+{text}" if signed and value > 0 and text != "0" else text
@@ -221,7 +221,7 @@ def amount(metric: MetricInfo, value: float) -> str:
 def size(metric: MetricInfo, amount: float) -> str:
     """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference.
 
-    Of a factor above 100, or of more than 100 points, only that is said: no effect is so large.
+    A factor above 100, or more than 100 points, is given only as that: no effect is so large.
     """
     if metric.compare == "ratio" and amount > _MOST:
         return f"more than a factor of {_MOST}"
@@ -243,7 +243,7 @@ def share(found: SuccessShare) -> str:
 
 
 def success(found: SuccessShare, void: int) -> str:
-    """How many trials of an arm succeeded, of those that say something of it; and how many are void."""
+    """How many trials succeeded, of those that say something about the arm; and how many are void."""
     return share(found) + (f", {void} void" if void else "")
 
 
@@ -256,13 +256,13 @@ def rank(first: int, last: int) -> str:
 
 
 def first_packet(arm: ArmSummary) -> str:
-    """The median time to the first packet in the unit that suits it; "" where none passed."""
+    """The median time to the first packet, with a unit that suits it; "" if no packet arrived."""
     first = arm.first_packet
     return scale("s", [first.median]).value(first.median) if first else ""
 
 
 def capital(text: str) -> str:
-    """Text with a capital at its beginning, and all else as it is."""
+    """The text with its first letter as a capital; all other letters are unchanged."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -272,7 +272,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def capacities(found: Sequence[Capacity]) -> str:
-    """What the generators reach on the bare link that is not shaped, in a sentence; nothing if none was measured."""
+    """What generator and lab reach on the bare link that is not shaped, in a sentence; "" if none was measured."""
     said = [
         f"{one.setting.workload} {scale(one.metric.unit, [one.direct]).value(one.direct)} ({one.metric.title}, "
         f"{one.setting.profile}, {one.setting.topology})"
@@ -282,23 +282,23 @@ def capacities(found: Sequence[Capacity]) -> str:
 
 
 def state(cell: MetricCell) -> str:
-    """A cell's verdict in a word or two, with its ceiling where it has one."""
+    """A cell's verdict in a word or two, and its ceiling if it has one."""
     word = VERDICTS[cell.verdict]
     return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
 
 
 def _one(text: str, unit: str) -> str:
-    """The unit of a number in words: one point, and else points."""
+    """The unit after a number: `point` after 1, else `points`; other units are unchanged."""
     return "point" if unit == "points" and text.lstrip("+−") == "1" else unit
 
 
 def _two(value: float) -> str:
-    """At most two significant digits, without zeros that say nothing."""
+    """The value with at most two significant digits, without trailing zeros."""
     return f"{float(f'{value:.1e}'):g}"
 
 
 def _tiny(metric: MetricInfo, ratio: float) -> bool:
-    """Whether it is a share below 1 %, of which decimals that suit its interval would leave a zero."""
+    """Whether an effect is a share below 1 %: rounded by its interval, it would be shown as zero."""
     return metric.compare == "ratio" and metric.better == "higher" and 0 < ratio < 0.01
 
 
@@ -307,7 +307,7 @@ def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:
         return (100.0, "%", False) if metric.better == "higher" else (1.0, "×", False)
     if metric.unit == "%":
         return 1.0, "points", True
-    # What a VPN adds to a delay is given in one unit as far as that reads well, so that arms can be compared at a glance.
+    # What a VPN adds to a delay is given in microseconds below 10 ms, so that arms can be compared at a glance.
     small = (
         metric.feels in ("delay", "tail")
         and metric.unit in SECONDS
@@ -318,7 +318,7 @@ def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:
 
 
 def _places(half_width: float, value: float) -> int:
-    """Decimals: one digit of the uncertainty is enough; without one, three digits of the value."""
+    """How many decimals to show: one digit of the half-width is enough; without one, three digits of the value."""
     if half_width > 0:
         return max(0, -floor(log10(half_width)))
     return max(0, 2 - floor(log10(abs(value)))) if value else 0

@@ -1,4 +1,4 @@
-"""What the results are worth: attempts by grade, and values of good trials alone next to those of all usable ones."""
+"""Says what the results are worth: attempts by grade, and good trials alone next to all usable ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BY_ARM = ("arm", "attempts", "good", "disturbed", "void", "failed", "the machine
 
 @dataclass(frozen=True, slots=True)
 class GoodAloneRow:
-    """One cell by all usable trials and by good ones alone, in words; `differs`: they say something else."""
+    """One cell by all usable trials and by good ones alone, in words; `differs`: whether they give another answer."""
 
     metric: str
     arm: str
@@ -28,7 +28,7 @@ class GoodAloneRow:
 
 
 def summary(analysis: Analysis) -> str:
-    """A sentence with the number of good, disturbed and void attempts, and how long the machine paused."""
+    """A sentence with the number of attempts by grade, and how long the machine paused; "" without attempts."""
     counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:
@@ -37,7 +37,7 @@ def summary(analysis: Analysis) -> str:
     if paused:
         share = sum(host["pause_share"] for host in paused) / len(paused)
         longest = max(host.get("pause_longest", 0.0) for host in paused)
-        # Shorter pauses than the kernel's own work on packets are not in the share (host.pauses.host), but one may be the longest.
+        # The share lacks pauses shorter than the kernel's work on packets (host.pauses.host); the longest may be one.
         said += f". Long pauses of the machine took {100 * share:.2f} % of the time; its longest pause was {1e3 * longest:.1f} ms"
     return f"Attempts: {said}." if analysis.results.trials else ""
 
@@ -52,7 +52,7 @@ def causes(analysis: Analysis) -> list[str]:
 
 
 def alone(analysis: Analysis) -> tuple[GoodAloneRow, ...]:
-    """The primary metrics of arms of which some trials were disturbed, those first that say something else."""
+    """The primary metrics of arms with disturbed trials; first those for which good trials give another answer."""
     cells = [
         cell for cell in analysis.cells if cell.metric.primary and cell.good is not None and cell.spread is not None
     ]
@@ -77,7 +77,7 @@ def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) ->
 
 
 def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """What became of each arm's attempts, in numbers, and how long the machine paused meanwhile; a row of texts as `BY_ARM` names them."""
+    """A row of texts for each arm, with the columns `BY_ARM`: its attempts by grade, and pauses of the machine."""
     found = []
     for arm in analysis.results.plan.arms:
         rows = [row for row in analysis.results.trials if row.arm == arm.name]

@@ -1,4 +1,4 @@
-"""A machine's runs over time as tables, and as JSON: per run its effect with interval, and the changes marked."""
+"""Shows a machine's runs over time, as tables and as JSON: each run's effect with its interval, and changes marked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class HistoryTable:
-    """One series as text; `note` says what was tested, or why nothing was."""
+    """One series as text; `note` says how many changes were found, or why none was tested for."""
 
     heading: str
     rows: tuple[tuple[str, ...], ...]
@@ -39,7 +39,7 @@ def tables(found: History) -> tuple[HistoryTable, ...]:
 
 
 def machines(found: History) -> tuple[str, ...]:
-    """Each machine in words."""
+    """For each machine, its letter and its description."""
     return tuple(f"machine {letter}: {described}" for letter, described in found.machines.items())
 
 
@@ -68,7 +68,7 @@ def _row(series: RunSeries, point: HistoryPoint, joined: bool) -> tuple[str, ...
 
 
 def _mark(metric: MetricInfo, change: ChangePoint) -> str:
-    """`▼ −12 %, p 0.004`: better or worse, by how much, and the corrected chance of such a change where there is none."""
+    """A change in words: `▼ −12 %, p 0.004`; p is the corrected chance of such a change if there is none."""
     sign = "▲" if (change.after > change.before) == (metric.better == "higher") else "▼"
     step = change.after - change.before
     if metric.compare == "ratio":

@@ -1,4 +1,4 @@
-"""The machines of a run: the one whose namespaces or guest its nodes were, or every host that its nodes ran on."""
+"""Describes the machines of a run: the one whose namespaces or guest its nodes were, or all of its hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLES = {"node": "a node", "middle": "the links"}
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """A host with what it is, as far as that is recorded; texts, empty where nothing is."""
+    """What is recorded about a host; a text is "" if its fact is not recorded."""
 
     name: str
     roles: tuple[str, ...]
@@ -30,7 +30,7 @@ class HostFacts:
 
     @property
     def hardware(self) -> str:
-        """In one line: `Intel Xeon, 2 cores, 24 GiB of memory, a virtual machine`."""
+        """The hardware in one line: `Intel Xeon, 2 cores, 24 GiB of memory, a virtual machine`."""
         facts = (
             self.cpu,
             f"{self.cores} {'core' if self.cores == '1' else 'cores'}" if self.cores else "",
@@ -46,7 +46,7 @@ class HostFacts:
 
 
 def of_machine(name: str, machine: Mapping[str, Any], roles: tuple[str, ...] = (), card: str = "") -> HostFacts:
-    """A host by the record of its machine, any part of which may be missing."""
+    """Make the facts of a host from the record of its machine, of which any part may be missing."""
     memory = machine.get("memory_bytes")
     return HostFacts(
         name,
@@ -62,7 +62,7 @@ def of_machine(name: str, machine: Mapping[str, Any], roles: tuple[str, ...] = (
 
 
 def hosts(record: Mapping[str, Any]) -> tuple[HostFacts, ...]:
-    """Every host that nodes or links ran on, in the inventory's order; none where all ran on one machine."""
+    """Every host that nodes or links ran on, in the inventory's order; empty if all ran on one machine."""
     named = mapping(record.get("hosts"))
     inventory = mapping(record.get("inventory")).get("hosts")
     known = {each["name"]: each for each in inventory or () if isinstance(each, Mapping) and "name" in each}
@@ -88,18 +88,18 @@ def rows(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def doing(host: HostFacts) -> str:
-    """What ran on a host, in words."""
+    """What ran on a host, in words: `a node`, `the links`."""
     return formatting.listed([_ROLES.get(role, role) for role in host.roles])
 
 
 def joined_by(record: Mapping[str, Any]) -> str:
-    """What the hosts' links are made of: `VXLANs`."""
+    """The kind of the hosts' links, in the plural: `VXLANs`."""
     kind = str(mapping(mapping(record.get("inventory")).get("network")).get("kind") or "vxlan")
     return f"{kind.upper()}s"
 
 
 def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
-    """Where the nodes of a run were, in a line, with the kernel or without it; empty where nothing of it is recorded."""
+    """Where the nodes of a run were, in one line, with the kernel if `kernel`; "" if nothing of it is recorded."""
 
     def words(host: HostFacts) -> str:
         return host.words if kernel else host.hardware
@@ -122,5 +122,5 @@ def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A part of a record, which may be missing or null."""
+    """A part of a record as a mapping; empty if it is missing, null or no mapping."""
     return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,7 @@
-"""The report as one HTML file that needs nothing else: no network, figures inside, links to raw files; whole without its script, too."""
+"""Writes the report as one HTML file that needs nothing else: no network, figures inside, links to raw files.
+
+It is complete without its script, too.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ from tunnelmark.report.flame_graphs import SIDES, flames
 from tunnelmark.report.markdown_syntax import code_parts
 
 LISTED = 2000
-"""Of more attempts than that, the list of raw data has only those that are not good, so that the page opens quickly."""
+"""With more attempts than this, the raw data lists only those that are not good, so that the page opens quickly."""
 
 
 _RATES = frozenset({"rate", "flood_limit"})
@@ -59,13 +62,13 @@ _RATES = frozenset({"rate", "flood_limit"})
 
 
 def _prose(text: str) -> Markup:
-    """Text in which backticks mark what is code, as everywhere in studies; a backtick without its pair stays text."""
+    """Text with code between pairs of backticks, as everywhere in studies; a backtick without its pair stays text."""
     code = Markup("<code>{}</code>")
     return Markup().join(code.format(part) if is_code else part for part, is_code in code_parts(text))
 
 
 def render(analysis: Analysis) -> str:
-    """The whole page; it is in the results folder, so links to raw files are relative to that."""
+    """The whole page. Its links to raw files are relative to the results folder, where the page is."""
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
     verdicts, answered = of_run(analysis), answers.answers(analysis)
@@ -150,7 +153,7 @@ def render(analysis: Analysis) -> str:
 
 @cache
 def template(name: str) -> Template:
-    """A page's template; all of its variables must be given."""
+    """The template of a page. A variable that is not given is an error."""
     templates = Templates(
         loader=PackageLoader("tunnelmark.report", "templates"),
         autoescape=True,
@@ -164,7 +167,7 @@ def template(name: str) -> Template:
 
 
 def _link_checks(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkCheck, ...]]]:
-    """For each link its name as far as there are several, its figure if probes went through it, and all looks at it."""
+    """For each link its name, its figure (empty if no probes went through it), and all checks of it."""
     found: dict[tuple[str, str], list[LinkCheck]] = {}
     for look in analysis.results.link_checks:
         found.setdefault((look.profile, look.topology), []).append(look)

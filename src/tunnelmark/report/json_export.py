@@ -1,9 +1,10 @@
-"""The analysis as JSON, for programs: every judgement with the figures behind it, without the raw samples.
+"""Writes the analysis as JSON for programs: every judgement with the figures behind it, without the raw samples.
 
 Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that is given with them. A member is
-null where there is nothing to say, or where a ratio to zero has no bound. `schema` goes up when a member changes its meaning
-or goes away: 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected after Holm over
-the whole study, and zeros are in the ratios (`zeros`, `doubt`) where `unpaired` counted what was left out.
+null if there is nothing to say, or if a ratio to zero has no bound. `schema` goes up when a member changes its meaning
+or goes away. It is 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected
+after Holm over the whole study, and zeros are in the ratios (`zeros`, `doubt`) where `unpaired` counted what was left
+out.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same with null in place of what is infinite, which JSON cannot say."""
+    """The value with null in place of each number that is not finite, which JSON cannot hold."""
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -118,12 +119,12 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
 
 
 def _kept(one: Kept) -> dict[str, Any]:
-    """What an arm keeps of its value in `base`, and that over the same of the reference (`over_direct`, on which the verdict is)."""
+    """What an arm keeps of its value in `base`; and `over_direct`, that over the reference's, which is judged."""
     return {**asdict(one), "metric": one.metric.name, "sign": formatting.SIGNS.get(one.verdict)}
 
 
 def _unpaired(analysis: Analysis) -> dict[str, Any]:
-    """Mann-Whitney's tests between every two arms, and the scatter over blocks, by each primary metric."""
+    """Mann-Whitney's test between each two arms, and the scatter over blocks, for each primary metric."""
     asked = [
         (conditions(analysis, use.name), metric)
         for use in analysis.results.plan.workloads
@@ -155,7 +156,7 @@ def _scatter(one: BlockScatter) -> dict[str, Any]:
 
 
 def _travels(one: Headline) -> dict[str, Any]:
-    """What is said first about a cell: `multiple.prediction` has the ends for a machine that was not measured; `added` in microseconds."""
+    """The first figures of a cell: `multiple.prediction` is for other machines, `added` is in microseconds."""
     return {
         **asdict(one.setting),
         "arm": one.arm,

@@ -1,4 +1,4 @@
-"""Claims over machines as text and as data: on how many machines each holds, on which not, and on machines like these."""
+"""Shows claims over machines, as text and as data: on how many each holds or not, and on machines like these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class MachineClaimLine:
-    """A claim as a row; `outcome` and `together` are of machines like these, `machines` says on which of them it holds."""
+    """A claim as a row: `machines` says on which it holds; `together` and `outcome` are for machines like these."""
 
     id: str
     says: str
@@ -42,7 +42,7 @@ def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:
 
 
 def held_on(found: OnMachines) -> str:
-    """On how many of the machines that can test it a claim holds, and where not: `holds on 4 of 5 machines; not on B`."""
+    """On how many machines that can test a claim it holds: `holds on 4 of 5 machines; not on B`."""
     able = [name for name, each in found.by_machine.items() if each.outcome != "not testable"]
     if not able:
         return "no machine can test it"
@@ -54,7 +54,7 @@ def held_on(found: OnMachines) -> str:
 
 
 def summary(found: MachineVerdicts) -> str:
-    """How many claims came out how on machines like these, and on how many machines they were asked."""
+    """How many claims hold on every machine, and how many have each verdict on machines like these."""
     counts = Counter(each.together.outcome for each in found.found)
     parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
     everywhere = sum(len(each.on("held")) == len(each.by_machine) for each in found.found)
@@ -65,7 +65,7 @@ def summary(found: MachineVerdicts) -> str:
 
 
 def as_data(found: MachineVerdicts) -> dict[str, Any]:
-    """All of it for programs: the verdicts on machines like these, and for each claim those of each machine."""
+    """The verdicts on machines like these, and those of each machine for each claim, as data for programs."""
     together = claim_tables.as_data(found.claims, [each.together for each in found.found])
     for row, each in zip(together["verdicts"], found.found, strict=True):
         row["machines"] = {

@@ -1,4 +1,4 @@
-"""The machine in a report: what intervals cover, whether its yardsticks moved, and what they were."""
+"""Says in a report what intervals cover on this machine, what its yardsticks took, and whether they moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ YARDSTICKS = ("what this machine takes", "before", "after")
 
 
 def covers(results: Results) -> str:
-    """Of what the intervals of one run are, in words that complete "an interval covers ..."."""
+    """What the intervals of one run cover, in words that complete "an interval covers ..."."""
     guest = results.environment.get("guest")
     if guest and guest.get("emulated"):
         return "this run, in this emulated machine"
@@ -26,7 +26,7 @@ def covers(results: Results) -> str:
 
 
 def scope(analysis: Analysis) -> str:
-    """A sentence on what an interval covers, and what to do for more."""
+    """A sentence on what an interval covers, and on how to learn about other machines."""
     return (
         f"An interval here covers {covers(analysis.results)}; the result may differ on another machine: "
         "`tunnelmark repeat` and `tunnelmark merge` say by how much."
@@ -34,7 +34,7 @@ def scope(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> list[str]:
-    """What a reader must know of the machine before any number."""
+    """What a reader must know about the machine, and about blocks that were added, before any number."""
     said = []
     if found := drift.moved(analysis.results):
         names = [f"{each.name} {length(each.before)}, then {length(each.after)}" for each in found]
@@ -51,7 +51,7 @@ def cautions(analysis: Analysis) -> list[str]:
 
 
 def yardsticks(results: Results) -> tuple[tuple[str, str, str], ...]:
-    """Each yardstick in words with what it took before and after; none where none was taken."""
+    """What each yardstick took before and after the trials, or why it was not measured; empty if none was."""
     first = next((row for row in results.yardsticks if row.when == "before"), None)
     last = next((row for row in reversed(results.yardsticks) if row.when == "after"), None)
     rows = []

@@ -1,4 +1,4 @@
-"""What runs on several machines repeat of a published source: how each machine measured it, the differences, and on which machines claims hold."""
+"""Compares runs on several machines with the source that they repeat: setups, differences, verdicts on claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEGEND = machine_claims.LEGEND
 
 @dataclass(frozen=True, slots=True)
 class MachineRepetition:
-    """As `repetition.Repetition`, with a column for each machine, and the claims over all of them."""
+    """Like `repetition.Repetition`, with a column for each machine, and with the claims over all of them."""
 
     source: str
     summary: str
@@ -25,13 +25,16 @@ class MachineRepetition:
 
 
 def of_runs(analyses: Mapping[str, Analysis]) -> MachineRepetition | None:
-    """What sessions repeat, from the analysis of each by name; None where their study repeats no source."""
+    """How the sessions repeat a published source: each machine's setup, the differences, the verdicts on claims.
+
+    `analyses`: the analysis of each session, by the session's name. None if their study does not repeat a source.
+    """
     found = of_machines({name: each.results for name, each in analyses.items()}, analyses=analyses)
     return None if found is None else of(found)
 
 
 def of(found: MachineVerdicts) -> MachineRepetition:
-    """What machines repeat, of which these are the verdicts."""
+    """How machines repeat the source, given the verdicts on its claims on these machines."""
     each = {machine: repetition.repetition(*run) for machine, run in found.runs.items()}
     first = next(iter(each.values()))
     names = dict.fromkeys((name, there) for one in each.values() for name, there, _ in one.rows)

@@ -1,4 +1,4 @@
-"""The report as GitHub Markdown: for a README, an issue, a pull request."""
+"""Writes the report as GitHub Markdown: for a README, an issue, a pull request."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _claims(analysis: Analysis) -> list[str]:
-    """What held of what was published, where the study repeats something."""
+    """How the run repeats its source, and the verdicts on its claims; empty if the study does not repeat one."""
     if (found := of_run(analysis)) is None:
         return []
     repeats = repetition.repetition(analysis, found)

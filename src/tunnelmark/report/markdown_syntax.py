@@ -1,4 +1,4 @@
-"""Markdown's marks: tables, and text that stays text whatever programs print."""
+"""Writes Markdown: tables, and text that remains text whatever characters it has."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def rows(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def safe(text: str) -> str:
-    """Text that Markdown takes as text: what programs print must not become markup."""
+    """Escape text so that Markdown shows it as it is: what programs print must not become markup."""
     return text.translate(_MARKUP)
 
 
 def prose(text: str) -> str:
-    """A sentence of ours or of a study, in which backticks mark what is code; a backtick without its pair stays text."""
+    """Escape a sentence, but keep code between pairs of backticks; a backtick without its pair stays text."""
     return "".join(f"`{part}`" if is_code else safe(part) for part, is_code in code_parts(text))
 
 
 def code_parts(text: str) -> list[tuple[str, bool]]:
-    """The parts of such a sentence, each with whether it is code; one part where a backtick lacks its pair."""
+    """The parts of such a sentence, each with whether it is code; only one part if a backtick has no pair."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return [(text, False)]

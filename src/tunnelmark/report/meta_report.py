@@ -1,4 +1,4 @@
-"""Several runs as one report: for a terminal, as Markdown, and as one HTML file, all from the tables of `meta_tables`."""
+"""Writes several runs as one report (terminal, Markdown, one HTML file), all from the tables of `meta_tables`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunnelmark.report.meta_tables import MetaTable
 _SAME: dict[Standing, str] = {"agrees": "green", "differs": "red", "not judged": "yellow"}
 
 _MANY = 15
-"""A terminal leaves a table of pairs with more rows to the other reports."""
+"""If a table of pairs has more rows, a terminal does not show it; the other reports do."""
 
 
 def terminal(merged: Merged, repeats: MachineRepetition | None = None) -> RenderableType:
@@ -95,7 +95,7 @@ def html(merged: Merged, repeats: MachineRepetition | None = None) -> str:
 
 
 def _pictures(merged: Merged) -> dict[str, Markup]:
-    """By the heading of each primary metric."""
+    """The picture of each primary metric, by its heading."""
     primary = [row for row in merged.rows if row.metric.primary]
     drawn = {name: machine_rows.picture(rows) for name, rows in meta_tables.by_metric(merged, primary).items()}
     return {name: picture for name, picture in drawn.items() if picture}

@@ -1,4 +1,4 @@
-"""Several runs as tables and sentences: the same for the terminal, Markdown and HTML; and as JSON."""
+"""Turns several runs into tables and sentences, the same for the terminal, Markdown and HTML; and into JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEVELS = (
 
 @dataclass(frozen=True, slots=True)
 class MetaTable:
-    """A table as text, the first column naming the rows."""
+    """A table as text; the first column names the rows."""
 
     heading: str
     columns: tuple[str, ...]
@@ -32,12 +32,12 @@ class MetaTable:
 
 
 def title(merged: Merged) -> str:
-    """The study's title, and how many runs there are."""
+    """The study's title, and the number of its sessions."""
     return f"{merged.title}: {len(merged.sessions)} sessions"
 
 
 def outcome(merged: Merged) -> tuple[MetaTable, ...]:
-    """What the arms do against direct: a table for each primary metric in each setting."""
+    """The effects of the arms against direct: a table for each primary metric in each setting."""
     return _tables(merged, [row for row in merged.rows if row.metric.primary], "arm")
 
 
@@ -94,13 +94,20 @@ def legend(merged: Merged) -> str:
 
 
 def same(merged: Merged) -> str:
-    """The A/A judgement over machines or sessions, with its sign."""
+    """The result of the A/A comparison over machines or sessions, as a sentence: does an arm agree with its own twin?
+
+    The sentence begins with a sign: ✓ they agree, ✗ they differ, ? it was not judged.
+    """
     sign = {"agrees": "✓", "differs": "✗", "not judged": "?"}[merged.same.standing]
     return f"{sign} A/A: {merged.same.explanation}."
 
 
 def render_json(merged: Merged) -> str:
-    """One JSON document; effects are ratios or differences in the metric's unit; errors, deviations and variances are additive (of logarithms)."""
+    """The joined runs as one JSON document.
+
+    Effects are ratios, or differences in the metric's unit. Errors, deviations and variances are on the scale on which
+    effects add up (of logarithms for ratios).
+    """
     document = {
         "schema": SCHEMA,
         "study": merged.study,
@@ -155,7 +162,7 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
 
 
 def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
-    """Rows of one metric in one setting together, by a heading."""
+    """The rows grouped by metric and setting, under a heading for each group."""
     groups: dict[str, list[MergedRow]] = {}
     metrics = {
         (row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows
@@ -181,13 +188,13 @@ def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[Meta
 
 
 def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]]]:
-    """Each column with its cells; one that has none in any row is left out by the caller."""
+    """Each column with its cells. The caller leaves out a column that is empty in all rows."""
     found = [row.combined for row in rows]
     unit, units = found[0].unit, {each.units for each in found}
     these = f"this {unit}" if units == {1} else f"these {f'{max(units)} ' if len(units) == 1 else ''}{unit}s"
     likely = any(each.low is not None for each in found)
     own = any(each.here_low is not None for each in found)
-    # A mean without an interval is said only where the one of these units has none either.
+    # A mean without an interval is shown only if the mean of just these units has no interval either.
     means = [told(row, row.combined.mean, row.combined.low, row.combined.high) for row in rows]
     spans = [dict.fromkeys(told(row, end(each.estimate for each in row.effects)) for end in (min, max)) for row in rows]
     return [
@@ -208,7 +215,7 @@ def _here(row: MergedRow) -> str:
 
 
 def _comparison(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> Comparison:
-    """Additive figures as the comparison of a single run, which has words already."""
+    """Effects on the additive scale as the comparison of a single run, for which there are words already."""
     metric, interval = row.metric, None
     if low is not None and high is not None:
         interval = Interval(effect(metric, low), effect(metric, high), "student")
@@ -219,7 +226,7 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
 
 
 def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
-    """An additive mean with its interval, in words of the row's metric."""
+    """A mean on the scale on which effects add up, with its interval, in words of the row's metric."""
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 
 
@@ -230,7 +237,7 @@ def _ends(row: MergedRow, low: float | None, high: float | None) -> str:
 
 
 def _deviation(metric: MetricInfo, value: float | None) -> str:
-    """A standard deviation of logarithms as per cent up, or of differences in their unit."""
+    """A standard deviation in words: of ratios (logarithms) as per cent upwards, of differences in their unit."""
     if value is None:
         return ""
     if metric.compare == "ratio":

@@ -1,4 +1,4 @@
-"""How a run was measured, in paragraphs for a paper or a report: written from its plan, its environment and its attempts."""
+"""Writes how a run was measured, in paragraphs for a paper or report, from its plan, environment and attempts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A part of the methods: a heading and plain text without mark-up."""
+    """A part of the methods: a heading, and plain text without markup."""
 
     heading: str
     text: str
 
 
 def methods(analysis: Analysis) -> tuple[Paragraph, ...]:
-    """Machine, links, what was compared, workloads, design, statistics, and what was left out; nothing that the run does not record."""
+    """Machine, links, arms, workloads, design, statistics and attempts, as far as the run has recorded them."""
     results = analysis.results
     return (
         Paragraph("Machine", _machine(results)),
@@ -69,7 +69,7 @@ def _machine(results: Results) -> str:
 
 
 def _hosts(record: Mapping[str, Any]) -> str:
-    """The hosts of a study that ran on several, each with what it is."""
+    """A sentence that names the hosts of a study that ran on several, and describes each."""
     known = [f"{host.name} ({' and '.join(host.roles)}: {host.words})" for host in host_tables.hosts(record)]
     return f"Nodes ran on hosts of their own, joined by {host_tables.joined_by(record)}: {formatting.listed(known)}."
 

@@ -1,4 +1,4 @@
-"""The long parts of the report on a terminal, which are shown when they are asked for: `tunnelmark report RESULTS --show NAMES`."""
+"""Shows the long parts of the report on a terminal, if asked for: `tunnelmark report RESULTS --show NAMES`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tunnelmark.report import costs, detectable_differences, graded, machine_fac
 from tunnelmark.units import clock
 
 ALL = "all"
-"""Means every part."""
+"""The name that means every part."""
 
 _LINK_HEAD = ("", "way", "stated", "from", "to", "achieved", "", "")
 _OK = {True: ("inside", "green"), False: ("outside", "red"), None: ("", "dim")}
@@ -25,7 +25,10 @@ _PARTS = {"shown": ("shown", "green"), "not tested": ("not tested", "yellow"), "
 
 
 def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """The parts of these names, in the order in which they are shown; a name may be several, joined by commas. UnknownName holds the nearest."""
+    """Return the names of the parts that are asked for, in the order in which they are shown.
+
+    A name may be several, joined by commas. Raises UnknownName, with the nearest names, if there is no such part.
+    """
     asked = [name.strip() for joined in names for name in joined.split(",") if name.strip()]
     for name in asked:
         if name not in (*PARTS, ALL):
@@ -34,12 +37,12 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def further(analysis: Analysis, shown: Sequence[str]) -> tuple[str, ...]:
-    """The parts that have something to say of these results and are not shown."""
+    """The parts that are not shown, but have something to say about these results."""
     return tuple(name for name in PARTS if name not in shown and PARTS[name](analysis))
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]], *, whole: int = 1) -> Table:
-    """A table without lines, of which the first columns, so many, are never broken."""
+    """A table without lines; the first `whole` columns are never broken into several lines."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     for place, column in enumerate(columns):
         made.add_column(column, overflow="fold", no_wrap=place < whole)
@@ -67,7 +70,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for cost in costs.costs(analysis):
         if not any(metric.name.startswith("cpu_per_gb") for metric, _ in cost.columns):
-            continue  # too little passed for a cost per gigabyte; the other reports have the rest
+            continue  # too few bytes passed for a cost per gigabyte; the other reports show the other costs
         parts.append(heading(f"What it cost: {cost.setting.workload}{queries.where(analysis, cost.setting)}"))
         rows = []
         for arm in analysis.arms:
@@ -78,7 +81,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
 
 
 def _links(analysis: Analysis) -> list[RenderableType]:
-    """Every look at a link, line by line, and what it has shown of each part of the profile."""
+    """All link checks, line by line, and what each has shown of each part of the profile."""
     parts: list[RenderableType] = []
     for look in analysis.results.link_checks:
         parts.append(heading(f"Look at {look.profile}, {look.topology}, {_WHEN[look.when]}"))
@@ -141,7 +144,7 @@ PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
     "times": _times,
     "yardsticks": _yardsticks,
 }
-"""By name what shows it; nothing where these results say nothing of it."""
+"""By name, the function that makes a part; it returns an empty list if the results have nothing for it."""
 
 TITLES = {
     "machines": "multiples of the anchor, what they are on another machine, what bound each arm",
@@ -152,4 +155,4 @@ TITLES = {
     "times": "where the time went",
     "yardsticks": "what this machine takes for a system call, a copy and the like, before and after",
 }
-"""What each part has, in a few words."""
+"""What each part contains, in a few words."""

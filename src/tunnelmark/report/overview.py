@@ -1,4 +1,4 @@
-"""What the first answer of a report rests on, and what its numbers do not show, in sentences."""
+"""Says in sentences what the first answer of a report rests on, and what its numbers do not show."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tunnelmark.report import formatting, graded, machine_facts, placed
 from tunnelmark.units import clock
 
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
-"""VPNs that are WireGuard itself: the kernel's, and programs in user space, which encrypt elsewhere and at another cost."""
+"""VPNs that are WireGuard: the kernel's, and user-space programs, which encrypt elsewhere and at another cost."""
 
 
 def described(analysis: Analysis, arm: ArmInfo) -> str:
-    """What an arm's VPN is and its version, as far as that is recorded and its name does not say it: `WireGuard (wireguard-go) 0.0.20220316`."""
+    """The title of an arm's VPN and its version: `WireGuard (wireguard-go) 0.0.20220316`.
+
+    The title is left out if it is the arm's name, the version if it was not recorded. "" for direct and the anchor.
+    """
     if arm.vpn in (DIRECT, ANCHOR):
         return ""
     title = "" if arm.title.lower() == arm.name.lower() else arm.title
@@ -22,20 +25,20 @@ def described(analysis: Analysis, arm: ArmInfo) -> str:
 
 
 def _version(analysis: Analysis, arm: ArmInfo) -> str:
-    """A VPN and its version; empty for direct and the anchor, which are this project's, and where it was not recorded."""
+    """A VPN and its version; "" for direct and the anchor (this project's own), and if it was not recorded."""
     version = "" if arm.vpn in (DIRECT, ANCHOR) else arm_programs.version(analysis.results.environment, arm)
     return f"{arm.vpn} {version}" if version else ""
 
 
 def ran(analysis: Analysis) -> str:
-    """How many of the planned trials have run, and how many attempts that took where it is another number: `50 of 50 trials, 52 attempts`."""
+    """How many planned trials have run, and the attempts if their number differs: `50 of 50 trials, 52 attempts`."""
     planned, attempts = len(analysis.results.plan.trials), len(analysis.results.trials)
     done = planned - len(analysis.missing)
     return f"{done} of {planned} trials" + (f", {attempts} attempts" if attempts != done else "")
 
 
 def not_shown(analysis: Analysis) -> str:
-    """What these numbers cannot say, in a sentence: other machines, other links, other traffic, longer times."""
+    """What these numbers cannot show, in sentences: other machines, other links, other traffic, longer times."""
     plan = analysis.results.plan
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
     longest = max((use.window for use in plan.workloads), default=0.0)
@@ -58,7 +61,7 @@ def not_shown(analysis: Analysis) -> str:
 
 
 def effects(analysis: Analysis) -> str:
-    """What the effects against direct are made of, as the end of a sentence."""
+    """How the effects against direct are computed, as the end of a sentence."""
     words = f"against {analysis.reference or 'direct'}, block by block, so not the ratio of the medians"
     if has_intervals(analysis):
         return f"{words}, with its 95 % interval"
@@ -71,7 +74,7 @@ def has_intervals(analysis: Analysis) -> bool:
 
 
 def rests_on(analysis: Analysis) -> tuple[str, ...]:
-    """In sentences: how many blocks and attempts, what the A/A pair says, and of what the intervals are."""
+    """The number of blocks and attempts, the result of the A/A pair, and what the intervals cover, in sentences."""
     plan = analysis.results.plan
     blocks = "one block" if plan.blocks == 1 else f"{plan.blocks} blocks, each with every arm in a new order"
     said = [f"{formatting.capital(blocks)}."]

@@ -1,4 +1,4 @@
-"""Which path each VPN found between each two kinds of routers: direct, relayed or none, and when."""
+"""Says which path each VPN found between each two kinds of routers: direct, relayed or none, and after how long."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ EXPLAINED = (
     "failed otherwise, or was not tried. What was seen on the underlay decides, "
     "not what a VPN says of itself."
 )
-_SOME = 10.0  # per cent of the bytes from which on a path was used
+_SOME = 10.0  # per cent: a path that carried more of the bytes counts as used
 _HALF = 50.0
 _DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPath:
-    """What an arm found between two kinds: the path, seconds until it went directly, whether mostly over TCP, in how many trials.
+    """The path that an arm found between two kinds of routers.
 
-    `direct` where every trial that found a path went directly in the end; `some` says in how many it did where that is not so.
+    `outcome` is `direct` if every trial that found a path went directly in the end. `seconds`: until it went directly,
+    the median of the trials; None unless `direct`. `tcp`: whether most of it went over TCP. `tried`: in how many trials
+    there was a path, "" if in all or in none. `some`: in how many of them it went directly, if not in all.
     """
 
     outcome: Outcome
@@ -55,7 +57,7 @@ class FoundPath:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One topology with several kinds of routers: `kinds` by row as they were joined to its name, and what each arm found there."""
+    """What each arm found in one topology with several kinds of routers: `rows` has the kinds of each row."""
 
     title: str
     arms: tuple[str, ...]
@@ -64,7 +66,7 @@ class Grid:
 
 
 def grids(analysis: Analysis) -> tuple[Grid, ...]:
-    """A grid for each profile, topology and workload of which several kinds were tried."""
+    """A grid for each profile, topology and workload that was tried with several kinds of routers."""
     titles = {topology.name: topology.title for topology in analysis.results.plan.topologies}
     found: dict[tuple[str, str, str], list[Scenario]] = {}
     for setting in analysis.settings():
@@ -84,7 +86,7 @@ def grids(analysis: Analysis) -> tuple[Grid, ...]:
 
 
 def named(kinds: tuple[str, ...]) -> str:
-    """The kinds of a row: `symmetric × full-cone`; those of the file itself where none was named."""
+    """The kinds of a row: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
     return " × ".join(kinds * 2 if len(kinds) == 1 else kinds) or "as it is"
 
 
@@ -105,7 +107,7 @@ def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
 
 
 def _values(analysis: Analysis, setting: Scenario, arm: str, metric: str) -> list[float]:
-    """A metric's values of every trial with a result, whatever they are worth: which way packets went does not depend on that."""
+    """A metric's values of all trials with a result, whatever their grade, which does not affect the path."""
     return [
         sample.value
         for row in analysis.trials

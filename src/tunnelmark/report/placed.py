@@ -1,4 +1,4 @@
-"""Which cores the nodes had, in words: what is said above the tables, and what a reader must know before them."""
+"""Says which cores the nodes had: in a line above the tables, and in warnings before them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunnelmark.report import formatting
 
 
 def head(analysis: Analysis) -> str:
-    """How many cores each node had and what else ran on them, for the line above the tables; empty where it was not recorded."""
+    """How many cores each node had and what else ran on them, for the line above the tables; "" if not recorded."""
     found = _placements(analysis)
     if not found:
         return ""
@@ -26,7 +26,7 @@ def head(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """Where nodes shared a core, above all both ends of the measured path, and where they had fewer cores than was asked for."""
+    """Warnings that nodes, above all both ends of the measured path, shared a core or had fewer than asked for."""
     said = []
     for name, one in _placements(analysis).items():
         nodes = list(one["nodes"])
@@ -50,7 +50,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 
 def single_cores(analysis: Analysis) -> tuple[str, ...]:
-    """Where nodes had one core each, and one of them carried the links too: what a reader must not expect of these numbers."""
+    """What numbers do not show because nodes had one core each, and which of these cores carried the links too."""
     said = []
     for name, one in _placements(analysis).items():
         if one["cores_per_node"] > 1:
@@ -81,7 +81,7 @@ def _cores(count: int) -> str:
 
 
 def _placements(analysis: Analysis) -> Mapping[str, Any]:
-    """What was recorded of each topology of the plan; nothing in results written before."""
+    """What was recorded of the cores for each topology of the plan; empty in older results, which lack it."""
     lab = analysis.results.environment.get("lab")
     found = lab.get("placement") if isinstance(lab, Mapping) else None
     if not isinstance(found, Mapping):

@@ -1,4 +1,4 @@
-"""What numbers of blocks can see, how long they take, and how time is best split, as a table and sentences for the terminal."""
+"""Shows what numbers of blocks can detect, how long they take, and how time is best split, for the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ EXPLAINED = (
 
 
 def table(found: Sequence[Seen], block_seconds: float) -> Table:
-    """The smallest difference that would be found in 80 % of studies: a row for each arm, scenario and metric, a column for each number of blocks. A block takes `block_seconds`; the last row says how long all of them take."""
+    """The smallest difference that would be found in 80 % of studies.
+
+    There is a row for each arm, scenario and metric, and a column for each number of blocks. A block takes
+    `block_seconds`; the last row says how long all of the blocks take.
+    """
     made = Table(box=None, pad_edge=False)
     for head in ("metric", "arm", "deviation", *(f"{count} blocks" for count in COUNTS)):
         made.add_column(head, justify="left" if head in ("metric", "arm") else "right")
@@ -38,7 +42,7 @@ def table(found: Sequence[Seen], block_seconds: float) -> Table:
 
 
 def sentences(splits: Sequence[Split]) -> list[str]:
-    """By metric, how long a trial is best, and what that saves."""
+    """For each metric, the best length of a trial, and the time that it saves."""
     return [_sentence(each) for each in splits]
 
 
@@ -55,7 +59,7 @@ def _sentence(each: Split) -> str:
 
 
 def plain(found: Sequence[Seen], splits: Sequence[Split], block_seconds: float) -> dict[str, Any]:
-    """What blocks can see and how to split time between them, as data for programs."""
+    """What numbers of blocks can detect, and how to split time between them, as data for programs."""
     rows: list[Mapping[str, Any]] = [
         {
             "arm": each.spread.arm,

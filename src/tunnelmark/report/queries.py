@@ -1,4 +1,4 @@
-"""What every exporter asks of an analysis: groups of settings, metrics that have values, rows of arms, series."""
+"""Reads from an analysis what every exporter needs: groups of settings, metrics with values, rows of arms, series."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tunnelmark.record.results import MetricInfo, WorkloadInfo
 
 
 def in_grid(analysis: Analysis, setting: Scenario) -> bool:
-    """Whether a setting is one of several kinds of routers where only the path is asked for: a cell of a grid (`report.paths_found`)."""
+    """Whether a setting is a cell of a grid of `report.paths_found`: several kinds of routers, only paths asked for."""
     own = setting.topology.partition(JOIN)[0]
     alike = [one for one in analysis.results.plan.topologies if one.name.partition(JOIN)[0] == own]
     return len(alike) > 1 and workload(analysis, setting).workload == TRAVERSAL
 
 
 def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
-    """Settings that share profile and topology, under a heading that is empty when there is one group only; without those of grids."""
+    """Settings that share profile and topology, under a heading ("" if there is only one group); without grids."""
     plan = analysis.results.plan
     profiles = {profile.name: profile.title for profile in plan.profiles}
     topologies = {topology.name: topology.title for topology in plan.topologies}
@@ -37,14 +37,14 @@ def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
 
 
 def where(analysis: Analysis, setting: Scenario) -> str:
-    """A setting's profile and topology, as far as the study has more than one: `, wifi, lan-3` or nothing."""
+    """A setting's profile and topology, each only if the study has several: `, wifi, lan-3`, or ""."""
     plan = analysis.results.plan
     profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
     return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")
 
 
 def workload(analysis: Analysis, setting: Scenario) -> WorkloadInfo:
-    """The workload of a setting, as the study used it."""
+    """The workload of a setting, with the options that the study gave it."""
     return next(used for used in analysis.results.plan.workloads if used.name == setting.workload)
 
 
@@ -53,7 +53,7 @@ def primary_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, 
 
 
 def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """The workload's metrics that explain; those that are only a series have no value to show."""
+    """Metrics that are not primary and not of collectors, and that have a value over the whole window."""
     return tuple(
         metric
         for metric in workload(analysis, setting).metrics
@@ -68,12 +68,12 @@ def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
 
 
 def cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
-    """The cells of one metric, in the order of the plan's arms."""
+    """The cells of one metric in a setting, in the order of the plan's arms."""
     return analysis.cells_of(setting, metric.name)
 
 
 def own_cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
-    """The cells of what is compared: without those of direct, of the anchor, and of second names."""
+    """The cells of the arms that are compared: without direct, the anchor, and twins."""
     besides = {analysis.reference, anchor_of(analysis.results.plan.arms)}
     return tuple(
         cell
@@ -83,7 +83,7 @@ def own_cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tupl
 
 
 def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -> RankRange | None:
-    """The arm's rank, None where nothing is ranked or the arm is not."""
+    """The arm's range of ranks; None if nothing is ranked, or if the arm is not."""
     for ranking in analysis.rankings:
         if (ranking.setting, ranking.metric) == (setting, metric.name):
             return next((found for found in ranking.places if found.arm == arm), None)
@@ -100,7 +100,7 @@ def label(analysis: Analysis, arm: str) -> str:
 
 
 def placed_tunnels(analysis: Analysis) -> str:
-    """Which arms are cascades, and of which kind, and which run on gateways, in sentences; empty if none does."""
+    """Which arms are cascades, and of which kind, and which run on gateways, in sentences; "" if none does."""
     kinds = {"series": "a tunnel on each link", "nested": "each tunnel inside the one before"}
     found = [
         f"{kind} ({words}): {', '.join(arms)}"
@@ -118,7 +118,7 @@ Series = dict[str, dict[int, list[tuple[float, float]]]]
 
 
 def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
-    """The time series of one metric in one setting, of the trials that are not void for it; arms without any are left out."""
+    """The values over time of one metric, of trials that are not void for it; arms without any are left out."""
     found: Series = {}
     for row in analysis.trials:
         if usable(row, metric) and (row.profile, row.topology, row.workload) == (

@@ -1,4 +1,4 @@
-"""What a run repeats of a published source, and how it differs from it: from the source's file and from what the run recorded of itself."""
+"""Says how a run repeats a published source and how it differs, from the source's file and the run's own record."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _NOT_RUN = "not in this run"
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A source (in short, and as a reader looks for it), how many of its claims had which verdict, and what this run does otherwise.
+    """How a run repeats a source.
 
-    `part` says what of it the study repeats, where that is not all. `rows` are what both say of themselves, in the columns of `HEAD`;
-    `otherwise` are the differences that no row shows, by topic.
+    `short` and `source` name it: in short, and in full as a reader would search for it. `part` says which part the
+    study repeats; "" if all. `counts`: how many claims have each verdict. `rows`: what source and run each say of
+    themselves, in the columns of `HEAD`. `otherwise`: by topic, the differences that no row shows.
     """
 
     short: str
@@ -50,12 +51,12 @@ class Repetition:
 
     @property
     def sentences(self) -> int:
-        """How many differences there are beyond the rows."""
+        """The number of differences beyond the rows."""
         return sum(len(said) for _, said in self.otherwise)
 
 
 def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
-    """What a run repeats, of which these are the verdicts."""
+    """How a run repeats its source, given the verdicts on the source's claims."""
     claims, plan = verdicts.claims, analysis.results.plan
     counts = Counter(each.outcome for each in verdicts.judged)
     part = ""
@@ -78,7 +79,7 @@ def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
 
 
 def _applies(analysis: Analysis, verdicts: Verdicts, difference: SourceDifference) -> bool:
-    """Whether a difference is about this run."""
+    """Whether a difference that the source's file states applies to this run."""
     plan = analysis.results.plan
     named = (
         (difference.studies, {plan.study}),
@@ -140,7 +141,7 @@ _CARRIERS = (
 
 
 def _links(analysis: Analysis) -> str:
-    """What carried the links of this run, and where it was, by what was recorded of them."""
+    """What carried the links of this run and on which hosts, according to the run's record."""
     described = [str(each) for each in mapping(mapping(analysis.results.environment.get("lab")).get("shaper")).values()]
     if not described:
         return NOT_RECORDED
@@ -153,7 +154,7 @@ def _links(analysis: Analysis) -> str:
 
 
 def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
-    """A row for each program under test of which the source names a version; one for all others."""
+    """A row for each program under test whose version the source names, and one row for all others."""
     claims, known = verdicts.claims, {arm.name: arm for arm in analysis.results.plan.arms}
     named: dict[tuple[str, str], list[str]] = {}
     others: dict[str, None] = {}
@@ -173,9 +174,10 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
 
 
 def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
-    """A VPN with its version, and its programs that have another: `tailscale 1.98.0 with headscale 0.26.1`.
+    """A VPN with its version, and its programs of other versions: `tailscale 1.98.0 with headscale 0.26.1`.
 
-    Where a recipe pins the program of the VPN's own name, that is the version: what wireguard-go prints is one for many commits.
+    If a recipe pins the program that has the VPN's name, its version counts: wireguard-go prints the same one for many
+    commits.
     """
     programs = {name: mapping(details).get("version") for name, details in mapping(vpn.get("programs")).items()}
     version = str(programs.get(driver) or vpn.get("version") or "")
@@ -184,7 +186,7 @@ def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
 
 
 def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
-    """How long each workload took: of those that the source had as well."""
+    """A row for each workload whose length the source states: that length, and the one of this run."""
     plan, claims = analysis.results.plan, verdicts.claims
     uses = {use.name: use for use in plan.workloads}
     for name, there in claims.there.lengths.items():
@@ -195,7 +197,7 @@ def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str,
 
 
 def _measured(verdicts: Verdicts) -> set[str]:
-    """The workloads that the claims which were judged speak of, but for those that only another study has."""
+    """The workloads that the judged claims are about, without those that only another study has."""
     quantities = verdicts.claims.quantities
     statements = [statement for each in verdicts.judged for statement in each.claim.statements]
     used = {cell.quantity for statement in statements for cell in cells_of(statement)}
@@ -203,7 +205,7 @@ def _measured(verdicts: Verdicts) -> set[str]:
 
 
 def _length(use: WorkloadInfo) -> str:
-    """A workload's window, or where it has none of its own how many requests it makes, or how much it copies."""
+    """A workload's length: its number of requests or the size that it copies, if it has one, else its window."""
     counted = {"requests": "{} requests", "size": "{} once"}
     named = (words.format(use.options[name]) for name, words in counted.items() if use.options.get(name))
     said = next(named, _seconds(use.window))
@@ -227,7 +229,7 @@ def _repeats(analysis: Analysis) -> str:
 
 
 def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
-    """Arms and conditions of the source that this run does not have, and arms that never had a result."""
+    """Arms and conditions of the source that this run lacks, and arms that never had a result."""
     claims, plan = verdicts.claims, analysis.results.plan
     said = []
     if plan.study == claims.study:

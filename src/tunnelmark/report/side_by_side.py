@@ -1,4 +1,4 @@
-"""Results of one study that differ in one thing, such as the kernel, as one table for a terminal: a column each."""
+"""Shows results of one study that differ in one thing, such as the kernel, in a terminal table: a column each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def render(analyses: Mapping[str, Analysis]) -> Table:
-    """A row for each primary metric and arm; in each column the median, and the effect against direct of the same column.
+    """A row for each primary metric and arm.
 
-    Two columns were not measured in turns, so nothing is judged across them.
+    A column has the median, and the effect against direct of the same column. The columns were measured one after the
+    other and not in turns, so nothing is judged across them.
     """
     title = (
         "\nside by side: the median, and against direct in the same column; columns were measured one after the other"

@@ -1,4 +1,4 @@
-"""What a report says of a run that added blocks by itself: until when, why it ended, and which ratios it did not wait for."""
+"""Describes a run that added blocks by itself: until when, why it ended, and for which ratios it did not wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDS = {
 
 
 def until(enough: Enough) -> str:
-    """Until when such a run adds blocks, as the end of a sentence: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
+    """Until when such a run adds blocks: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
     if enough.change is not None:
         return f"until a change of {100 * enough.change:g} % between old and new is found or excluded"
     if enough.precision is not None:
@@ -30,7 +30,7 @@ def until(enough: Enough) -> str:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """One or two sentences for the reader; none where the number of blocks was fixed."""
+    """Sentences on the run's number of blocks; empty if that number was fixed."""
     plan = analysis.results.plan
     if (enough := plan.enough) is None:
         return []

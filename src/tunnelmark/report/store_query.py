@@ -1,4 +1,4 @@
-"""Answers SQL about runs: DuckDB over the tidy tables, in memory, shut off from files, network and extensions."""
+"""Answers SQL about runs: DuckDB over the tidy tables, in memory, without access to files, network and extensions."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ _CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
-    "python_enable_replacements": "false",  # a name is a view, never a variable of this program
-    "lock_configuration": "true",  # the last: nothing above can be set again
+    "python_enable_replacements": "false",  # a name in a query is a view, never a variable of this program
+    "lock_configuration": "true",  # the last one: after it, no setting can be changed
 }
 """Settings of DuckDB, in their order: https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview"""
 
 _MAY = ("SELECT", "EXPLAIN", "MULTI")
-"""Kinds of statements that only ask; MULTI is a PIVOT, which DuckDB carries out in two steps."""
+"""The kinds of statements that only read. MULTI is a PIVOT, which DuckDB carries out in two steps."""
 
 _BY_NAME = {"query", "query_table"}
-"""Functions that take the name of a view as a text, which may be put together of pieces."""
+"""Functions that take the name of a view as a text; the text may be put together from pieces."""
 
 _WORD = re.compile(r"\w+")
 
 
 def ask(runs: StoredRuns, sql: str) -> pa.Table:
-    """The answer to one SQL statement that only asks, as an Arrow table.
+    """Return the answer to one SQL statement that only reads, as an Arrow table.
 
-    UsageError where the statement is wrong or would change something: with DuckDB's own words, and the names there are.
+    Raises UsageError if the statement is wrong, if it would change something, or if there are several. The error has
+    DuckDB's own words, and the names that exist.
     """
     import duckdb
 
@@ -64,7 +65,7 @@ def ask(runs: StoredRuns, sql: str) -> pa.Table:
 
 
 def _offer(connection: DuckDBPyConnection, runs: StoredRuns, sql: str) -> None:
-    """Make the views known; those that the query does not name stay empty, for an analysis takes seconds."""
+    """Register the views; those that the query does not name are empty, because an analysis takes seconds."""
     words = _words(sql)
     all_of_them = bool(words & _BY_NAME)
     for name, view in VIEWS.items():
@@ -77,12 +78,12 @@ def _words(sql: str) -> set[str]:
 
 
 def _sentence(text: str) -> str:
-    """DuckDB's message in the style of ours: what kind of error it is goes without saying."""
+    """DuckDB's message without the kind of error in front of it, as our own messages are."""
     return re.sub(r"^\w[\w ]* Error: ", "", text).strip()
 
 
 def _hint(error: Exception, sql: str) -> str:
-    """The columns of the views that a query names where one is not known, or the views where one of them is not."""
+    """The columns of the named views if one is unknown, the views if one of them is unknown, else general help."""
     import duckdb
 
     named = [view for name, view in VIEWS.items() if name in _words(sql)]
@@ -98,14 +99,14 @@ def _hint(error: Exception, sql: str) -> str:
 
 
 def schema() -> Iterable[tuple[str, str, list[tuple[str, str, str, str]]]]:
-    """Each view with what one row is, and its columns: name, type in SQL, unit, meaning."""
+    """Yield each view: its name, what one row is, and its columns (name, type in SQL, unit, meaning)."""
     for view in VIEWS.values():
         rows = [(each.name, _in_sql(each.type), each.unit, each.meaning) for each in view.columns]
         yield view.name, view.row, rows
 
 
 def _in_sql(kind: pa.DataType) -> str:
-    """An Arrow type as DuckDB calls it."""
+    """DuckDB's name for an Arrow type."""
     if pa.types.is_map(kind):
         return f"MAP({_in_sql(kind.key_type)}, {_in_sql(kind.item_type)})"
     if pa.types.is_list(kind):

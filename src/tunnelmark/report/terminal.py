@@ -1,4 +1,4 @@
-"""The report on a terminal: the answer in words, a row for each arm, and what is needed to believe it; the rest on request."""
+"""Writes the report for a terminal: the answer, a row for each arm, what makes it believable; rest on request."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tunnelmark.report import (
 from tunnelmark.report.cautions import cautions
 from tunnelmark.report.findings import time_spent
 
-_COLUMN = 17  # characters of a metric's column at least: `▼ 61 % [58–64]`, and air
-_WIDEST = 160  # characters that one table may have: a pipe has no width, but people read its output too
-_BESIDE = 19  # of the columns `ok` and `first packet`, and the spaces
+_COLUMN = 17  # the least characters of a metric's column: `▼ 61 % [58–64]`, and space
+_WIDEST = 160  # the most characters of a table: a pipe has no width, but people read its output too
+_BESIDE = 19  # characters of the columns `ok` and `first packet`, with the spaces
 _MARKS: dict[GateStanding, tuple[str, str]] = {
     "passed": ("✓", "green"),
     "not passed": ("✗", "red"),
@@ -61,7 +61,7 @@ _PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red
 
 
 def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
-    """The report with the parts of `on_request` that are `shown`; it reads well from 80 columns on.
+    """The report, with the parts of `on_request` that are named in `shown`; it reads well from 80 columns on.
 
     The answer comes first, then the results, then what is needed to believe them: gates, cautions, grades.
     """
@@ -93,7 +93,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
 
 
 def _repetition(analysis: Analysis) -> list[RenderableType]:
-    """What the run repeats of a published source, how many claims had which verdict, and how it differs; nothing where it repeats none."""
+    """How the run repeats its source, how many claims have which verdict, and what differs; empty if none."""
     if (found := of_run(analysis)) is None:
         return []
     repeats = repetition.repetition(analysis, found)
@@ -112,7 +112,7 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
 
 
 def _answers(analysis: Analysis, first: Collection[str], below: Collection[str]) -> list[RenderableType]:
-    """For each condition and metric which arm is best, or that none is shown to be; and that cautions are below, where there are any."""
+    """For each condition and metric, which arm is best, or that there is no answer; and that cautions are below."""
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in first]
     for condition in answers.answers(analysis):
@@ -128,7 +128,7 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
 
 
 def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
-    """The caution that there is no answer, and all others."""
+    """The cautions that say why nothing is ranked, and all the others."""
     why, all_of_them = answers.unranked(analysis), cautions(analysis)
     first = [text for text in all_of_them if why and why in text]
     return first, [text for text in all_of_them if text not in first]
@@ -136,13 +136,13 @@ def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class OutcomeRow:
-    """Every arm by every primary metric of some settings, in as many tables one below the other as the width asks for."""
+    """Every arm by every primary metric of some settings, split into several tables if the terminal is narrow."""
 
     analysis: Analysis
     settings: tuple[Scenario, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The tables, each with about as many columns as the next."""
+        """Yield the tables; each has about the same number of columns."""
         columns = [
             (setting, metric) for setting in self.settings for metric in queries.primary_metrics(self.analysis, setting)
         ]
@@ -164,7 +164,7 @@ def _table(
     *,
     successes: bool,
 ) -> Table:
-    """One table; with `successes` it also says how many trials of an arm succeeded, and how long the first packet took."""
+    """One table; with `successes` it also has how many trials succeeded, and the time to the first packet."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     table.add_column("arm", no_wrap=True)
     if successes:
@@ -258,7 +258,7 @@ def _legend(analysis: Analysis) -> Text:
 
 
 def _grades(analysis: Analysis) -> list[RenderableType]:
-    """What the results are worth; where good trials alone say something else, that."""
+    """What the results are worth, and the metrics for which good trials alone give another answer."""
     parts: list[RenderableType] = [Text(graded.summary(analysis))]
     for one in graded.alone(analysis):
         if one.differs:

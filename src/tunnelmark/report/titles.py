@@ -1,4 +1,4 @@
-"""Titles of metrics: with their workload where another workload of the same study has a metric of that title."""
+"""Makes titles of metrics, with their workload if another workload of the study has a metric of the same title."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from tunnelmark.report import queries
 
 
 def title(plan: PlanInfo, workload: str, metric: MetricInfo) -> str:
-    """`TCP goodput`, or `TCP goodput (ring)` where it is not the only workload with it."""
+    """The title of a metric: `TCP goodput`, or `TCP goodput (ring)` if other workloads have a metric of that title."""
     return among(((use.name, one) for use in plan.workloads for one in use.metrics), workload, metric)
 
 
 def heading(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The title with profile and topology, as far as the study has several: `TCP goodput (ring), wifi`."""
+    """The title with profile and topology, each only if the study has several: `TCP goodput (ring), wifi`."""
     return title(analysis.results.plan, setting.workload, metric) + queries.where(analysis, setting)
 
 
 def among(found: Iterable[tuple[str, MetricInfo]], workload: str, metric: MetricInfo) -> str:
-    """The title of a workload's metric among these pairs of both; a primary one is only mistaken for another primary one."""
+    """The title of a workload's metric, with the workload if another one's metric in `found` has the same title.
+
+    For a primary metric, only other primary ones count.
+    """
     alike = {name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)} - {
         workload
     }

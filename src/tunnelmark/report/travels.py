@@ -1,4 +1,4 @@
-"""What a cell means on another machine, as a table: multiples of the anchor, shares of direct, added time; what bound it, and CPU."""
+"""Says what a cell means on another machine: multiples of the anchor, shares of direct, added time; bounds; CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CP
 
 @dataclass(frozen=True, slots=True)
 class TravelTable:
-    """One metric in one setting: a row of texts for each arm, as `HEAD` names them, and what needs a sentence."""
+    """One metric in one setting: `rows` has a row for each arm, with the columns of `HEAD`; `said` has remarks."""
 
     setting: Scenario
     metric: MetricInfo
@@ -30,9 +30,9 @@ class TravelTable:
 
 
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
-    """A table for each metric that says how much passed, how long that took, or what a delay is.
+    """A table for each metric that says how much data passed, how long that took, or what a delay is.
 
-    A delay has no table if the table of all arms already says all of it: what it adds to direct's.
+    A delay has no table if the table of all arms already says all of it, which is what the arm adds to direct's.
     """
     by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):
@@ -45,7 +45,7 @@ def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
 
 
 def explained(analysis: Analysis) -> str:
-    """What the columns mean, in a few sentences."""
+    """Explain the columns, in a few sentences."""
     anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
     said = [f"Delays are what they add to {direct}'s."]
     if overview.has_intervals(analysis):
@@ -65,7 +65,7 @@ def explained(analysis: Analysis) -> str:
 
 
 def signs(analysis: Analysis, texts: Sequence[str]) -> tuple[str, ...]:
-    """What the signs in these texts mean, in a sentence each; of those that none of them has, nothing."""
+    """A sentence on each sign that occurs in these texts."""
     anchor, whole = anchor_of(analysis.results.plan.arms), " ".join(texts)
     said = [_APART_EXPLAINED] if APART in whole else []
     return (*said, _multiple(anchor)) if anchor is not None and "×" in whole and anchor in whole else tuple(said)
@@ -76,7 +76,7 @@ def _multiple(anchor: str) -> str:
 
 
 def mark(said: str) -> str:
-    """The mark of a ratio, if its two sides are bound by different things."""
+    """The mark of a ratio if its two sides are bound by different things (`said` names them), else ""."""
     return f" {APART}" if said else ""
 
 
@@ -104,7 +104,7 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
-    """Each pair of different bounds of a ratio's two sides, with the arms that it concerns."""
+    """A sentence for each pair of different bounds of a ratio's two sides, with the arms that have it."""
     arms: dict[str, list[str]] = {}
     for one in each:
         for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
@@ -130,10 +130,10 @@ def _cpu(one: Headline) -> str:
 
 
 def _two(value: float) -> str:
-    """Two digits after the point; below a tenth and from ten on, three significant digits."""
+    """The value with two digits after the point; below 0.1 and from 10 on, with three significant digits."""
     return formatting.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
 
 
 def titled(analysis: Analysis, table: TravelTable) -> str:
-    """What a table is about."""
+    """The heading of a table: its metric and setting."""
     return titles.heading(analysis, table.setting, table.metric)

@@ -1,4 +1,4 @@
-"""Says where a trial was too short for its link, by plan or by what it showed, in words."""
+"""Says in words which trials were too short for their link, by the plan or by their values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tunnelmark.analyse.steady import unsteady
 from tunnelmark.report import formatting
 
 SIGN = "∿"
-"""Marks a number whose window was not stationary, where there is no room for words."""
+"""The mark for a number whose window was not stationary, for places without room for words."""
 
 
 def mark(analysis: Analysis, cell: MetricCell) -> str:
@@ -19,7 +19,7 @@ def mark(analysis: Analysis, cell: MetricCell) -> str:
 
 
 def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """The cells whose windows were not stationary, in a sentence."""
+    """A sentence that names the cells whose windows were not stationary; empty if there are none."""
     found = [(cell.arm, moved) for cell in cells if (moved := unsteady(analysis, cell)) is not None]
     if not found:
         return []
@@ -30,7 +30,7 @@ def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
 
 
 def short(analysis: Analysis) -> list[str]:
-    """The workloads that the study made shorter than their links ask for, in a caution."""
+    """A caution that names the workloads that the study made shorter than their links need; empty if there are none."""
     found = [
         f"{use.name} over {profile}: {why}"
         for use in analysis.results.plan.workloads

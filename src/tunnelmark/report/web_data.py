@@ -1,8 +1,8 @@
-"""The page's data for the programs in it: arms, conditions, metrics, cells and every attempt as one compact document of columns.
+"""Makes the data that the page's program reads: arms, conditions, metrics, cells and every attempt, by columns.
 
-A column is a list with a place for each row; a row names arms, conditions and metrics by their place in their lists. Values have
-six significant digits, in the metric's unit; attempts are named by their place, in lists that several metrics share. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts`
-reads it. Pure.
+A column is a list with one entry per row; a row refers to arms, conditions and metrics by their index in their lists.
+Values have six significant digits, in the metric's unit. Attempts are given by their index, in lists that several
+metrics share. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts` reads it. Pure.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SCHEMA = 1
 DIGITS = 6
 
 MOST_VALUES = 400_000
-"""Beyond so many values of attempts (about 3 MB), those of metrics that only explain are left out, and the page says so."""
+"""The most values of attempts (about 3 MB). Beyond it, metrics that only explain are left out; the page says so."""
 
 Key = tuple[str, str]
-"""A metric: its workload's name in the study and its own."""
+"""A metric: the name of its workload in the study, and its own name."""
 
 
 PACKED = 1_000_000
-"""Beyond so many characters the document is packed, to about a quarter."""
+"""A document of more characters than this is compressed, to about a quarter."""
 
 
 def script(analysis: Analysis) -> str:
-    """The document as it may be inside of a script element: as JSON without a `<`; a large one as base64 of its zlib stream."""
+    """The document for a script element: JSON without a `<`, or base64 of a zlib stream if it is large."""
     text = json.dumps(document(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text) > PACKED:
         return b64encode(zlib.compress(text.encode())).decode()
@@ -45,7 +45,7 @@ def script(analysis: Analysis) -> str:
 
 
 def document(analysis: Analysis) -> dict[str, Any]:
-    """All of it as plain data."""
+    """The document as plain data."""
     plan = analysis.results.plan
     metrics = _metrics(analysis)
     places = {key: place for place, key in enumerate(metrics)}
@@ -94,12 +94,12 @@ def document(analysis: Analysis) -> dict[str, Any]:
 
 
 def _titled(metrics: Mapping[Key, MetricInfo], key: Key) -> str:
-    """A metric as the page names it where it is left out."""
+    """The name by which the page says that a metric is left out."""
     return f"{metrics[key].title} ({key[0]})"
 
 
 def _metrics(analysis: Analysis) -> dict[Key, MetricInfo]:
-    """The metrics that have a value or a series somewhere, primary ones first, in the order of the plan."""
+    """All primary metrics, then the others that have a value or a series somewhere, those of collectors last."""
     seen = {
         (row.workload, sample.metric)
         for row in analysis.results.trials
@@ -130,7 +130,7 @@ def _conditions(analysis: Analysis, conditions: Mapping[tuple[str, str], int]) -
 def _cells(
     analysis: Analysis, metrics: Mapping[Key, int], conditions: Mapping[tuple[str, str], int], arms: Mapping[str, int]
 ) -> dict[str, list[Any]]:
-    """A column for each fact of the cells that have a value, or a verdict on a primary metric."""
+    """A column for each fact about the cells; a cell has a row if it has a value, or if its metric is primary."""
     ranks = {
         (one.setting, one.metric, place.arm): [place.first, place.last]
         for one in analysis.rankings
@@ -193,7 +193,7 @@ def _cell(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> dict
 
 
 def _counted(cell: MetricCell, rows: Iterable[TrialRow]) -> dict[str, int]:
-    """How many trials of a cell are good, disturbed, void and failed, by the attempt that counts."""
+    """How many trials of a cell are good, disturbed, void and failed; of each trial, the attempt that counts."""
     counts = Counter(
         "void" if row.outcome == "void" else "failed" if row.outcome != "ok" else grade_for(row, cell.metric)
         for row in rows
@@ -204,10 +204,10 @@ def _counted(cell: MetricCell, rows: Iterable[TrialRow]) -> dict[str, int]:
 def _attempts(
     analysis: Analysis, conditions: Mapping[tuple[str, str], int], arms: Mapping[str, int]
 ) -> dict[str, list[Any]]:
-    """Every attempt in the order of the journal; `files` names a list of names in `file_lists`, below the attempt's folder.
+    """Columns with every attempt, in the order of the journal.
 
-    `grade` is that of the whole attempt; `grades` names one of `grade_lists`, which has the grades of a result that are not good, by
-    what metrics feel.
+    `files` is an index into `file_lists`, whose names are below the attempt's folder. `grade` is that of the whole
+    attempt. `grades` is an index into `grade_lists`: for what metrics feel, the grades of a result that are not good.
     """
     workloads = {use.name: place for place, use in enumerate(analysis.results.plan.workloads)}
     metrics = {use.name: use.metrics for use in analysis.results.plan.workloads}
@@ -246,7 +246,7 @@ def _attempts(
 
 
 def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, str], ...]:
-    """By what metrics feel, what a result is worth to them where that is not good; empty without a result."""
+    """What a result is worth to metrics by what they feel, if it is not good; empty without a result."""
     if row.outcome != "ok":
         return ()
     graded = {metric.feels: grade_for(row, metric) for metric in metrics}
@@ -254,7 +254,7 @@ def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, st
 
 
 def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list[dict[str, Any]], list[Key]]:
-    """For each metric its attempts and their values over the whole window; and the metrics that are left out."""
+    """For each metric, the attempts and their values over the whole window; and the metrics that are left out."""
     found: dict[Key, tuple[list[int], list[float | None]]] = {key: ([], []) for key in metrics}
     for place, row in enumerate(analysis.results.trials):
         if row.outcome == "ok":
@@ -274,7 +274,7 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
 
 
 def figure(value: float | None, digits: int = DIGITS) -> float | int | None:
-    """A value in that many significant digits, as short as JSON can have it; None where it is none or infinite."""
+    """The value with `digits` significant digits, as an integer if it is one; None if there is no finite value."""
     if value is None or not isfinite(value):
         return None
     rounded = float(f"{value:.{digits - 1}e}")

@@ -1,4 +1,4 @@
-"""What makes a tool of the HTML report: the program in its page, built from `web/`, and a policy under which a browser runs that alone."""
+"""Adds to the HTML report its program, built from `web/`, and a policy by which a browser runs only that one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from tunnelmark.report import web_data
 
 @cache
 def program() -> Markup:
-    """The program as it is inside of its script element."""
+    """The program's text, for its script element."""
     return Markup((files("tunnelmark.report") / "web" / "report.js").read_text(encoding="utf-8"))  # noqa: S704 # it is our own
 
 
 @cache
 def policy() -> str:
-    """The Content-Security-Policy of the report page: it loads nothing, and runs only its own script, which is allowed by its SHA-256.
+    """The Content-Security-Policy of the report page: it loads nothing, and runs only its own script.
 
-    Inline styles are allowed, because figures use them. Images may only be `data:` and `blob:` URLs that the page makes.
+    The script is allowed by its SHA-256. Inline styles are allowed, because figures use them. Images may only be
+    `data:` and `blob:` URLs that the page makes.
     """
     digest = b64encode(sha256(program().encode()).digest()).decode()
     allowed = {
@@ -38,5 +39,5 @@ def policy() -> str:
 
 
 def data(analysis: Analysis) -> Markup:
-    """What the program reads, as it is inside of its script element."""
+    """The data that the program reads, for their script element."""
     return Markup(web_data.script(analysis))  # noqa: S704 # it holds no `<`

@@ -1,4 +1,4 @@
-"""Values inside of the measuring windows for the page's charts: means of equal steps of time, as fine as a page has room for."""
+"""Makes the values over time for the page's charts: means of equal time steps, as fine as a page has room for."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from tunnelmark.analyse.model import Analysis
 from tunnelmark.record.results import MetricInfo
 
 STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0)
-"""Lengths of a step in seconds."""
+"""The possible lengths of a step, in seconds."""
 
 FINENESS = (60, 30, 20, 12)
-"""How many steps a window has at most: the first with which all fits."""
+"""The most steps that a window may have. The first of these numbers with which all series fit is used."""
 
 MOST_POINTS = 250_000
-"""Points of all series together (about 1.5 MB): in the order of the metrics, each that does not fit is left out."""
+"""The most points of all series (about 1.5 MB): in the order of the metrics, each that does not fit is left out."""
 
 DIGITS = 4
 
 Points = dict[int, list[tuple[float, float]]]
-"""By the place of an attempt: (seconds since the window began, value)."""
+"""For each attempt, by its index: pairs of seconds since the window began and the value."""
 
 
 def series(
     analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """For each metric that has any: `step` in seconds, attempts by their place, and the mean of each step (null: no value).
+    """The series of each metric that has any, and the metrics whose series do not fit.
 
-    And which metrics have some for which there is no room.
+    A series has `step` in seconds, the attempts by their index, and for each attempt the mean of each step (null: no
+    value).
     """
     found = _points(analysis, metrics)
     for most in FINENESS:
@@ -49,7 +50,7 @@ def series(
 
 
 def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> dict[int, Points]:
-    """The points of each metric, by its place, of the attempts that count and are not void for it."""
+    """The points of each metric, by its index, from the attempts that count and are not void for it."""
     places: dict[str, dict[str, int]] = {}
     for number, (workload, name) in enumerate(metrics):
         places.setdefault(workload, {})[name] = number
@@ -70,7 +71,7 @@ def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -
 
 
 def _thinned(number: int, points: Points, most: int) -> dict[str, Any]:
-    """A metric's points as means of the shortest step with which no window has more than `most`."""
+    """A metric's points as means over time steps: the shortest step with which no window has more than `most` steps."""
     longest = max(time for each in points.values() for time, _ in each)
     step = next((length for length in STEPS if longest < length * most), STEPS[-1])
     return {

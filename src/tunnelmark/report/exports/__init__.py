@@ -1,1 +1,1 @@
-"""Exports: what the store of one or several runs holds, as tidy tables for other tools; one exporter a file, from the store alone."""
+"""Exports the stores of one or several runs as tidy tables for other tools; one exporter per file."""

@@ -1,4 +1,4 @@
-"""Tables as CSV after RFC 4180: one line of names, text in quotes, numbers with all their digits; lists and maps as JSON text."""
+"""Writes tables as CSV (RFC 4180): a line of names, text in quotes, numbers with all digits, lists and maps as JSON."""
 
 from __future__ import annotations
 

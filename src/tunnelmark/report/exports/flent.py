@@ -1,7 +1,8 @@
-"""Trials as data files of flent, so that its plots and its users' scripts read them: one file a trial of `tcp`, `ping` or `udp`.
+"""Writes trials as data files of flent, so that its plots and its users' scripts can read them.
 
-Names are those of flent's tests that measure the same (`tcp_1up`, `ping`, `udp_flood`), with those of their series that were measured.
-The format is version 4 of flent's `resultset.py`.
+There is one file for each trial of `tcp`, `ping` or `udp`. Tests and series have the names of flent's tests that
+measure the same (`tcp_1up`, `ping`, `udp_flood`); only those series are there that were measured. The format is version
+4 of flent's `resultset.py`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from tunnelmark.record.results import Results, TrialRow, WorkloadInfo
 
 SUFFIX = ".flent.gz"
 
-_BEFORE = PHASES[: PHASES.index("measure")]  # of a trial, before its window begins
+_BEFORE = PHASES[: PHASES.index("measure")]  # the phases of a trial before its window begins
 
 
 @dataclass(frozen=True, slots=True)
 class FlentTest:
-    """A test of flent: its name, its series, and by which metric of ours, times `factor`, in which unit of flent's."""
+    """A test of flent and its series; our `metric` times `factor` gives flent's values, in `unit`."""
 
     name: str
     series: str
@@ -37,7 +38,7 @@ class FlentTest:
     factor: float
     unit: str
     raw: Mapping[str, str]
-    """Further metrics at the same times, by the key that flent has for them among raw values."""
+    """Further metrics at the same times, by the key that flent gives them among its raw values."""
 
 
 TESTS = {
@@ -45,14 +46,14 @@ TESTS = {
     "ping": FlentTest("ping", "Ping (ms) ICMP", "rtt", 1.0, "ms", {}),
     "udp": FlentTest("udp_flood", "UDP upload", "delivered", 1e-6, "Mbits/s", {}),
 }
-"""By workload, what has a counterpart in flent."""
+"""By workload, the test of flent that measures the same."""
 
 
 def files(results: Results) -> Iterator[tuple[str, bytes]]:
-    """Name and content of a file for each attempt that counts and has a series; none for other workloads.
+    """Yield name and content of a file for each attempt that counts and has a series; other workloads have none.
 
-    What is void, also by its link or by that metric alone, has none: a reader of the file could not see it. Nor has traffic of several
-    flows or streams, of which flent's tests of these names have one.
+    What is void has no file, even if only its link or that metric is void: a reader of the file could not see it. Nor
+    has traffic of several flows or streams: flent's tests of these names have one.
     """
     uses = {use.name: use for use in results.plan.workloads}
     for row in chosen(voided(results).trials):
@@ -71,7 +72,7 @@ def _one_stream(use: WorkloadInfo) -> bool:
 
 
 def _points(row: TrialRow, use: WorkloadInfo, name: str) -> list[tuple[float, float]]:
-    """The values of a metric behind their seconds since the window began; none where the attempt is void for it."""
+    """Pairs of seconds since the window began and the metric's value; empty if there is no result or it is void."""
     metric = next((one for one in use.metrics if one.name == name), None)
     if row.outcome != "ok" or (metric is not None and not usable(row, metric)):
         return []
@@ -121,5 +122,5 @@ def _content(
 
 
 def _packed(content: Mapping[str, Any]) -> bytes:
-    """The file, without a date of its own, so that the same results give the same bytes."""
+    """The file's bytes; they hold no date, so that the same results give the same bytes."""
     return gzip.compress(json.dumps(content, sort_keys=True).encode(), mtime=0)

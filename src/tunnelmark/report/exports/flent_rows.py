@@ -1,6 +1,7 @@
-"""Rows of the tidy tables for a data file of flent: what it measured, next to runs of this laboratory, and nothing that it does not know.
+"""Makes rows of the tidy tables from a data file of flent, to show its values next to runs of this laboratory.
 
-A file is one trial of one block. It has no arm but its title, no direct, no grade and no links: so it has no effects and no verdicts.
+A file is one trial of one block. Its arm is its title. It has no direct, no grade and no links, and so no effects and
+no verdicts.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from tunnelmark.record.flent_files import FlentFile
 from tunnelmark.report.exports.moments import moment
 
 VIEWS = ("runs", "trials", "samples", "metrics")
-"""The views that have rows of such a file."""
+"""The views in which such a file has rows."""
 
 
 def rows(view: str, file: FlentFile) -> Iterable[Mapping[str, Any]]:
-    """The file's rows of a view, without the column `run`; a column that is not named is null."""
+    """Yield the file's rows of a view, without the column `run`. A column that a row does not name is null."""
     attempt = {
         "study": "flent",
         "block": 1,

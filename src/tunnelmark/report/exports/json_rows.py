@@ -1,4 +1,4 @@
-"""Tables as JSON: a list with an object for each row."""
+"""Writes tables as JSON: a list with an object for each row."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ SUFFIX = ".json"
 
 
 def write(table: pa.Table, file: BinaryIO) -> None:
-    """Write a table as indented JSON with a newline at its end; what is not a finite number is null."""
+    """Write a table as indented JSON with a newline at its end. A number that is not finite is written as null."""
     file.write((json.dumps(records(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())

@@ -1,7 +1,7 @@
-r"""A run's results as LaTeX tables (package booktabs), one for each primary metric in each scenario, to be read into a paper with \input.
+r"""Writes a run's results as LaTeX tables, one for each primary metric in each scenario, to be read with \input.
 
-What makes a number believable is below it: intervals with what they cover, trials that succeeded, cautions. Only booktabs is needed,
-and a document in UTF-8; no command of the tables is ours.
+Below each table is what makes its numbers believable: what the intervals cover, and the cautions. A document needs only
+the package booktabs, and UTF-8; the tables use no commands of our own.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _SPECIAL = {
     "\n": " ",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
-"""Characters that LaTeX reads as commands, or that its oldest font encoding lacks."""
+"""LaTeX text for characters that LaTeX reads as commands, or that its oldest font encoding lacks."""
 
 _LAST_LATIN = "\N{LATIN SMALL LETTER LONG S}"
-"""The last of the Latin letters that pdflatex has by itself; any other character that it does not know ends it."""
+"""The last Latin letter that pdflatex knows by itself. At any other character that it does not know, it stops."""
 
 _HEAD = ("arm", "ok", "median", "rank", "verdict")
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX prints it; a question mark for what it could not."""
+    """Return text that LaTeX prints as given; a character that it cannot print becomes a question mark."""
     return "".join(_SPECIAL.get(sign) or _known(sign) for sign in text)
 
 
 def _known(sign: str) -> str:
-    """A character that has no command: itself, what it is made of, or a question mark."""
+    """A character without a command: itself, else its simpler parts in ASCII, else a question mark."""
     if sign.isascii() or (sign <= _LAST_LATIN and unicodedata.name(sign, "").startswith("LATIN ")):
         return sign
     simpler = unicodedata.normalize("NFKD", sign)
@@ -66,7 +66,7 @@ def _known(sign: str) -> str:
 
 
 def render(analysis: Analysis, name: str = "") -> str:
-    """All tables of one run, with a newline at the end; `name` tells the labels of several runs apart."""
+    """All tables of one run, with a newline at the end; `name` in their labels tells several runs apart."""
     plan = analysis.results.plan
     head = [
         f"% {plan.title} ({plan.study}, seed {plan.seed}), by tunnelmark {tunnelmark.__version__}; \\usepackage{{booktabs}}"
@@ -122,10 +122,10 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 def row(cells: Iterable[str]) -> str:
-    """A line of a table."""
+    """A row of a LaTeX table."""
     return " & ".join(escape(cell) for cell in cells) + r" \\"
 
 
 def _label(text: str) -> str:
-    """A label without what LaTeX or the shell would read."""
+    """The text as a label, with a hyphen for each character that LaTeX or a shell would interpret."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-.") else "-" for sign in text)

@@ -1,4 +1,4 @@
-"""Times as tables have them."""
+"""Converts times for the tables."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def moment(seconds: float) -> datetime:
-    """Seconds since the Unix epoch as a time in UTC, without a zone."""
+    """Convert seconds since the Unix epoch to a UTC time without a time zone in it."""
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)

@@ -1,7 +1,7 @@
-r"""A paper's skeleton in LaTeX: title, the methods of this run, its figures and its tables, ready for `pdflatex paper.tex`.
+"""Writes the skeleton of a paper in LaTeX: the run's methods, figures and tables, ready for `pdflatex paper.tex`.
 
-Packages: booktabs, graphicx, longtable, and a document class that every TeX distribution has (article). Nothing in it is an author's: results are
-numbers with their intervals, and what they mean is left to those who write the paper.
+Packages: booktabs, graphicx, longtable, and a document class that every TeX distribution has (article). It contains
+numbers with their intervals; what they mean is left to the paper's authors.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tunnelmark.report.methods import methods
 from tunnelmark.report.titles import heading
 
 MAIN, TABLES, METHODS, FIGURES, REPEATS = "paper.tex", "tables.tex", "methods.tex", "figures.tex", "repeats.tex"
-"""The main file, and those that it reads with \\input."""
+r"""The main file, and the files that it reads with \input."""
 
 FOLDER = "figures"
-"""Where the figures are, relative to the main file."""
+"""The folder of the figures, relative to the main file."""
 
 _MAIN = r"""% {comment}
 % pdflatex paper.tex, twice. All other files are made again by: tunnelmark report RESULTS --export paper
@@ -52,7 +52,7 @@ _MAIN = r"""% {comment}
 
 
 def files(analysis: Analysis, drawn: Sequence[PaperFigure]) -> Mapping[str, bytes]:
-    """The paper's files by their path in its folder."""
+    """The content of each of the paper's files, by its path in the paper's folder."""
     repeats = paper_repeats.render(analysis)
     text = ({REPEATS: repeats} if repeats else {}) | {
         MAIN: _main(analysis, repeats=bool(repeats)),

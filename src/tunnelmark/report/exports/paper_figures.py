@@ -1,7 +1,8 @@
-"""Figures for a paper, as PDF and SVG: effects against direct, heat maps over conditions, box plots of what happened by second.
+"""Draws figures for a paper, as PDF and SVG: effects against direct, heat maps over conditions, and box plots.
 
-They are as wide as one column of a journal (3.5 inches) or two (7.16), with letters of 7 to 8 points and colours that readers who are colour-blind
-tell apart (Okabe and Ito 2008, https://jfly.uni-koeln.de/color/). The same results give the same bytes. Needs matplotlib (`tunnelmark[paper]`).
+The box plots show values over time. Figures are as wide as one column of a journal (3.5 inches) or two (7.16), with
+letters of 6.5 to 8 points, and colours that colour-blind readers can tell apart (Okabe and Ito 2008,
+https://jfly.uni-koeln.de/color/). The same results give the same bytes. Needs matplotlib (`tunnelmark[paper]`).
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # letters as text, which can be searched and edited
     "svg.hashsalt": "tunnelmark",
 }
-_ROW = 0.24  # inches an arm
-_LINE = 40  # letters in a line below the axes
+_ROW = 0.24  # inches per arm
+_LINE = 40  # letters per line below the axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,9 @@ class PaperFigure:
 
 
 def figures(analysis: Analysis) -> Iterator[PaperFigure]:
-    """Effects of each primary metric in each scenario, heat maps of those with several conditions, box plots of their series.
+    """Yield effects and box plots of each primary metric in each scenario, and heat maps over several conditions.
 
-    MissingPart where matplotlib is not installed.
+    Raises MissingPart if matplotlib is not installed.
     """
     _require()
     for setting in analysis.settings():
@@ -91,7 +92,7 @@ def _require() -> None:
 
 
 def _effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFigure | None:
-    """One row an arm: a ring for each block, the estimate with its 95 % interval, filled where a test tells it from direct."""
+    """One row per arm: a ring per block, the estimate with its 95 % interval, filled if a test shows a difference."""
     rows = [cell for cell in queries.cells(analysis, setting, metric) if _estimate(cell) is not None]
     if not rows:
         return None
@@ -130,7 +131,7 @@ def _effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Paper
 
 
 def _boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFigure | None:
-    """One box an arm, after Tukey, of all values over time of all blocks."""
+    """One box per arm (Tukey), over all values over time of all blocks; None if there are none above 0."""
     found = {
         arm: five_numbers([value for points in blocks.values() for _, value in points])
         for arm, blocks in queries.series(analysis, setting, metric).items()
@@ -184,7 +185,7 @@ def _boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFi
 
 
 def _heat(analysis: Analysis, matrix: Matrix) -> PaperFigure:
-    """Arms by conditions, shaded from four times worse than direct to four times better, with the effect in each field."""
+    """Arms by conditions, shaded from four times worse than direct to four times better; each field has the effect."""
     from matplotlib.colors import LinearSegmentedColormap
 
     rows = list(matrix.rows.items())
@@ -238,7 +239,7 @@ def _what(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
 
 
 def _wrapped(label: str) -> str:
-    """A label of an axis in lines that fit below the axes of one column."""
+    """The label of an axis, broken into lines that fit below the axes of one column."""
     return fill(label, _LINE)
 
 
@@ -247,13 +248,13 @@ def _name(kind: str, setting: Scenario, metric: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A file's name that neither LaTeX nor a shell reads."""
+    """The text as a file name, with a hyphen for each character that LaTeX or a shell might interpret."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else "-" for sign in text)
 
 
 @contextmanager
 def _axes(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
-    """A figure of so many inches with its axes, in the style of all."""
+    """Yield a figure of `width` x `height` inches and its axes, in the style that all figures have."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Drawn
 
@@ -263,7 +264,7 @@ def _axes(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
 
 
 def _saved(drawn: Figure) -> dict[str, bytes]:
-    """The figure in each format, without a date, which would differ each time."""
+    """The figure's bytes in each format. They contain no date, which would differ each time."""
     files = {}
     for form in FORMS:
         held = BytesIO()

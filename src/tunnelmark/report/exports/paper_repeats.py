@@ -1,6 +1,7 @@
-r"""The part of a paper that sets a run against the source that it repeats: both set-ups, the differences, and each claim with its verdict.
+"""Writes the part of a paper that compares a run with the source that it repeats.
 
-Packages: booktabs, and longtable, which comes with LaTeX itself.
+It has both set-ups, the differences, and each claim with its verdict. Packages: booktabs, and longtable, which comes
+with LaTeX itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CLAIMS = r"p{0.09\linewidth}p{0.3\linewidth}p{0.24\linewidth}p{0.1\linewidth}p{
 
 
 def render(analysis: Analysis) -> str:
-    """The section's text, with a newline at the end; nothing where the study repeats no source."""
+    """The section's text, with a newline at the end; "" if the study does not repeat a source."""
     if (found := of_run(analysis)) is None:
         return ""
     repeats = repetition.repetition(analysis, found)
@@ -36,7 +37,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _legend() -> str:
-    """The report's, whose signs before each word are not needed here."""
+    """The report's legend without the sign in front of each verdict, which the paper does not use."""
     text = claim_tables.LEGEND
     for sign in claim_tables.SIGNS.values():
         text = text.replace(f"{sign} ", "", 1)
@@ -44,7 +45,7 @@ def _legend() -> str:
 
 
 def _table(columns: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table that may be longer than a page."""
+    """The LaTeX lines of a table that may be longer than a page."""
     return [
         r"{\footnotesize",
         rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",

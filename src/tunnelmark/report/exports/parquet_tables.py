@@ -1,4 +1,4 @@
-"""Tables as Parquet, compressed, with the unit and meaning of each column in its metadata."""
+"""Writes tables as Parquet, compressed, with the unit and meaning of each column in its metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's rows as plain values, for formats that have no lists, times or infinite numbers of their own: JSON, CSV, the terminal."""
+"""Turns rows into plain values for formats without lists, times or infinite numbers: JSON, CSV, the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import pyarrow as pa
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:
-    """Each row as JSON can say it: times in ISO 8601, null for what is not a finite number. Of two columns with one name the last is left."""
+    """Each row as a mapping that JSON can hold: times in ISO 8601, null for a number that is not finite.
+
+    If two columns have the same name, only the last one remains.
+    """
     return [dict(zip(table.column_names, row, strict=True)) for row in rows(table)]
 
 
 def rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Each row's values as JSON can say them, in the order of the columns."""
+    """Each row's values in a form that JSON can hold, in the order of the columns."""
     maps = [pa.types.is_map(field.type) for field in table.schema]
     columns = [
         [_plain(dict(value) if of_map and value is not None else value) for value in column.to_pylist()]
@@ -28,7 +31,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """The table with lists, maps and structures as JSON text, which formats of lines can hold; other columns as they are."""
+    """The table with lists, maps and structures as JSON text, for formats of lines; other columns are unchanged."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if pa.types.is_nested(field.type):

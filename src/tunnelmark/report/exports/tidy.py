@@ -1,4 +1,4 @@
-"""Makes the tidy tables (`views`) of runs out of what the store holds and the analysis says; every table whole, by columns."""
+"""Makes the tidy tables of runs (`views`) from the store and the analysis. Each table is made whole, by columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """Runs by name, as they were read; what needs an analysis makes it once. `flent`: data files of flent, which have none."""
+    """Runs by name, with analyses made once, when needed; `flent` has data files of flent, which have none."""
 
     results: Mapping[str, Results]
     flent: Mapping[str, FlentFile] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class StoredRuns:
         return {name: judge(found) for name, found in self.results.items()}
 
     def table(self, view: str) -> pa.Table:
-        """A view over all runs; KeyError if there is none of that name."""
+        """The rows of all runs in one view. Raises KeyError if there is no view of that name."""
         made = [_TABLES[view](self, name) for name in self.results]
         if view in flent_rows.VIEWS:
             foreign = [{"run": name, **row} for name, file in self.flent.items() for row in flent_rows.rows(view, file)]
@@ -48,7 +48,7 @@ class StoredRuns:
 
 
 def _rows(view: str, make: Callable[[StoredRuns, str], _Rows]) -> Callable[[StoredRuns, str], pa.Table]:
-    """A maker of a run's table from one of its rows."""
+    """Return a function that makes a run's table of a view, given a function that makes its rows."""
     schema = VIEWS[view].schema
 
     def table(runs: StoredRuns, name: str) -> pa.Table:
@@ -94,7 +94,7 @@ def _trials(runs: StoredRuns, name: str) -> _Rows:
 
 
 def _samples(runs: StoredRuns, name: str) -> pa.Table:
-    """The attempts' own columns are repeated for each of their values: made row by row this would take minutes."""
+    """All values of a run, made by columns: row by row, it would take minutes to repeat each attempt's columns."""
     results = runs.results[name]
     rows = voided(results).trials
     metrics = {(use.name, metric.name): metric for use in results.plan.workloads for metric in use.metrics}

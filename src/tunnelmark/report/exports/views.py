@@ -1,4 +1,4 @@
-"""The tidy tables of an export: their columns, types and units, and what one row is. Each exporter, query and the Python API have these."""
+"""Defines the tidy tables of exports, queries and the Python API: what a row is, columns, types and units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TIMES = pa.map_(_TEXT, _REAL)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """A column: `unit` is empty where it has none, and `as given` where the row names it in its column `unit`."""
+    """A column. `unit` is "" if it has none, and `as given` if the row's own column `unit` names it."""
 
     name: str
     type: pa.DataType
@@ -22,7 +22,7 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table by its name, what one row is, and its columns."""
+    """A table: its name, what one row of it is, and its columns."""
 
     name: str
     row: str

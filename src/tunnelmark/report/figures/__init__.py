@@ -1,1 +1,1 @@
-"""Figures as SVG text, drawn with the page's own fonts and colours so that they also fit its dark mode and its print."""
+"""Draws figures as SVG text in the page's own fonts and colours, which also fit its dark mode and print."""

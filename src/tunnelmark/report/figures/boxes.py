@@ -1,7 +1,7 @@
-"""Box plots of a series by arm: the values of every second (or sample) of all blocks, after Tukey.
+"""Draws box plots of a series by arm: the values of every second (or sample) of all blocks, after Tukey.
 
-J. W. Tukey, "Exploratory Data Analysis", 1977, 2C: the box holds the middle half, the line in it is the median, the whiskers go to
-the last value within one and a half box lengths of the box, and each value beyond is a ring.
+J. W. Tukey, "Exploratory Data Analysis", 1977, 2C: the box holds the middle half, the line in it is the median, the
+whiskers go to the last value within one and a half box lengths of the box, and each value beyond is a ring.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tunnelmark.report.figures import svg
 
 REACH = 1.5
 RINGS = 40
-"""So many rings an arm has at most on each side, those farthest off; the picture's title counts all of them."""
+"""The most rings that an arm has on each side, those farthest off; the picture's title counts all values beyond."""
 
 _ROW, _TOP, _RIGHT = 34.0, 26.0, 560.0
 
 
 @dataclass(frozen=True, slots=True)
 class FiveNumbers:
-    """Tukey's summary of some values, in their unit: quartiles, whiskers' ends, and what lies beyond, in order."""
+    """Tukey's summary of some values, in their unit: quartiles, ends of the whiskers, values beyond in order."""
 
     count: int
     low: float
@@ -37,7 +37,7 @@ class FiveNumbers:
 
 
 def five_numbers(values: Sequence[float]) -> FiveNumbers:
-    """The summary of at least one value."""
+    """Summarise `values`, of which there must be at least one."""
     ordered = sorted(values)
     quarter, middle, three_quarters = (queries.quantile(ordered, q) for q in (0.25, 0.5, 0.75))
     reach = REACH * (three_quarters - quarter)
@@ -47,7 +47,7 @@ def five_numbers(values: Sequence[float]) -> FiveNumbers:
 
 
 def boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """One row per arm; arms without a series are named; empty if none has one or all of it is zero."""
+    """One row per arm, with the reason if it has no series; empty if no arm has one or all values are zero."""
     found = {
         arm: five_numbers([value for points in blocks.values() for _, value in points])
         for arm, blocks in queries.series(analysis, setting, metric).items()

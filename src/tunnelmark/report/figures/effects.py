@@ -1,4 +1,4 @@
-"""The figure of a metric's effects: one row per arm, a dot with its interval, a small ring for each block."""
+"""Draws the effects by one metric: a row per arm, with a dot and its interval, and a small ring for each block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tunnelmark.report.figures import svg
 
 _ROW, _TOP, _LEFT = 34.0, 30.0, 164.0
 _WIDE, _SAID, _RANK = 336.0, 18.0, 588.0
-"""Pixels of the axis; from its end to the words of a row; from its begin to the end of the ranks."""
+"""In pixels: the axis's length; from its end to the words of a row; from its start to the right end of the ranks."""
 
 
 def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """Empty when no arm can be compared with direct."""
+    """The figure; empty if no arm can be compared with direct."""
     cells = [cell for cell in queries.cells(analysis, setting, metric) if cell.arm != analysis.reference]
     shown = [value for cell in cells for value in _shown(cell)]
     if not shown:
@@ -28,8 +28,8 @@ def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup
     nothing = effect_of(metric, 0.0)
     band = (1 / least, least) if metric.compare == "ratio" else (-least, least)
     ratio = metric.compare == "ratio"
-    # Ratios far from 1 are drawn from zero, so that lengths mean something; near 1, the differences are what is seen.
-    # A ratio of zero has its place on an even axis alone: at the end of another it would be read as what is written there.
+    # Ratios far from 1 are drawn from zero, so that lengths mean something; near 1, the axis shows the differences.
+    # A ratio of zero can only be drawn on a linear axis: on a logarithmic one its end would be read as the value there.
     far = min(shown) < 0.8 or max(shown) > 1.25
     left = max(_LEFT, svg.names_width(cell.arm for cell in cells))
     axis = svg.axis(
@@ -109,7 +109,7 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
 
 
 def tick_text(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
-    """The words at a place of an axis of effects; differences have their unit at the last one."""
+    """The text at a tick of an axis of effects. Of differences, only the last tick has the unit."""
     if metric.compare == "ratio":
         return f"{tick:.5g}×" if metric.better == "lower" else formatting.with_unit(f"{100 * tick:.5g}", "%")
     unit = "points" if scale.unit == "%" else scale.unit

@@ -1,4 +1,4 @@
-"""The picture of a grid of routers: for each arm a field of kinds by kinds, which says what path it found between each two."""
+"""Draws a grid of routers: for each arm, a field of kinds by kinds that shows which path it found between each two."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from tunnelmark.report.paths_found import FoundPath, Grid, named
 
 _NAMES = 118.0  # width of the kinds' names on the left
 _CELL = (58.0, 30.0)
-_HEAD, _GAP = 74.0, 26.0  # above each field, and between two
+_HEAD, _GAP = 74.0, 26.0  # pixels above each field, and between two fields
 _CLASSES = {"direct": "path-direct", "relayed": "path-relayed", "both": "path-relayed", "none": "path-none"}
 
 
 def picture(grid: Grid) -> Markup:
-    """The grid of each VPN, as many in a row as the width allows; the cell of two kinds of NAT holds the seconds until the path was direct, or what path there is."""
+    """The grid of each VPN, as many side by side as the width allows.
+
+    The cell of two kinds of NAT holds the time until the path was direct, or else says which path there is.
+    """
     kinds = list(dict.fromkeys(kind for row in grid.rows for kind in _both(row)))
     width = _NAMES + _CELL[0] * len(kinds)
     across = max(1, int((svg.WIDTH + _GAP) // (width + _GAP)))
@@ -50,7 +53,7 @@ def _field(grid: Grid, arm: str, kinds: list[str], left: float, top: float) -> l
 
 
 def _both(row: tuple[str, ...]) -> tuple[str, str]:
-    """The kind before the first node and the one before the last."""
+    """The kind of NAT of the first node and that of the last one."""
     return (row[0], row[-1]) if row else ("as it is", "as it is")
 
 

@@ -1,4 +1,4 @@
-"""The heat map of a metric: a field of arms by conditions, shaded by the ratio to direct, with the number in each cell."""
+"""Draws the heat map of a metric: arms by conditions, shaded by the ratio to direct, with the effect in each cell."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tunnelmark.report.across_tables import Matrix
 from tunnelmark.report.figures import svg
 
 FULL = 4.0
-"""From a factor of four on, better or worse, a cell has the full shade."""
+"""From this factor on, better or worse than direct, a cell has the full shade."""
 
 STRONGEST = 0.42
-"""So much of the colour is laid over a cell at most; ink is still read on it in light and in the dark."""
+"""The greatest opacity of the colour of a cell; text is still readable on it in light and in dark mode."""
 
 _ROW, _NARROWEST, _WIDEST = 44.0, 84.0, 150.0
 _LETTER = 6.3  # pixels of a letter of a small label
@@ -53,7 +53,7 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
 
 
 def ratio(cell: MetricCell) -> float | None:
-    """How many times direct's value an arm has, as far as that can be said: the ratio of medians where differences are taken."""
+    """How many times direct's value an arm has (for differences, the ratio of medians); None if not known."""
     found = cell.against_direct
     if found is None or found.estimate is None or cell.spread is None:
         return None
@@ -64,7 +64,7 @@ def ratio(cell: MetricCell) -> float | None:
 
 
 def shade(cell: MetricCell) -> float:
-    """From -1 (a factor of four worse, or more) over 0 (as direct) to 1 (a factor of four better)."""
+    """The shade from -1 (four times worse than direct) to 1 (four times better); without a ratio, by the verdict."""
     found = ratio(cell)
     if found is None:  # zeros: only the verdict says something
         return {"better": 1.0, "worse": -1.0}.get(cell.verdict, 0.0)
@@ -90,7 +90,7 @@ def _field(cell: MetricCell, value: str, x: float, y: float, wide: float) -> lis
 
 
 def _said(cell: MetricCell) -> str:
-    """The sign and the effect without its interval; a verdict in words where there is no effect, the median of direct itself."""
+    """The sign and the effect without interval; else the median, or without one the verdict in words."""
     found = cell.against_direct
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict]
@@ -100,7 +100,7 @@ def _said(cell: MetricCell) -> str:
 
 
 def _marks(cell: MetricCell) -> str:
-    """That values are zero or trials failed, in few characters."""
+    """How many values are zero and how many trials failed, in few characters; "" if none."""
     zeros = f", {cell.zeros}\N{MULTIPLICATION SIGN} 0" if cell.zeros else ""
     lost = cell.success.total - cell.success.count
     return zeros + (f", {lost} failed" if lost else "")

@@ -1,4 +1,4 @@
-"""Figures of the lab itself: the link between the nodes, the order of the trials, and where the time went."""
+"""Draws the lab itself: the link between the nodes, the order of the trials, and where the time went."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tunnelmark.report.figures import svg
 from tunnelmark.units import Rate, Size, clock
 
 _LEAST = 1.0
-"""Pixels of a trial's mark; narrower ones run into each other."""
+"""The least width of a trial's mark in pixels; narrower marks would run into each other."""
 
 
 def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
-    """The nodes of one link, with the middle node that shapes it, and the tunnel that the arms build over it."""
+    """The two nodes of a link, the middle node that shapes it, and the tunnel that the arms build over it."""
     nodes = next(iter(topology.links.values()), topology.nodes)
     left, right = (nodes[0], nodes[-1]) if nodes else ("a", "b")
     rate = str(Rate(profile.rate)) if profile.rate else "no rate set"
@@ -41,12 +41,12 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 def order(analysis: Analysis) -> Markup:
     """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
 
-    Of more trials than can be distinguished there is one mark per arm and block.
+    If there are too many trials to tell them apart, there is one mark per arm and block.
     """
     plan, trials = analysis.results.plan, analysis.results.trials
     if not trials:
         return Markup("")
-    last = max(trial.position + 1 for trial in trials)  # of replacement blocks, behind the planned ones
+    last = max(trial.position + 1 for trial in trials)  # with replacement blocks, which come last
     starts: dict[int, int] = {}
     for trial in trials:
         starts[trial.block] = min(trial.position, starts.get(trial.block, trial.position))
@@ -72,7 +72,11 @@ def order(analysis: Analysis) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where the marks of trials are: the rows of arms, the left edge, the width of one trial, the first position of each block, and the end."""
+    """Where the marks of trials are, in pixels.
+
+    `rows`: the height of each arm's row. `left`: the left edge. `step`: the width of one trial. `starts`: the first
+    position of each block. `end`: the number of positions.
+    """
 
     rows: Mapping[str, float]
     left: float
@@ -121,7 +125,7 @@ def _cross(x: float, y: float, told: Markup) -> Markup:
 
 
 def time(wall: WallTime) -> Markup:
-    """The wall time as one bar by phase; where trials overlap, the bar's parts are drawn to the sum of all parts."""
+    """The wall time as one bar by phase; where trials overlap, its parts are shares of the sum of all parts."""
     parts_of = [(name, seconds) for name, seconds in wall.phases.items() if seconds > 0]
     if wall.outside > 0:
         parts_of.append(("outside of trials", wall.outside))

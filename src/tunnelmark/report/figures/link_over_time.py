@@ -1,4 +1,4 @@
-"""The figure of a verified link: the delay and the loss that probes met over time, and what was asked, each way."""
+"""Draws a verified link: the delay and the loss that probes met over time, and what was asked, in each direction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from markupsafe import Markup
 from tunnelmark.record.link_check import LinkCheck, LinkPoint
 from tunnelmark.report.figures import svg
 
-_WIDTH, _DELAY, _LOSS = 318.0, 112.0, 44.0  # of a panel, and the heights of its two parts
+_WIDTH, _DELAY, _LOSS = 318.0, 112.0, 44.0  # the width of a panel, and the heights of its two parts
 _LEFT, _TOP, _GAP = 56.0, 26.0, 62.0
 
 
 def link(checks: Sequence[LinkCheck]) -> Markup:
-    """All looks at one link that have probes: one column per way, delay above and loss below; empty without any."""
+    """All checks of one link with probes: a column per direction, delay above, loss below; empty without any."""
     looks = [check for check in checks if any(check.series.values())]
     if not looks:
         return Markup("")
@@ -68,7 +68,7 @@ def _points(check: LinkCheck) -> list[LinkPoint]:
 
 
 def _upper(check: LinkCheck, way: str) -> float:
-    """The largest median: single peaks must not flatten all the rest, and are cut off."""
+    """The upper end of the delay axis in ms; it cuts off single peaks, which would flatten all the rest."""
     medians = [point.delay for point in check.series.get(way, ()) if point.delay is not None]
     ends = sorted(point.largest for point in check.series.get(way, ()) if point.largest is not None)
     usual = ends[int(0.9 * (len(ends) - 1))] if ends else 0.0
@@ -81,7 +81,7 @@ def _asked(checks: Sequence[LinkCheck], way: str, name: str) -> float:
 
 
 def _achieved(check: LinkCheck, way: str, name: str, unit: str) -> str:
-    """What a look found, with its unit; that it is not known where the look did not see it."""
+    """What a check measured, with its unit; `unknown` if it did not measure that."""
     found = (line.achieved for line in check.lines if (line.way, line.name) == (way, name))
     value = next((value for value in found if value is not None), None)
     return f"unknown {unit}" if value is None else f"{value:.2f} {unit}"

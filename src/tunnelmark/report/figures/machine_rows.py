@@ -1,6 +1,6 @@
-"""The picture of a metric over machines: for each arm a small field with a row for each machine, and below what they say together.
+"""Draws a metric over machines: for each arm, a small field with a row per machine, and below what they say together.
 
-Where all runs are of one machine the rows are its sessions. All fields of a picture have one axis.
+If all runs are of one machine, the rows are its sessions. All fields of a picture share one axis.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NAMES, _HEAD, _FOOT, _APART = (
     22.0,
     26.0,
     6.0,
-)  # left of a field, above and below it, and between its parts, in pixels
-_ROW, _LOW_ROW, _MANY = 17.0, 8.0, 40  # from so many units on rows are low and have no names
-_MOST_RINGS = 3000  # of blocks; more would make a page large and show nothing
+)  # pixels left of a field, above it, below it, and between its parts
+_ROW, _LOW_ROW, _MANY = 17.0, 8.0, 40  # with more units than _MANY, rows are low and have no names
+_MOST_RINGS = 3000  # of all blocks; more would make the page large and show nothing
 _BEYOND = 2.0
-"""What is foretold from three machines may reach far: it is cut off so many times the width of all else beyond that."""
+"""How far beyond all else a prediction is drawn, in multiples of the range of all else; the rest is cut off."""
 
 _Values = tuple[float, ...]
 
 
 def picture(rows: Sequence[MergedRow]) -> Markup:
-    """A field for each row; all of one metric in one setting. Empty where there is but one machine or session."""
+    """A field for each row, all of one metric in one setting; empty if there is only one machine or session."""
     names = list(dict.fromkeys(each.name for row in rows for each in row.combined.by_unit))
     if len(names) < 2:
         return Markup("")
@@ -93,7 +93,7 @@ def _field(
 
 
 def _unit(row: MergedRow, unit: UnitEffect, axis: svg.Axis, y: float) -> list[str]:
-    """A machine's own mean with its interval, where its blocks give one."""
+    """A machine's own mean, with its interval if its blocks give one."""
     parts: list[str] = []
     if unit.low is not None and unit.high is not None:
         ends = effect(row.metric, unit.low), effect(row.metric, unit.high)
@@ -104,7 +104,7 @@ def _unit(row: MergedRow, unit: UnitEffect, axis: svg.Axis, y: float) -> list[st
 
 
 def _beyond(ends: tuple[float, float], axis: svg.Axis, y: float) -> list[str]:
-    """A sign at an end that lies outside of the axis."""
+    """A sign at each end of an interval that lies outside of the axis."""
     signs = ((ends[0] < axis.low, axis.start, "‹", "end"), (ends[1] > axis.high, axis.end, "›", "start"))
     return [svg.text(x, y + 4, sign, "note", anchor) for outside, x, sign, anchor in signs if outside]
 
@@ -121,7 +121,7 @@ def _ticks(row: MergedRow, axis: svg.Axis, bottom: float) -> list[str]:
 
 
 def _axis(rows: Sequence[MergedRow]) -> svg.Axis:
-    """One that holds what was measured and what is said of it; what is foretold only as far as `_BEYOND`."""
+    """An axis for all measured values and intervals; predictions are held only as far as `_BEYOND` says."""
     values = [value for row in rows for each in _blocks(row).values() for value in each]
     values += [each.estimate for row in rows for each in row.combined.by_unit]
     low, high = min(values), max(values)
@@ -134,14 +134,12 @@ def _axis(rows: Sequence[MergedRow]) -> svg.Axis:
     metric = rows[0].metric
     shown = [effect(metric, value) for value in values if isfinite(value)]
     ratio = metric.compare == "ratio"
-    wide = (
-        min(shown) < 0.8 or max(shown) > 1.25
-    )  # as in the figure of effects: far from 1, lengths are to mean something
+    wide = min(shown) < 0.8 or max(shown) > 1.25  # as in the figure of effects: far from 1, lengths must mean something
     return svg.axis([*shown, effect(metric, 0.0)], 0.0, 1.0, zero=not ratio or wide, may_be_log=ratio)
 
 
 def _blocks(row: MergedRow) -> dict[str, _Values]:
-    """The blocks of each machine or session, additive."""
+    """The effects of the blocks of each machine or session, on the scale on which effects add up."""
     found: dict[str, _Values] = {}
     for each in row.effects:
         name = each.machine if row.combined.unit == "machine" else each.session

@@ -1,4 +1,4 @@
-"""The scatter of two metrics: in each condition a dot for each arm at its medians, with the range over blocks, and its name."""
+"""Draws two metrics against each other: per condition, a named dot for each arm at its medians, with ranges."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries
 from tunnelmark.report.figures import svg
 
-_LETTER, _LINE = 7.0, 13.0  # pixels of a letter, and of a line, of a name
+_LETTER, _LINE = 7.0, 13.0  # pixels of a name: the width of a letter, and the height
 _PANEL, _HEIGHT, _LEFT, _BETWEEN = 296.0, 236.0, 56.0, 82.0
 _ALONE = 2 * _PANEL + _BETWEEN  # the width of a single panel
 _DOT = 5.2
 _SIDES = 16  # directions that are tried for a name
-_FREE = 60.0  # a place that covers fewer pixels of lines, its distance added, is good enough: none farther off is looked for
+_FREE = 60.0  # a box that covers fewer pixels of lines (plus its distance) is good enough: none farther is tried
 _REACH = (11.0, 18.0, 27.0, 38.0, 52.0, 70.0)  # distances from the dot that are tried, in pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What is held against what: a metric of one workload from left to right, one of another (or the same) upwards."""
+    """The two metrics of a figure: one of a workload from left to right, one of another (or the same) upwards."""
 
     across: MetricInfo
     across_of: str
@@ -49,7 +49,7 @@ Box = tuple[float, float, float, float]
 
 
 def choices(analysis: Analysis) -> tuple[Axes, ...]:
-    """Goodput against delay under load, and against what was sent again, as far as the study has them."""
+    """Goodput against delay under load, round-trip time and retransmissions, as far as the study measures them."""
     found = []
     uses = analysis.results.plan.workloads
     delays = [
@@ -69,7 +69,7 @@ def choices(analysis: Analysis) -> tuple[Axes, ...]:
 
 
 def points(analysis: Analysis, axes: Axes, places: Sequence[tuple[str, str, str]]) -> Markup:
-    """A panel for each place: a heading, a profile and a topology; empty where fewer than two arms have both metrics."""
+    """A panel for each of `places` (heading, profile, topology) in which two or more arms have both metrics."""
     panels = []
     for heading, profile, topology in places:
         dots, without = _dots(analysis, axes, profile, topology)
@@ -95,7 +95,7 @@ def points(analysis: Analysis, axes: Axes, places: Sequence[tuple[str, str, str]
 
 
 def _dots(analysis: Analysis, axes: Axes, profile: str, topology: str) -> tuple[list[_Dot], list[str]]:
-    """The arms that have both values, and those that lack one, with the verdict on what is lacking."""
+    """The arms that have both values; and those that lack one, with the verdict on the value that is lacking."""
     dots, without = [], []
     for arm in (arm.name for arm in analysis.results.plan.arms):
         across = analysis.cell(arm, Scenario(profile, topology, axes.across_of), axes.across.name)
@@ -168,10 +168,10 @@ def _grid(axes: Axes, dots: Sequence[_Dot], x_axis: svg.Axis, y_axis: svg.Axis) 
 def placed(
     names: Sequence[str], spots: Sequence[tuple[float, float]], frame: Box, lines: Sequence[Box] = ()
 ) -> list[Box]:
-    """A box for each name near its spot: inside the frame, off every dot and every earlier name, as far as there is room.
+    """A box for each name near its spot: inside the frame, off every dot and every earlier name, if there is room.
 
-    Names are placed one after the other, each in the nearest of some places around its dot that covers least. Lines are thin: it is
-    better to cover one than to lie farther off, and a name is read on top of it.
+    Names are placed one after the other. Each gets the nearest of the places around its dot that cover least. Lines are
+    thin: it is better to cover one than to lie farther off, and a name can be read on top of it.
     """
     dots = [(x - _DOT - 1, y - _DOT - 1, x + _DOT + 1, y + _DOT + 1) for x, y in spots]
     thin = [(x1 - 0.5, y1 - 0.5, x2 + 0.5, y2 + 0.5) for x1, y1, x2, y2 in lines]
@@ -193,7 +193,7 @@ def placed(
 
 
 def _box(name: str, spot: tuple[float, float], reach: float, side: int) -> Box:
-    """The box of a name in that direction; its nearest edge, not its middle, is `reach` away."""
+    """The box of a name in direction number `side`; its nearest edge, not its middle, is about `reach` pixels away."""
     angle = 2 * pi * side / _SIDES
     wide, high = _LETTER * len(name), _LINE
     x = spot[0] + cos(angle) * (reach + wide / 2)
@@ -206,7 +206,7 @@ def _covers(box: Box, frame: Box) -> bool:
 
 
 def _overlap(one: Box, other: Box) -> float:
-    """The pixels that two boxes share."""
+    """The area that two boxes share, in square pixels."""
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
     return wide * high if wide > 0 and high > 0 else 0.0

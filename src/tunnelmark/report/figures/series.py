@@ -1,4 +1,4 @@
-"""Figures of what happens inside a window: values over time as small multiples, and how single values are spread."""
+"""Draws what happens inside a window: values over time in a small panel per arm, and the spread of single values."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from tunnelmark.report.figures import svg
 
 PERCENTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 _POINTS = 160
-"""No line has more points than this; a screen could not show them."""
+"""The most points that a line has; a screen could not show more."""
 
 
 def is_spread(metric: MetricInfo) -> bool:
-    """Whether single values of this metric are better shown as a distribution than over time: latencies are."""
+    """Whether single values of a metric are better shown as a distribution than over time, as times are."""
     return metric.unit in ("s", "ms", "us", "µs")
 
 
 def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[Markup, str]:
-    """One panel per arm: each block a thin line, their median a thick one, direct's median behind it; empty if all is zero. And the highest value, as text."""
+    """One panel per arm, and the highest value as text; both are empty if all values are zero.
+
+    Each block is a thin line and their median a thick one; direct's median is behind it.
+    """
     found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
     if not any(values):
@@ -64,7 +67,7 @@ def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tupl
 
 
 def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """One row per arm: all single values of all blocks from the 1st to the 99th percentile, the middle half, the median."""
+    """One row per arm over all single values of all blocks: 1st to 99th percentile, middle half, median."""
     found = {
         arm: [
             queries.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES

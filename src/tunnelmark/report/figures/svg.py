@@ -1,4 +1,4 @@
-"""The little SVG that the figures need: elements, scales and ticks."""
+"""Writes the few parts of SVG that the figures need: elements, scales and ticks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import ceil, floor, log10
 from markupsafe import Markup, escape
 
 WIDTH = 760
-"""All figures are this wide in their own units, about the pixels of a text column."""
+"""The width of a figure in its own units, which are about the pixels of a text column."""
 
 
 def element(name: str, *content: str, **attributes: object) -> Markup:
-    """An element; content that is not markup is escaped, `class_` and `text_anchor` become `class` and `text-anchor`."""
+    """An element. Content that is not markup is escaped; `class_` becomes `class`, and `text_anchor` `text-anchor`."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
         for key, value in attributes.items()
@@ -38,7 +38,7 @@ def path(points: Iterable[tuple[float, float]], class_: str) -> Markup:
 
 
 def picture(height: float, title: str, parts: Iterable[str], width: float = WIDTH) -> Markup:
-    """A whole figure; `title` says in words what a reader who cannot see it must know."""
+    """A whole figure; `title` says in words what the figure shows, for readers who cannot see it."""
     return element(
         "svg",
         element("title", title),
@@ -50,7 +50,7 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
 
 
 def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0) -> float:
-    """The pixels that names of rows need on the left of a figure, with so many of them a letter."""
+    """The width in pixels that the names of rows need on the left of a figure; `letter` is the width of one letter."""
     return max(least, *(letter * len(name) + 20.0 for name in names))
 
 
@@ -77,7 +77,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, about: int = 6) -> list[float]:
-        """Round values inside the axis."""
+        """Round values inside the axis, roughly `about` of them."""
         if self.logarithmic:
             decades = range(floor(log10(self.low)) - 1, ceil(log10(self.high)) + 1)
             sets: Sequence[Sequence[float]] = ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
@@ -92,13 +92,13 @@ class Axis:
 
 
 def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_be_log: bool) -> Axis:
-    """An axis that holds all values: logarithmic when they span more than a factor of five, from zero if asked."""
+    """An axis that holds all values: logarithmic from a factor of five on (`may_be_log`), or from zero (`zero`)."""
     low, high = min(values), max(values)
     if may_be_log and low > 0 and high / low > 5:
         return Axis(low / 1.15, high * 1.15, start, end, logarithmic=True)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-        if low == high:  # all are zero: an axis without a length has no places
+        if low == high:  # all are zero, and an axis needs a length
             return Axis(0.0, 1.0, start, end)
     span = (high - low) or abs(high) or 1.0
     air = 0.04 * span
@@ -106,7 +106,7 @@ def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_b
 
 
 def round_step(rough: float) -> float:
-    """The round number (1, 2 or 5 times a power of ten) that is at least `rough`."""
+    """The smallest round number (1, 2 or 5 times a power of ten) that is at least `rough`."""
     power = 10.0 ** floor(log10(rough)) if rough > 0 else 1.0
     return next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
 

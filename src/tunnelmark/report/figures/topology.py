@@ -1,4 +1,4 @@
-"""The picture of a topology: nodes, routers and links, from the first node on the left; and the same as a tree for a terminal."""
+"""Draws a topology, from the first node on the left: nodes, routers and links; also as a tree for a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_STUDY = "the study's profile"
 
 
 def picture(topology: TopologyInfo) -> Markup:
-    """Each node as a box, in columns by the links from the first node; a link of two is a line, one of more a switch."""
+    """Each node as a box, in columns by links from the first one; a link of two is a line, of more a switch."""
     columns = _columns(topology)
     rows = max(len(column) for column in columns)
     height = _ROW * rows + 26
@@ -50,7 +50,7 @@ def picture(topology: TopologyInfo) -> Markup:
 
 
 def file(topology: TopologyInfo) -> str:
-    """The picture as a file of its own, on white."""
+    """The picture as an SVG file of its own, on a white background."""
     drawn = str(picture(topology))
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
         "</title>", f"</title>{_STYLE}", 1
@@ -58,7 +58,7 @@ def file(topology: TopologyInfo) -> str:
 
 
 def tree(topology: TopologyInfo) -> Tree:
-    """What lies behind what, seen from the first node; what was shown before is only named."""
+    """The links and nodes as a tree, seen from the first node; a node that was shown before is only named."""
     start = topology.nodes[0]
     root = Tree(start)
     shown, links = {start}, set[str]()
@@ -83,7 +83,7 @@ def tree(topology: TopologyInfo) -> Tree:
 
 
 def _columns(topology: TopologyInfo) -> list[list[str]]:
-    """All nodes and routers by the number of links from the first node."""
+    """All nodes and routers in columns, by the number of links between them and the first node."""
     start = topology.nodes[0]
     far, begun = {start: 0}, deque([start])
     while begun:
