@@ -1,4 +1,4 @@
-"""Analyse: from results to judgements (`judge`) and what must hold for the whole study (`gates`); pure."""
+"""Analyses the results of a run: `judge` makes the judgements, `gates` checks the study as a whole. Pure."""
 
 from tunnelmark.analyse.analysis import judge
 from tunnelmark.analyse.gates import gates

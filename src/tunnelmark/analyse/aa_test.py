@@ -24,7 +24,7 @@ def judge_twins(
     *,
     finished: bool = True,
 ) -> AAResult:
-    """Every `same_as` arm against its twin by every primary metric, corrected together as one family.
+    """Compare every arm that has `same_as` with its twin by every primary metric, corrected together as one family.
 
     Twins differ when the corrected test says so and the difference is more than negligible (see `margins.negligible`).
     """
@@ -46,10 +46,10 @@ def judge_twins(
 
 
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
-    """The smallest effect that counts in this setting: more than negligible, and beyond what any pair of twins showed.
+    """The smallest effect that counts in this setting: not negligible, and more than any pair of twins could show.
 
-    The largest over all twins, those of a VPN and those of direct. The link limits direct, which hardly scatters; the
-    processor limits a VPN. What one shows by chance says nothing of the other.
+    It is the largest over all twins, those of a VPN and those of direct. The link limits direct, which hardly scatters;
+    the processor limits a VPN. So the noise of one says nothing about the other.
     """
     seen = [
         pair.noise

@@ -1,4 +1,4 @@
-"""From results to judgements: the one way through the analysis, A/A first."""
+"""Makes the whole analysis of a run from its results, with the A/A judgement first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ANCHOR = "anchor"
 
 
 def judge(results: Results) -> Analysis:
-    """Everything that can be said about these results, finished or not; the same results give the same analysis."""
+    """Analyse the results of a run, finished or not. The same results always give the same analysis."""
     results = voided(results)
     plan = results.plan
     reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
@@ -99,7 +99,7 @@ def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callab
 
 
 def _whole(plan: PlanInfo, settings: Sequence[Scenario], trials: Sequence[TrialRow]) -> Mapping[Scenario, int]:
-    """The blocks of each setting that the design has in which every arm that is planned has an attempt that the laboratory has not spoilt."""
+    """For each setting of the design: in how many blocks every planned arm has an attempt that is not void."""
     arms = {setting: sum(is_planned(plan, setting, arm.name) for arm in plan.arms) for setting in settings}
     found: dict[tuple[Scenario, int], int] = {}
     for row in trials:
@@ -140,7 +140,7 @@ def _pairs(
 
 
 def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
-    """Which arms are compared; by a primary metric, the A/A judgement alone compares direct with its twins."""
+    """The pairs of arms that are compared. By a primary metric, direct's twins are left to the A/A judgement."""
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
     unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]

@@ -1,6 +1,6 @@
-"""Which attempt of a trial counts, and for which metrics: the first that lacks nothing that was asked, as far as it can be used. Pure.
+"""Chooses the attempt of each trial that counts, and says for which metrics it can be used. Pure.
 
-The choice does not depend on any result: what the laboratory saw of itself makes an attempt void or disturbed.
+The choice does not depend on any measured value: an attempt is void or disturbed by what the laboratory saw of itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 
 
 def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
-    """One attempt of each trial, in the order of the first: one that is settled, else one that some metric can use, else the last."""
+    """Return one attempt of each trial, in the order in which trials first occur.
+
+    It is the first that is not void and lacks nothing that was asked; else the first that is not void; else the last.
+    """
     by_trial: dict[str, list[TrialRow]] = {}
     for row in rows:
         by_trial.setdefault(row.trial, []).append(row)
@@ -25,7 +28,7 @@ def _chosen(attempts: Sequence[TrialRow]) -> TrialRow:
 
 
 def grade_of(row: TrialRow) -> Grade | None:
-    """What an attempt's result is worth; None without a result."""
+    """The grade of an attempt; None if it has no result, but is not void."""
     if row.outcome != "ok":
         return "void" if row.outcome == "void" else None
     if row.grade is not None:
@@ -41,7 +44,7 @@ def causes_of(row: TrialRow) -> tuple[str, ...]:
 
 
 def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
-    """What a result is worth by one metric."""
+    """The grade of a result for one metric."""
     if row.grade is None:
         return grade_of(row) or "void"
     return row.grades.get(metric.feels, "good")

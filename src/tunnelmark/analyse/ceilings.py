@@ -1,4 +1,4 @@
-"""Ceilings: where a throughput says more about the link, the offered load or the lab than about the arm."""
+"""Finds throughputs that the link, the offered load or the lab limited, and not the arm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_LINK = 0.97
 """From this ratio to direct on, an arm is at the link's ceiling too."""
 
 NEAR_LINK = 0.90
-"""From this ratio on it may be: a tunnel's own headers take 3 to 8 % of each packet, and no arm can win them back."""
+"""From this ratio to direct on, it may be: a tunnel's own headers take 3 to 8 % of each packet."""
 
 NEAR_LAB = 0.90
 """From this share of what the generator reaches on the bare, unshaped link on, generator and lab are near their limit."""
@@ -31,7 +31,7 @@ def ceiling_of(
     *,
     ended_by_lab: bool = False,
 ) -> Ceiling | None:
-    """What held this throughput down, if not the arm.
+    """What limited this throughput, if not the arm; None if it was the arm.
 
     `share` is how direct fills the link in the same setting; `capacity` is what the workload reaches on the bare,
     unshaped link of the same topology; `ended_by_lab`: in most trials the workload itself says that it was at its limit.
@@ -88,7 +88,7 @@ def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | No
 
 
 def _of_frames(plan: PlanInfo, cells: Sequence[MetricCell], cell: MetricCell) -> float:
-    """How much payload the frames of this arm hold against full ones, at most 1: a smaller MTU, or a VXLAN, leaves less of a rate."""
+    """The share of payload in this arm's frames over that in full ones, at most 1: a small MTU or VXLAN lowers it."""
     inner = any(arm.inner for arm in plan.arms if arm.name == cell.arm)
     for other in cells:
         if (other.arm, other.setting, other.metric.name) == (cell.arm, cell.setting, "mss") and other.spread:

@@ -29,7 +29,7 @@ class MovedYardstick:
 
 
 def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
-    """The first look and the last one after it; None where a run has not both."""
+    """The first yardsticks before the trials and the last ones after them; None if the run does not have both."""
     before = next((row for row in results.yardsticks if row.when == "before" and row.lengths), None)
     after = next((row for row in reversed(results.yardsticks) if row.when == "after" and row.lengths), None)
     return None if before is None or after is None or after.started < before.started else (before, after)

@@ -1,4 +1,4 @@
-"""Gates: what must hold for the whole study before its numbers are believed."""
+"""Checks the gates of a study: conditions that must hold before its numbers are believed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _same(analysis: Analysis) -> Gate:
 
 
 def _succeeded(analysis: Analysis) -> Gate:
-    """A void trial is made good by a replacement block, or by one that the run added; a failed one is a result, and the gate says so."""
+    """Every trial must have succeeded. A void one does not count if replacement or added blocks make up for it."""
     trials, plan, said = len(analysis.trials), analysis.results.plan, []
     if analysis.failed:
         said.append(f"{len(analysis.failed)} of {trials} trials failed ({causes(analysis.failed)})")

@@ -1,4 +1,4 @@
-"""One comparison over the runs of a machine in the order of time: what each run says, and where the level changed."""
+"""Shows a comparison over the runs of a machine in order of time: each run's effect, and where the level changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tunnelmark.record.results import MetricInfo
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """What one run says: `started` in seconds since the Unix epoch (None: not recorded), the arm's `version`, its effect.
+    """One run of a series: when it started (seconds since the Unix epoch; None: not recorded), and its effect.
 
-    `change`: the level is another one from this run on.
+    `version`: the arm's version. `change`: the change of level that begins with this run, or None.
     """
 
     run: str

@@ -25,7 +25,7 @@ from tunnelmark.analyse.model import Interval, SuccessShare
 from tunnelmark.plan.enough import Enough
 
 LEVEL = 0.05
-"""The chance of error everywhere: intervals hold 95 %, corrected tests say "differs" below 5 %."""
+"""The chance of error everywhere: intervals of 95 %; a corrected test says "differs" if q is below 5 %."""
 
 EQUAL_LEVEL = 0.08
 """Two one-sided tests at 4 % each are one interval of 92 % (Schuirmann 1987): at 5 % they are wrong in exactly 5 % of normal
@@ -110,7 +110,7 @@ def percentiles(values: NDArray[np.float64], tail: float) -> tuple[float, float]
 
 @lru_cache
 def _resamples(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each distinct resample of n values as weights, and its chance (multinomial)."""
+    """All distinct resamples of n values, as weights of these values, and the chance of each (multinomial)."""
     draws = [np.bincount(draw, minlength=n) for draw in combinations_with_replacement(range(n), n)]
     chances = [factorial(n) / prod(factorial(int(k)) for k in draw) / n**n for draw in draws]
     return np.array(draws) / n, np.array(chances)
@@ -204,7 +204,7 @@ def exact_share(count: int, total: int, level: float = LEVEL) -> tuple[float, fl
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
-    """Student's two-sided factor: beyond it lie `level` of the values; without end of freedom it is the normal distribution's."""
+    """Student's two-sided factor: a share `level` of values lies beyond it; with infinite `freedom`, the normal one."""
     from scipy.special import stdtrit  # SciPy costs 0.4 s
 
     return float(stdtrit(freedom, 1 - level / 2))

@@ -194,7 +194,7 @@ def _found(
 
 
 def _row(found: _Found, analyses: Mapping[str, Analysis]) -> MergedRow | None:
-    """What the sessions say together; None where none of them has values."""
+    """The comparison over all sessions together; None if no session has values."""
     combined = combine(found.effects)
     if combined is None:
         return None
@@ -206,7 +206,7 @@ def _row(found: _Found, analyses: Mapping[str, Analysis]) -> MergedRow | None:
 
 
 def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> SessionEffect | str:
-    """What a session says, or why it says nothing."""
+    """The effect in a session, or the reason why there is none."""
     if metric.compare == "ratio" and any(each <= 0 or not isfinite(each) for each in pair.effects):
         return "a block with zero, of which a ratio has no logarithm"
     values = [additive(metric, each) for each in pair.effects]

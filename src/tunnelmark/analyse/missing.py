@@ -1,9 +1,9 @@
-"""What blocks without a result could change: the best and the worst case. Pure.
+"""Says how far blocks without a result could change a median effect: the worst case and the best case. Pure.
 
-Whatever the missing blocks would have shown, the median over all blocks lies between the medians with every one of them at
-the one end and at the other. That bound assumes nothing about why they are missing; every narrower one does (J. L. Horowitz and
-C. F. Manski, "Nonparametric Analysis of Randomized Experiments with Missing Covariate and Outcome Data", JASA 95, 2000,
-pp. 77-84).
+In one case all missing blocks have an infinitely low effect, in the other case an infinitely high one. Whatever the
+missing blocks would have shown, the median over all blocks lies between the medians of these two cases. The bound
+assumes nothing about why blocks are missing; every narrower bound does (J. L. Horowitz and C. F. Manski,
+"Nonparametric Analysis of Randomized Experiments with Missing Covariate and Outcome Data", JASA 95, 2000, pp. 77-84).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tunnelmark.record.results import TrialRow
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which values an arm's median effect lies, whatever its `missing` blocks would have shown; None: unbounded."""
+    """The limits of an arm's median effect, whatever its `missing` blocks would have shown; None: unbounded."""
 
     missing: int
     low: float | None
@@ -26,10 +26,11 @@ class Bounds:
 
 
 def bounds(effects: Sequence[float], tried: Sequence[TrialRow], planned: int) -> Bounds | None:
-    """The bounds of an arm's median effect, None where no block is missing; an end is None where it is unbounded.
+    """Return the bounds of an arm's median effect; None if no block is missing, or none has an effect.
 
-    `effects` are those of the blocks that can be compared, `tried` the arm's attempts in this setting. A block that
-    replaced a void one counts in its place; one in which the arm failed counts in any case.
+    `effects`: the effect of each block that can be compared. `tried`: the arm's attempts in this setting. `planned`:
+    the number of blocks of the study. A block that replaced a void one counts in its place. A block in which the arm
+    failed always counts as missing.
     """
     failed = {row.block for row in tried if row.outcome == "failed"}
     ran = min(len({row.block for row in tried}), planned)

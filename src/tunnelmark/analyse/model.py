@@ -1,4 +1,4 @@
-"""What the analysis says, as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings.
+"""The results of the analysis as frozen data: cells with intervals and verdicts, the A/A judgement, ranks, ceilings.
 
 Two arms are compared inside one `Scenario` by one metric, block by block. Their *effect* in a block is a ratio
 (a pure number) or a difference (in the metric's unit), whichever the metric declares.
@@ -20,26 +20,26 @@ from tunnelmark.record.results import MetricInfo, Results, TrialRow
 Verdict = Literal[
     "reference", "better", "worse", "equal", "undecided", "too few blocks", "failed", "void", "not run", "left out"
 ]
-"""`reference`: this is direct. `better`, `worse`: different. `equal`: shown to lie within a stated margin (`margins`).
-`undecided`: neither is shown. `failed`: attempts, but none succeeded. `void`: attempts, and every one measured something
-other than it says. `not run`: no attempt yet. `left out`: the study's design does not have it."""
+"""`reference`: the arm is direct. `better`, `worse`: different. `equal`: shown to be within a margin (`margins`).
+`undecided`: neither is shown. `failed`: no attempt succeeded. `void`: the laboratory spoilt every attempt.
+`not run`: no attempt yet. `left out`: the study's design leaves the cell out."""
 
 JUDGED: tuple[Verdict, ...] = ("better", "worse", "equal", "undecided")
 """The verdicts on an arm that was compared with direct in enough blocks."""
 
 Doubt = Literal["zeros", "mostly zero", "far off"]
-"""Why a comparison gives a median and not a mean: a side of a ratio is zero in some block, a quarter of the differences or more are zero,
-or some block lies far from the others (`robust`)."""
+"""Why a comparison gives a median and not a mean (see `robust`). `zeros`: in some block a side of the ratio is zero.
+`mostly zero`: at least a quarter of the differences are zero. `far off`: some block lies far from the others."""
 
 Ceiling = Literal["link", "near the link", "load", "lab"]
-"""What held a throughput down other than the arm: the link's rate, nearly so, the load that was offered, or what generator
-and lab can do at all, which is what the bare link carries where nothing is shaped."""
+"""What limited a throughput, if not the arm. `link`, `near the link`: the link's rate, or almost. `load`: the load that
+the workload offers. `lab`: the most that generator and lab can do, which is what a bare, unshaped link carries."""
 
 Standing = Literal["agrees", "differs", "not judged"]
 
 RELIABLE = 0.9
-"""The share of an arm's trials that must succeed: an arm that fails more often than once in ten is unreliable, however
-fast it is when it works."""
+"""The share of an arm's trials that must succeed. An arm that fails in more than one trial of ten is unreliable,
+however fast it is when it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class SuccessShare:
-    """`count` of `total`, with Wilson's 95 % interval of the rate behind it; all three are 0 to 1 except the counts."""
+    """`count` of `total` succeeded; `low` and `high` are Wilson's 95 % interval of the success rate, from 0 to 1."""
 
     count: int
     total: int
@@ -81,7 +81,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class BlockValue:
-    """A metric's value in one block, in the metric's unit (the mean where a block holds several good attempts)."""
+    """A metric's value in one block, in the metric's unit; the mean if a block holds several values."""
 
     block: int
     value: float
@@ -89,16 +89,18 @@ class BlockValue:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`arm` against `against`: the effect in each block that has both, their mean, its interval and its test.
+    """`arm` compared with `against`: the effect in each block that has both, their mean, its interval and its test.
 
-    `estimate` is the geometric mean of ratios or the mean of differences, None without a block that has both; where a
-    `doubt` says that a mean misleads, it is the median, with the exact interval that signs give. A ratio may be 0, or
-    infinite where `against` is zero; `zeros` counts such blocks of either arm.
-    `p` and `q` (corrected) are None where blocks are too few for a test. `threshold` is the smallest effect that
-    counts, as a ratio above 1 or a difference above 0. `differs`: q is below 5 % and the effect is beyond the threshold;
-    `equal`: the 92 % interval of the mean lies within the margin (never both).
-    `order` is the effect that was tested on the scale on which effects add up: the mean, and with zeros the log of the ratio
-    of both means. `left_out` are the least and largest estimate without one block. `detectable`: see `analyse.detectable`.
+    `effects`: one for each of `blocks`. A ratio may be 0, or infinite if `against` is zero.
+    `estimate`: the geometric mean of ratios, or the mean of differences; None if no block has both arms. If there is a
+    `doubt`, a mean would mislead: the estimate is then the median, and `interval` is the exact sign interval.
+    `p`, `q`: the p value before and after correction; None if there are too few blocks for a test.
+    `threshold`: the smallest effect that counts, as a ratio above 1 or a difference above 0.
+    `differs`: q is below 5 % and the effect is beyond the threshold. `equal`: the 92 % interval of the mean lies within
+    the margin. Never are both true.
+    `order`: the tested effect as a log ratio or a difference: the mean; with zeros, the log ratio of both means.
+    `zeros`: in how many blocks `arm` is zero, and in how many `against`. `detectable`: see `analyse.detectable`.
+    `left_out`: the smallest and the largest estimate when one block is left out.
     """
 
     arm: str
@@ -119,12 +121,12 @@ class Comparison:
     zeros: tuple[int, int] = (0, 0)
     left_out: tuple[float, float] | None = None
     detectable: float | None = None
-    doubtful: int = 0  # blocks that make the doubt
+    doubtful: int = 0  # the number of blocks that cause the doubt
 
 
 @dataclass(frozen=True, slots=True)
 class MetricCell:
-    """One arm in one setting by one metric: its values by block, and how it compares with direct."""
+    """One metric of one arm in one setting: its values by block, and how the arm compares with direct."""
 
     arm: str
     setting: Scenario
@@ -136,22 +138,23 @@ class MetricCell:
     against_direct: Comparison | None
     verdict: Verdict
     ceiling: Ceiling | None = None
-    void: int = 0  # trials without a value through the laboratory's fault
+    void: int = 0  # trials without a value, by the laboratory's fault
     good: GoodAlone | None = None
     bounds: Bounds | None = None
-    unreliable: bool = False  # fewer than `RELIABLE` of the trials that say something of the arm succeeded
+    unreliable: bool = False  # of the trials that are not void, a smaller share than `RELIABLE` succeeded
 
     @property
     def zeros(self) -> int:
-        """Blocks in which a value that is compared by its ratio was zero."""
+        """The number of blocks in which the value was zero; 0 if the metric is compared by differences."""
         return sum(value.value <= 0 for value in self.values) if self.metric.compare == "ratio" else 0
 
 
 @dataclass(frozen=True, slots=True)
 class GoodAlone:
-    """What a cell says by good trials alone, where others were disturbed: blocks, values, how it compares with direct.
+    """A cell's result from its good trials alone, if others were disturbed: blocks, values, comparison with direct.
 
-    `differs`: the good trials and all usable ones disagree: either estimate is outside of the other's interval.
+    `differs`: good trials and all usable trials disagree. Each estimate lies outside of the other's interval, and the
+    difference between them is not negligible (`margins.negligible`).
     """
 
     blocks: int
@@ -162,9 +165,10 @@ class GoodAlone:
 
 @dataclass(frozen=True, slots=True)
 class AAPair:
-    """Two names of one arm, compared by one metric (A/A): `noise` is the smallest effect that this pair could have shown.
+    """Two names of one arm, compared by one metric (A/A test).
 
-    It has the form of an effect (1.02: two per cent; 0.1: a tenth of the unit); None with too few blocks.
+    `noise`: the smallest effect that this pair could have shown, as a ratio (1.02: two per cent) or a difference in the
+    metric's unit; None if there are too few blocks, or zeros.
     """
 
     comparison: Comparison
@@ -174,7 +178,7 @@ class AAPair:
 
 @dataclass(frozen=True, slots=True)
 class AAResult:
-    """The A/A judgement over all twins; nothing is ranked unless it agrees."""
+    """The A/A judgement over all pairs of twins; arms are ranked only if its `standing` is "agrees"."""
 
     standing: Standing
     twins: tuple[AAPair, ...]
@@ -183,7 +187,8 @@ class AAResult:
 
 @dataclass(frozen=True, slots=True)
 class RankRange:
-    """An arm's rank as a range: from one more than the arms shown to be better, to all but those shown to be worse."""
+    """The ranks that an arm may have, from `first` (all arms shown to be better precede it) to `last` (all others, too,
+    except those shown to be worse)."""
 
     arm: str
     first: int
@@ -193,7 +198,7 @@ class RankRange:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The rank ranges of all arms but direct, best first, in one scenario by one metric."""
+    """The rank ranges of the arms (without direct) by one metric in one scenario, the best arm first."""
 
     setting: Scenario
     metric: str
@@ -202,20 +207,21 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
-    """How much the bare link reaches of what the shaped rate carries in full frames: both in bit/s, `share` their ratio."""
+    """How well direct fills the link: `rate` is the payload that the shaped rate carries in full frames, `direct` the
+    payload that direct reaches (both in bit/s), and `share` is direct / rate."""
 
     setting: Scenario
     metric: str
     rate: int
     direct: float
     share: float
-    fills: float  # the share that is asked of direct
-    offered: float | None  # bit/s that the workload offers; None when it takes all it gets
+    fills: float  # the share that direct must reach
+    offered: float | None  # bit/s that the workload offers; None if it sends as fast as it can
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a workload's generator reaches on the bare link that is not shaped, in the metric's unit."""
+    """The most that generator and lab can do: a workload's median on the bare, unshaped link, in the metric's unit."""
 
     setting: Scenario
     metric: MetricInfo
@@ -225,16 +231,19 @@ class Capacity:
 What = Literal["sender's core", "receiver's core", "loss", "window", "link", "load", "generator", "emulator", "unknown"]
 
 PROCESSOR = frozenset({"sender's core", "receiver's core"})
-"""The bottlenecks that another machine changes."""
+"""The bottlenecks that a faster machine would move."""
 
 
 BY_ITS_TCP = "inside the VPN, whose own TCP was slower"
-"""Where packets were lost that a VPN took in and its transfer by TCP had no room for, while its core had rest."""
+"""The `place` of losses in a VPN that carries packets over TCP, if its TCP was the limit and its core was not busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What bound a trial, or most trials of a cell (`count` of `total`); `place` is where packets were lost, `why` the figures."""
+    """What limited a trial, or most trials of a cell (`count` of `total`).
+
+    `place`: where packets were lost. `why`: the figures that show the limit.
+    """
 
     what: What
     place: str = ""
@@ -244,21 +253,22 @@ class Bottleneck:
 
     @property
     def processor(self) -> bool:
-        """Whether a faster processor would have carried more: a core, or a buffer that its program served too late."""
+        """Whether a faster processor would carry more: a core was busy, or a program emptied a buffer too late."""
         return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place and self.place != BY_ITS_TCP)
 
     @property
     def text(self) -> str:
-        """In a few words: `the receiver's core`, `loss: the link's queue`."""
+        """The bottleneck in a few words, such as `the receiver's core` or `loss: the link's queue`."""
         words = {"loss": "loss", "unknown": "unknown"}.get(self.what, f"the {self.what}")
         return f"{words}: {self.place}" if self.place else words
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSummary:
-    """An arm over all its trials; `first_packet` in seconds, until both directions had answered.
+    """An arm over all its trials.
 
-    `success` is of the trials that say something of the arm; `void` are those that the laboratory has spoilt.
+    `success`: how many trials succeeded, of those that are not void. `void`: the trials that the laboratory spoilt.
+    `first_packet`: seconds until a first packet had been answered in both directions.
     """
 
     arm: str
@@ -269,7 +279,10 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True)
 class VoidRate:
-    """How many of an arm's attempts the laboratory spoilt, and how many of all other arms'; `q` is Fisher's, corrected."""
+    """How many of an arm's attempts the laboratory spoilt (`void` of `attempts`), and how many of all other arms'.
+
+    `q`: the p value of Fisher's exact test, corrected over arms. `unlike`: the two rates differ (q is below 5 %).
+    """
 
     arm: str
     void: int
@@ -287,10 +300,10 @@ _NO_PATH = NotReady("").kind  # no ping was answered in time
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition that the whole study must meet, and whether it does; `passed` None: nothing could show it.
+    """A condition that the whole study must meet, and whether it does.
 
-    `judged` False: a study of this kind shows it, and this one is too small, which does not pass. `applies` False: the study has
-    nothing that the condition is about.
+    `passed`: None if nothing in the study could show it. `applies`: False if the study has nothing to apply it to.
+    `judged`: False if this study is too small to show it; then it has not passed.
     """
 
     name: str
@@ -301,7 +314,7 @@ class Gate:
 
     @property
     def standing(self) -> GateStanding:
-        """In words, for a reader."""
+        """The gate's result in words, for reports."""
         if not self.applies:
             return "not applicable"
         if self.passed is None or not self.judged:
@@ -311,11 +324,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything a report says; `reference` is the arm that is direct, None when the study has none.
+    """Everything that a report says.
 
-    `trials` holds the attempt that counts of each trial; `failures` are those without a result, void ones included;
-    `repeated` the attempts that a later one has replaced; `whole` the blocks of each setting that lack nothing; `bound_by` what bound an arm in a
-    setting, where that was watched.
+    `reference`: the name of the arm direct; None if the study has none. `missing`: planned trials that have not run.
+    `trials`: of each trial the attempt that counts. `failures`: those of `trials` without a result, void ones included.
+    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which no arm lacks a result.
+    `bound_by`: what limited an arm in a setting, if the run watched it.
     """
 
     results: Results
@@ -339,12 +353,15 @@ class Analysis:
 
     @property
     def void(self) -> tuple[TrialRow, ...]:
-        """Trials that the laboratory has spoilt for good."""
+        """The trials of which the laboratory spoilt every attempt."""
         return tuple(row for row in self.failures if row.outcome == "void")
 
     @property
     def failed(self) -> tuple[TrialRow, ...]:
-        """Trials in which the VPN, or the workload over it, failed; that a VPN found no path is a result where that is asked."""
+        """The trials in which the VPN, or the workload over it, failed.
+
+        In the workload `traversal`, no path found is a result and not a failure.
+        """
         asked = {use.name for use in self.results.plan.workloads if use.workload == TRAVERSAL}
         return tuple(
             row
@@ -354,7 +371,7 @@ class Analysis:
 
     @property
     def paths_only(self) -> bool:
-        """Whether nothing is asked but which path is found, so that nothing is ranked."""
+        """Whether the study asks only which path a VPN finds; such a study ranks nothing."""
         return all(use.workload == TRAVERSAL for use in self.results.plan.workloads)
 
     @cached_property
@@ -365,13 +382,13 @@ class Analysis:
         return found
 
     def cell(self, arm: str, setting: Scenario, metric: str) -> MetricCell:
-        """The cell of that arm, setting and metric; KeyError when the plan has none."""
+        """The cell of an arm, a setting and a metric. Raises KeyError if the plan has no such cell."""
         return self._by_metric[setting, metric][arm]
 
     def cells_of(self, setting: Scenario, metric: str) -> tuple[MetricCell, ...]:
-        """The cells of one metric in one setting, in the order of the plan's arms; none when the plan has none."""
+        """The cells of one metric in one setting, in the order of the plan's arms; () if the plan has none."""
         return tuple(self._by_metric.get((setting, metric), {}).values())
 
     def settings(self) -> tuple[Scenario, ...]:
-        """All settings of which something is planned, in the order of the plan."""
+        """All settings in which the study's design has at least one arm, in the order of the plan."""
         return tuple(dict.fromkeys(cell.setting for cell in self.cells if cell.verdict != "left out"))

@@ -1,4 +1,4 @@
-"""Pairing: values of one metric by arm and block, and the comparison of two arms block by block.
+"""Compares two arms block by block, by the values of one metric.
 
 A ratio is averaged as its logarithm, so that twice and half cancel and A/B is one over B/A; its mean is the geometric
 mean of the blocks' ratios. Whatever both arms of a block share (other work on the machine, the lab's own state)
@@ -57,9 +57,10 @@ def compare(
     threshold: float,
     level: float = intervals.LEVEL,
 ) -> Comparison:
-    """`arm` against `against` over the blocks that hold both; what a whole family decides is left to `decide`.
+    """Compare `arm` with `against` over the blocks that have both. `decide` corrects a family and says what differs.
 
-    `level`: the nominal chance of error of its intervals (`intervals.level_of`); its p value is scaled so that 5 % means that.
+    `level`: the nominal chance of error of the intervals (`intervals.level_of`). The p value is scaled so that this
+    level becomes 5 %.
     """
     mine, theirs = (by_block(values.get((name, setting, metric.name), ())) for name in (arm, against))
     return compare_values(arm, against, setting, metric, mine, theirs, threshold, level)
@@ -79,7 +80,7 @@ def compare_values(
     threshold: float,
     level: float = intervals.LEVEL,
 ) -> Comparison:
-    """`compare` of values by block that are given; `against` may be any name for the others."""
+    """Compare the given values by block, as `compare` does; `against` may be any name for the other side."""
     blocks = sorted(mine.keys() & theirs.keys())
     x, y = [mine[block] for block in blocks], [theirs[block] for block in blocks]
     ratio = metric.compare == "ratio"
@@ -156,9 +157,9 @@ def _left_out(
 def decide(
     family: Sequence[Comparison], metrics: Mapping[str, MetricInfo], level: float = intervals.LEVEL
 ) -> tuple[Comparison, ...]:
-    """The family with its p values corrected together, and the decision whether each pair differs.
+    """Correct the p values of a family of comparisons together, and decide for each whether the two arms differ.
 
-    `metrics` finds a comparison's metric as `workload/metric`. `level` is that with which the family was compared.
+    `metrics`: the metrics by "workload/metric". `level`: the level with which the family was compared.
     """
     tested = [comparison for comparison in family if comparison.p is not None]
     q_values = iter(intervals.corrected([comparison.p for comparison in tested if comparison.p is not None]))
@@ -175,7 +176,7 @@ def decide(
 
 
 def _with_power(comparison: Comparison, metric: MetricInfo, level: float) -> Comparison:
-    """The comparison with what it could have found at the level that Holm's procedure had come to."""
+    """The comparison with its detectable difference, at the level that Holm's procedure had reached."""
     if comparison.doubt == "zeros":
         return comparison
     effects = [additive(metric, value) for value in comparison.effects]
@@ -188,7 +189,7 @@ def _metric(comparison: Comparison, metrics: Mapping[str, MetricInfo]) -> Metric
 
 
 def effect(metric: MetricInfo, additive: float) -> float:
-    """An additive effect as reports give it: a ratio, or a difference."""
+    """Turn an additive effect (a log ratio or a difference) into that of reports: a ratio or a difference."""
     return exp(additive) if metric.compare == "ratio" else additive
 
 
@@ -205,7 +206,7 @@ def favours(metric: MetricInfo, comparison: Comparison) -> bool:
 
 
 def verdict(metric: MetricInfo, comparison: Comparison | None) -> Verdict:
-    """What a comparison that was decided says of its arm."""
+    """The verdict on the arm of a comparison that `decide` has decided."""
     if comparison is None or comparison.q is None:
         return "too few blocks"
     if not comparison.differs:

@@ -1,4 +1,4 @@
-"""Where a mean over blocks misleads: zeros in a ratio, differences that are mostly zero, one block far off. Pure.
+"""Finds comparisons whose mean over blocks misleads: zeros in a ratio, mostly zero differences, a block far off. Pure.
 
 There, with a handful of blocks, no interval of a mean holds as often as it says (the bootstrap's 95 % hold 41 to 79 % where a
 trial in ten is halved, 28 to 87 % of losses that are mostly zero: `bench/statistics.py`). So the median is given instead, with
@@ -37,7 +37,7 @@ def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None
 
 
 def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
-    """How many blocks make the doubt: those with a zero, without any difference, or far off; 0 without a doubt."""
+    """How many blocks cause the doubt: those with a zero, with a difference of zero, or far off; 0 without a doubt."""
     if found == "mostly zero":
         return sum(value == 0 for value in additive)
     if found == "far off":

@@ -61,9 +61,9 @@ Unit = Literal["machine", "session"]
 
 @dataclass(frozen=True, slots=True)
 class SessionEffect:
-    """What one session says: `estimate` and its standard `error`, additive, from so many `blocks`, of which one alone has no error.
+    """The effect in one session: `estimate` with its standard `error` (both additive), from a number of `blocks`.
 
-    `values` are those of its blocks, where they are to be shown.
+    `error`: None if there is only one block. `values`: the effects of its blocks, if they are to be shown.
     """
 
     session: str
@@ -76,7 +76,7 @@ class SessionEffect:
 
 @dataclass(frozen=True, slots=True)
 class UnitEffect:
-    """What one machine or session says, additive, with the 95 % interval that blocks give it; None with too few."""
+    """The additive effect of one machine or session, with its 95 % interval over blocks; None if these are too few."""
 
     name: str
     estimate: float

@@ -29,9 +29,10 @@ BEYOND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RatioWidth:
-    """A headline ratio over `blocks` whole pairs: `half`, half of its interval as a share (0.05: 5 %), None without an interval.
+    """How precise a headline ratio is after `blocks` blocks that have both arms.
 
-    `needed`: blocks at which it would be as precise as asked, by its own spread. `why` it is set aside, if it is.
+    `half`: half of its interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the number of
+    blocks with which it would be as precise as asked, by its own spread. `why`: the reason, if it is set aside.
     """
 
     arm: str
@@ -46,9 +47,9 @@ class RatioWidth:
 
 
 def width(effects: Sequence[float], found: Interval | None, level: float) -> float | None:
-    """Half of a ratio's interval on the log scale: of the wider of that which is reported and Student's.
+    """Half the width of a ratio's interval on the log scale: of the reported one, or of Student's if that is wider.
 
-    `effects` are log ratios. None without an interval.
+    `effects`: log ratios. None if there is no interval.
     """
     own = intervals.student(effects, level) if all(map(isfinite, effects)) else None
     if own is None or found is None or found.low <= 0:

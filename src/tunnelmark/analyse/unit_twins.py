@@ -30,7 +30,7 @@ class Twins:
 
 @dataclass(frozen=True, slots=True)
 class UnitTwins:
-    """What came of it, and in a sentence."""
+    """The result of the A/A judgement over units, and a sentence that explains it."""
 
     standing: Standing
     explanation: str

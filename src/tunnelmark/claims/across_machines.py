@@ -1,8 +1,9 @@
-"""Claims asked of each machine of results that several have measured, and of machines like these together.
+"""Judges claims on results of several machines: on each machine, and for machines like these together.
 
-On each machine a claim is judged as in a run of its own, over the blocks of its sessions. Together the machine is the unit: the mean effect of each
-machine is one value, and the interval is Student's over machines, which needs three. So it says what holds on machines like these, however few blocks
-each had. A share of trials, and the source's own test between runs, are not judged together: neither has a mean by machine.
+On each machine a claim is judged as in a run of its own, over the blocks of its sessions. Together, the mean effect of
+each machine is one value, and the interval is Student's over machines, which needs three. So it says what holds on
+machines like these, however few blocks each had. A share of trials, and the source's own test between runs, are not
+judged together: neither has a mean by machine.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ class OnMachines:
     together: Judged
 
     def on(self, outcome: Outcome) -> tuple[str, ...]:
-        """The machines on which this came of it."""
+        """The letters of the machines on which the claim has this verdict."""
         return tuple(name for name, each in self.by_machine.items() if each.outcome == outcome)
 
 
 @dataclass(frozen=True, slots=True)
 class MachineVerdicts:
-    """The claims of a source over machines; `described` has each machine in words, `left_out` the sessions that asked something else, by name.
+    """The verdicts on a source's claims over several machines; machines are named by letters.
 
-    `runs` are each machine's sessions as one run, with its own verdicts.
+    `described`: each machine in words. `left_out`: the names of sessions that did not ask the same as the first.
+    `runs`: each machine's sessions, analysed as one run, with that machine's verdicts.
     """
 
     claims: ClaimsFile
@@ -55,10 +57,11 @@ def of_machines(
     *,
     analyses: Mapping[str, Analysis] | None = None,
 ) -> MachineVerdicts | None:
-    """The verdicts of these sessions, by name, on these claims or on those that their study repeats; None where it repeats none.
+    """Return the verdicts of sessions on `claims`, or by default on those of the source that their study repeats.
 
-    Sessions are judged together if they asked the same as the first, whatever their seeds and numbers of blocks. `analyses` of
-    sessions that there are already, by name, serve for machines with one session.
+    `runs`: the sessions by name. They are judged together if they asked the same as the first, whatever their seeds and
+    numbers of blocks. `analyses`: analyses that exist already, by session; they are used for machines with one session.
+    None if `claims` is None and the study repeats no source.
     """
     first = next(iter(runs.values()))
     claims = claims or reading.of_study(first.plan.study)
@@ -100,7 +103,7 @@ def _together(on_first: Judged, values: _OverMachines, level: float) -> Judged:
 
 
 class _OverMachines:
-    """The values of all machines, of which each is one unit."""
+    """The values of all machines; intervals are over machines."""
 
     paired = True
     single = False
@@ -116,7 +119,7 @@ class _OverMachines:
         self.units: Mapping[int, int] = {number: place for (place, _), number in self._number.items()}
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell by block, all machines' blocks numbered one after the other; None where no machine has any."""
+        """The values of a cell by block (the machines' blocks are numbered in turn); None if no machine has any."""
         found: dict[int, float] = {}
         for place, values in enumerate(self._values.values()):
             mine = values.of(cell)
@@ -124,7 +127,7 @@ class _OverMachines:
         return CellValues(found) if found else None
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Why these cells say nothing of machines like these: what hinders one of them hinders all."""
+        """The reason why these cells cannot be compared on some machine; "" if they can on all."""
         for machine, values in self._values.items():
             if reason := values.obstacle(cells, scale, conservative):
                 return f"machine {machine}: {reason}"

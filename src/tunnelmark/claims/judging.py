@@ -1,4 +1,4 @@
-"""What values say of a claim: each statement's effect with its interval, and whether it is inside the range that was claimed.
+"""Judges a claim: computes each statement's effect with its interval, and compares it with the claimed range.
 
 Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs that are not
 paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35). An interval that lies inside of the range
@@ -22,14 +22,15 @@ from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
 ALIKE = 0.10
-"""Means that differ by less, with their interval, are alike, where a source says of runs that its test could not tell them apart."""
+"""If a source says that its test could not distinguish runs, their means count as alike if their ratio, with its
+interval, is within this share of 1."""
 
 MOST_BLOCKS = 1000
-"""More blocks than these are not suggested."""
+"""The largest number of blocks that is suggested."""
 
 
 def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
-    """What these values say of the claim; `level`: the nominal chance of error with which they hold (`intervals.level_of`)."""
+    """Judge the claim by these values; `level`: the nominal chance of error of intervals (`intervals.level_of`)."""
     if claim.untestable:
         return Judged(claim, "not testable", reason=claim.untestable)
     if claim.feature is not None:
@@ -96,7 +97,7 @@ def _sample(values: Values, cell: Cell) -> CellValues:
 
 
 def _effect(statement: Statement, values: Values, level: float, refuting: float) -> Effect | None:
-    """The effect over blocks or runs; None where there is no value of it."""
+    """The effect over blocks or runs; None if no block has all cells, or a ratio has a value of zero."""
     given = {cell: _sample(values, cell) for cell, _ in statement.terms}
     if len(given) == 1 and (counted := next(iter(given.values())).counted) is not None:
         return _share(statement, *counted, len(next(iter(given.values())).values), level, refuting)
@@ -173,7 +174,7 @@ def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]])
 
 
 def _by_unit(effects: Mapping[int, float], units: Mapping[int, int]) -> list[float]:
-    """The effect of each block, or the mean of each machine where those are the units."""
+    """The effect of each block; if intervals are over machines, the mean effect of each machine."""
     if not units:
         return list(effects.values())
     found: dict[int, list[float]] = {}
@@ -209,7 +210,10 @@ def _outside(low: float, high: float, least: float | None, most: float | None) -
 
 
 def _blocks(middle: float, spread: float, least: float | None, most: float | None, *, level: float) -> int | None:
-    """How many blocks of this spread would decide, if the estimate stays: until the nearest bound lies outside of the interval."""
+    """How many blocks would decide, if estimate and spread stay: then the interval leaves out the nearest bound.
+
+    None if more than `MOST_BLOCKS` would be needed.
+    """
     distance = min(abs(middle - bound) for bound in (least, most) if bound is not None)
     if distance <= 0 or spread == inf:
         return None
@@ -223,9 +227,10 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
 
 
 def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> Outcome:
-    """By the source's own test whether runs differ. A p above 5 % of few runs shows nothing: that they do not, the means have to show.
+    """Judge by the source's own test whether runs differ.
 
-    What shows the claim does so at `level`, and what refutes it at `refuting`, as one false alarm of several would be enough.
+    If few runs give a p above 5 %, that shows nothing; that runs do not differ, the means must show. A claim is shown
+    at `level`, and refuted at the smaller `refuting`, because one false alarm of several would refute it.
     """
     from scipy.stats import mannwhitneyu
 

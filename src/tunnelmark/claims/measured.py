@@ -1,4 +1,4 @@
-"""The values of a run as a claim needs them: by the source's names, in the source's unit, and what hinders a comparison."""
+"""Gives the values of a run by the source's names, in the source's units, and says what prevents a comparison."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.record.results import TrialRow
 
 LINK_SHARE = 0.9
-"""An arm that reached this share of the source's bare link was held by that link, not by its processor."""
+"""An arm that reached this share of the source's bare link was limited by that link, not by its processor."""
 
 
 class RunValues:
-    """The cells of a run that repeat a source's cells."""
+    """The values that a run has for the cells of a source's tables."""
 
     paired = True
     single = False
@@ -29,7 +29,10 @@ class RunValues:
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell by block, in the source's unit; None where the run has none."""
+        """The run's values of one cell of the source's tables: a value for each block, in the source's unit.
+
+        If the cell is a share of successful trials, the values are in per cent. None if the run has no value for it.
+        """
         quantity = self._claims.quantities[cell.quantity]
         if quantity.statistic in run_statistics.SHARES:
             rows, _ = self._tried(cell)
@@ -42,13 +45,13 @@ class RunValues:
         return CellValues({block: value / quantity.factor for block, value in found.items()})
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Why these cells say nothing about what was published."""
+        """The reason why these cells cannot be compared with the published ones; "" if they can."""
         for cell in cells:
             if reason := self._missing(cell):
                 return reason
         if scale != "ratio":
             return ""
-        # What is too low on the other side of the ratio would work for the claim, so that nothing there may be held down.
+        # A value that is too low on the other side of the ratio would favour the claim, so none may be limited there.
         others_are_free = not any(self._processor(cell) for cell in cells if cell not in conservative)
         for cell in cells:
             excused = others_are_free and cell in conservative and self._lowered(cell)
@@ -72,7 +75,7 @@ class RunValues:
             return None
 
     def _values(self, cell: Cell) -> dict[int, float]:
-        """By block, the metric's value or what the quantity's statistic makes of it, in the metric's unit; empty without one."""
+        """By block, the metric's value or the quantity's statistic of it, in the metric's unit; {} if there is none."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         arm = self._claims.arms.get(cell.arm)
         if quantity.statistic == "first-packet":
@@ -90,7 +93,7 @@ class RunValues:
         return run_statistics.of_runs(values) if quantity.statistic in run_statistics.SPREADS else values
 
     def _tried(self, cell: Cell) -> tuple[tuple[TrialRow, ...], str]:
-        """The trials of which a share of successes is given, and why they say nothing of the arm, or ""."""
+        """The trials that a share of successes counts, and the reason why they say nothing of the arm, or ""."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         arm, setting = self._claims.arms.get(cell.arm), None if quantity.of_arm else self._setting(cell)
         if arm is None or (setting is None and not quantity.of_arm):
@@ -98,7 +101,7 @@ class RunValues:
         return run_statistics.tried(self._analysis, arm, setting, condition.profile, condition.topology)
 
     def _missing(self, cell: Cell) -> str:
-        """Why the run has nothing that repeats this cell; "" where it has."""
+        """The reason why the run has no value that repeats this cell; "" if it has one."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         named = self._claims.describe(cell)
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
@@ -133,7 +136,10 @@ class RunValues:
         return ""
 
     def _held_by_the_processor(self, cell: Cell) -> str:
-        """What was held by the link there and is held by the processor here has another ratio on each machine."""
+        """The reason, if the link limited the cell in the source and the processor limits it here; else "".
+
+        The ratio of such a cell depends on the machine.
+        """
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         named = self._claims.describe(cell)
         bound = self._processor(cell)
@@ -149,7 +155,7 @@ class RunValues:
         return ""
 
     def _processor(self, cell: Cell) -> Bottleneck | None:
-        """What of the processor bounds the cell here; None where something else does."""
+        """The bottleneck of the cell in this run if it is the processor; else None."""
         setting = self._setting(cell)
         if setting is None:
             return None
@@ -157,12 +163,15 @@ class RunValues:
         return bound if bound is not None and bound.processor else None
 
     def _full_core(self, cell: Cell) -> str:
-        """Which core had no rest here, though it was not what bound the cell: a flood keeps its core busy whatever becomes of it; else nothing."""
+        """The core that was always busy in this run, even if it was not the bottleneck; "" if there was none.
+
+        A flood keeps its core busy, whatever limits the packets that arrive.
+        """
         setting = self._setting(cell)
         return "" if setting is None else run_statistics.full_core(self._analysis, self._claims.arms[cell.arm], setting)
 
     def _times_a_transfer(self, cell: Cell) -> bool:
-        """Whether the value is the time that a transfer of a fixed size takes, which is as good as its rate."""
+        """Whether the value is the time that a transfer of a fixed size takes, which says the same as its rate."""
         found = self._cell(cell)
         return (
             found is not None
@@ -171,7 +180,7 @@ class RunValues:
         )
 
     def _lowered(self, cell: Cell) -> bool:
-        """Whether a processor that is too slow makes the cell's value lower, and nothing else of it."""
+        """Whether a slow processor can only lower the cell's value."""
         quantity = self._claims.quantities[cell.quantity]
         return quantity.kind == "rate" and quantity.better == "higher" and quantity.statistic is None
 
@@ -192,7 +201,7 @@ _TOO_LITTLE = {
     False: "its trials have too few whole seconds here",
     True: "fewer than three runs have a value here, or they do not differ",
 }
-"""Why there is no statistic, by whether it is a spread over runs."""
+"""The reason why there is no statistic; the key is whether the statistic is a spread over runs."""
 
 
 def _why_none(cell: MetricCell) -> str:

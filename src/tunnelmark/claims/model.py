@@ -1,4 +1,4 @@
-"""Claims as frozen data: what was printed where, what must be true of it, and what came of it."""
+"""Claims as frozen data: printed values, the statements that must be true for a claim, and the verdicts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ Kind = Literal["rate", "time", "share", "count", "size", "ratio"]
 bytes, or a pure ratio is also compared as it is."""
 
 Scale = Literal["ratio", "difference"]
-"""How values are held against each other: A/B, or A - B (a single value is a difference of nothing)."""
+"""How values are compared: A/B, or A - B. A single value has the scale "difference" too."""
 
 OVER_BLOCKS: Mapping[int, int] = MappingProxyType({})
-"""`Values.units` where an interval is over blocks."""
+"""The value of `Values.units` if intervals are over blocks."""
 
 AS_IT_IS: tuple[Kind, ...] = ("share", "size", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a table of the source gives: `unit` is the source's, `factor` turns it into the unit of the workload's metric.
+    """A quantity of the source's tables, and the metric of a run that repeats it.
 
-    `workload` and `metric` name what a run measures; both empty where no workload measures it, for the reason `unmeasured`. `statistic` is
-    made of it, or of all workloads (see `run_statistics`). `study`: the one that has the workload, where that is not the study of the whole
-    source. `unless_full`: the figure says nothing where a node's cores are full. `full_only`: what it says depends on
-    how long the source's tests were, so that only a study's long length tells it.
+    `unit`: the source's unit. `factor`: how many of the metric's units make one of it.
+    `workload`, `metric`: what a run measures; "" if no workload measures it, and `unmeasured` says why.
+    `statistic`: the figure that is computed from the metric, or from all workloads (see `run_statistics`).
+    `study`: the study that has the workload; "" if it is the study of the whole source.
+    `unless_full`: the figure says nothing if a node's cores are full.
+    `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` can tell it.
     """
 
     name: str
@@ -61,9 +63,10 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Under what the source measured, and the profile and topology of the study that repeat it; "" for the topology: the study's only one.
+    """A condition under which the source measured, and the profile and topology of the study that repeat it.
 
-    `impaired`: its link decides what TCP reaches, not the hosts' processors.
+    `topology`: "" means the study's only one. `impaired`: the link limits TCP, not the hosts' processors.
+    `unmeasured`: why the study has no such condition, or "".
     """
 
     name: str
@@ -76,7 +79,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """One place of the source's tables, by its own names of quantity, condition and arm."""
+    """One cell of the source's tables, by the source's own names of quantity, condition and arm."""
 
     quantity: str
     condition: str
@@ -88,7 +91,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A value as the source prints it, in the source's unit, with so many `decimals`; `place` is the table, figure or section."""
+    """A value as the source prints it: its unit is the source's, `decimals` are the digits printed after the point.
+
+    `place`: the table, figure or section that has it.
+    """
 
     cell: Cell
     value: float
@@ -98,10 +104,11 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An effect and the range in which a claim puts it.
+    """An effect, and the range in which it must lie for a claim to be true.
 
-    `terms` are cells with their powers (`scale` "ratio") or factors ("difference"): {A: 1, B: -1} is A/B or A - B. `low` and `high` bound a
-    pure ratio, or a difference or a single value in the source's unit; None: not bounded. `printed` is what the source's own values give.
+    `terms`: cells with their powers (`scale` "ratio") or factors ("difference"): {A: 1, B: -1} is A/B or A - B.
+    `low`, `high`: the range, as a ratio, or in the source's unit; None if it has no limit on that side.
+    `printed`: the effect that follows from the source's own values; None if it does not print all of them.
     """
 
     terms: tuple[tuple[Cell, int], ...]
@@ -113,7 +120,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Whether the runs of two cells differ by the test that the source used (Mann-Whitney U, two-sided, 5 %)."""
+    """The statement that the runs of two cells differ (or, if `differ` is False, do not) by the source's own test.
+
+    The test is Mann-Whitney's U, two-sided, at 5 %.
+    """
 
     one: Cell
     other: Cell
@@ -122,7 +132,11 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What a source says that a VPN can do: `printed` of all `criteria` of the row `vpn` of the feature matrix; `cited` is how cells name that source."""
+    """A statement of the source on what a VPN can do, to be compared with our feature matrix.
+
+    `vpn`: the row of the matrix. `criteria`: the columns that the statement is about. `printed`: what the source says
+    of them all. `cited`: the name by which cells of the matrix cite the source.
+    """
 
     vpn: str
     criteria: tuple[str, ...]
@@ -132,10 +146,11 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a source says at `place`, in a sentence of our own, and the statements that must all be true for it.
+    """A claim of the source, and the statements that must all be true for it.
 
-    `order` holds the cells of a claimed order, the largest value first, whose agreement is also given as Kendall's tau. `untestable` says why no
-    run of this laboratory can test it; `contradicted` what the source's own figures say against it.
+    `place`: where the source makes it. `says`: the claim in a sentence of our own.
+    `order`: the cells of a claimed order, the largest value first; agreement with it is also given as Kendall's tau.
+    `untestable`: why no run of this laboratory can test it. `contradicted`: what the source's own figures say against.
     """
 
     id: str
@@ -150,9 +165,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsFile:
-    """The claims of one published source, with its values; `study` is the study that repeats it, `also` those that repeat parts of it.
+    """The claims of one published source, with its printed values.
 
-    `there` is how it measured, `differences` what those studies do otherwise beyond that. `arms` are its names of arms as they have them.
+    `study`: the study that repeats the source. `also`: studies that repeat parts of it.
+    `there`: how the source measured. `differences`: what these studies do differently and no record shows by itself.
+    `arms`: from the source's name of each arm to the studies' name. `absent`: why an arm is in none of the studies.
     """
 
     name: str
@@ -182,7 +199,7 @@ class ClaimsFile:
 class CellValues:
     """The values of one cell by block (or by run, where runs are not paired), in the source's unit.
 
-    `counted`: it is a share of trials in per cent, so many of so many, and its interval is the exact one of such a share.
+    `counted`: for a share of trials (values in per cent): how many succeeded, of how many. It has an exact interval.
     """
 
     values: Mapping[int, float] = field(default_factory=dict)
@@ -190,10 +207,10 @@ class CellValues:
 
 
 class Values(Protocol):
-    """Where a claim's values come from.
+    """The interface of all sources of values: a run, several machines, the printed values, or raw data.
 
-    `paired`: values of one block belong together. `single`: values without a spread, so that a point decides. `units`: the machine of
-    each block where machines are what an interval is over; empty where blocks are.
+    `paired`: values of one block belong together. `single`: there is one value without a spread, which decides alone.
+    `units`: if intervals are over machines, the number of each block's machine; {} if they are over blocks.
     """
 
     paired: bool
@@ -201,18 +218,22 @@ class Values(Protocol):
     units: Mapping[int, int]
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell; None where there are none."""
+        """The values of a cell; None if there are none."""
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Why these cells cannot be compared with what was published; "" where they can.
+        """The reason why these cells cannot be compared with the published ones; "" if they can.
 
-        `conservative`: cells whose values may be lower here than the published link allows, because a lower one only speaks against the claim.
+        `conservative`: cells whose values may be too low, because a lower value only speaks against the claim.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A statement's estimate with its interval, over `count` blocks (or the fewest runs of a cell); `blocks` would decide it."""
+    """A statement's estimate with its interval, and whether the statement holds.
+
+    `count`: blocks (if runs are not paired: the fewest runs of a cell). `blocks`: how many blocks would decide it; None
+    if it is decided, or no useful number would.
+    """
 
     statement: Statement
     estimate: float
@@ -225,9 +246,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with what came of it: the effects of its statements, or the reason why there are none.
+    """The verdict on a claim, with the effects of its statements, or the reason why there are none.
 
-    `despite`: what this machine's processor held down, where the claim holds all the same.
+    `tau`: Kendall's tau of a claimed order with the ends of its interval. `despite`: if the claim holds although this
+    machine's processor limited a value: which.
     """
 
     claim: Claim

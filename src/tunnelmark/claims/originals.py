@@ -1,4 +1,4 @@
-"""What a published source is, and how it measured: what a run that repeats it is set against."""
+"""Describes a published source and how it measured, to be compared with a run that repeats it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Publication:
 
     @property
     def short(self) -> str:
-        """For a line of a list."""
+        """Authors, year and title, for a list."""
         return f"{self.authors}, {self.year}: {self.title}"
 
     @property
     def full(self) -> str:
-        """As a reader looks for it."""
+        """Authors, year and title, with the form in brackets."""
         return self.short + (f" ({self.form})" if self.form else "")
 
 

@@ -1,4 +1,7 @@
-"""The values that a source prints, as if they were measured: whether its sentences follow from its own figures, and whether a test can fail."""
+"""Gives the values that a source prints as if they were measured.
+
+Judging them says whether the source's sentences follow from its own figures, and whether a test can fail.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class PrintedValues:
 
     @classmethod
     def of_source(cls, claims: ClaimsFile) -> PrintedValues:
-        """What the source prints."""
+        """All values that the source prints."""
         return cls({cell: printed.value for cell, printed in claims.printed.items()})
 
     def of(self, cell: Cell) -> CellValues | None:
@@ -27,5 +30,5 @@ class PrintedValues:
         return CellValues({0: self._values[cell]}) if cell in self._values else None
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Nothing hinders a source's own figures."""
+        """Always "": a source's own figures can be compared with themselves."""
         return ""

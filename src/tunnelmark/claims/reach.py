@@ -1,4 +1,4 @@
-"""Which claims a study has the cells of, in the length that is planned: what it can decide, known before anything is measured."""
+"""Says, before anything is measured, which claims a study can test in its planned length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunnelmark.record.results import PlanInfo
 
 
 def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
-    """The claims that rest on arms, conditions and workloads that the study has all of; those on features need none."""
+    """Return the testable claims whose arms, conditions and workloads the study has; claims on features need none."""
     return tuple(claim for claim in claims.claims if not claim.untestable and _has(claims, study, claim))
 
 

@@ -38,13 +38,13 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def of_study(study: str) -> ClaimsFile | None:
-    """The claims of which a study of that name repeats all or some; None where it repeats none."""
+    """The claims of the source that the study repeats, in whole or in part; None if it repeats none."""
     found = (read(FOLDER / f"{name}.toml") for name in names())
     return next((each for each in found if study in (each.study, *each.also)), None)
 
 
 def find(name: str) -> ClaimsFile:
-    """The claims of that source, or of the study of that name; UnknownName where there are none."""
+    """The claims of the source called `name`, or of the study called so. Raises UnknownName if there are none."""
     if name in names():
         return read(FOLDER / f"{name}.toml")
     if (found := of_study(name)) is not None:
@@ -53,7 +53,7 @@ def find(name: str) -> ClaimsFile:
 
 
 def read(file: Path) -> ClaimsFile:
-    """The claims of a file; PlanError with all that is wrong in it."""
+    """Read the claims of a file. Raises PlanError, with all errors of the file, if there are any."""
     text = read_text(file)
     table = parse(text, str(file), ClaimsTable)
     problems = Problems(str(file))
@@ -96,7 +96,7 @@ def read(file: Path) -> ClaimsFile:
 
 
 def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> SourceDifference:
-    """A difference with its arms by their names in the study."""
+    """The difference, with its arms called as in the study."""
     known = names.check("arm", table.arms, (*key, "arms"))
     names.check("condition", table.conditions, (*key, "conditions"))
     return SourceDifference(
@@ -112,7 +112,7 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
 
 
 def _digits(text: str) -> list[dict[str, list[object]]]:
-    """The rows of the tables as they are written: a number that 12.0 becomes does not tell how many digits were printed."""
+    """The rows of the tables as they are written: from a number, one cannot see how many digits were printed."""
     tables = tomllib.loads(text, parse_float=str).get("table", [])
     return [each["rows"] for each in tables]
 
@@ -243,7 +243,7 @@ def _slug(name: str) -> str:
 
 
 def _text(claim: ClaimTable, statement: Statement, quantity: Quantity) -> str:
-    """The printed effect as people write it."""
+    """The printed effect as text: "80 %" or "1.25 times" for a ratio, else with its unit; "?" if there is none."""
     value = statement.printed
     if value is None:
         return "?"

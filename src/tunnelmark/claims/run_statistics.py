@@ -1,4 +1,4 @@
-"""Figures that a study prints and no trial reports by itself: of a trial's seconds, of a cell's runs, and of an arm's trials.
+"""Computes figures that a source prints and no trial reports: over a trial's seconds, a cell's runs, an arm's trials.
 
 A spread over runs has no value in a single run. In place of one are the jackknife's pseudo-values of its logarithm (R. G. Miller, "Jackknifing
 Variances", Annals of Mathematical Statistics 39(2), 1968, pp. 567-582): one for each block, whose mean and error are those of the spread, so that spreads
@@ -42,7 +42,7 @@ SECONDS: tuple[str, ...] = get_args(OfSeconds)
 SPREADS: tuple[str, ...] = get_args(OfRuns)
 SHARES = ("success", "suite-success")
 OF_ARM: tuple[str, ...] = get_args(OfArm)
-"""What all workloads of a condition tell together."""
+"""The statistics that are computed from all workloads of a condition together."""
 
 OF_THE_VPN = frozenset({"not-ready", "daemon-died", "workload-failed"})
 """Failures that say something of an arm. What is not installed, or what the kernel has no part for, says something of the machine."""
@@ -60,7 +60,7 @@ def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricIn
 
 
 def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
-    """The means of a series (time in seconds, value) in each second that it fills: the last, unless it is complete, is left out."""
+    """The mean of a series (time in seconds, value) in each second; the last is left out unless it is complete."""
     points = sorted((time, value) for time, value in series if time is not None)
     if len(points) < 2:
         return []
@@ -105,7 +105,7 @@ def of_runs(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> dict[int, float]:
-    """By block, the mean seconds until both directions had answered."""
+    """By block, the mean time in seconds until a first packet was answered in both directions."""
     found: dict[int, list[float]] = {}
     for row in _of_arm(analysis, arm, profile, topology):
         if row.outcome == "ok" and row.first_packet:

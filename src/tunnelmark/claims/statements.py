@@ -1,4 +1,4 @@
-"""What must be true of values for a claim: its test, spelt out as effects in ranges."""
+"""Turns the test of a claim into statements: effects, and the ranges in which they must lie."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Table = Mapping[Cell, Printed]
 
 
 def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Statement:
-    """The statement of a `ratio`, `difference` or `value` about one cell.
+    """The statement of a test `ratio`, `difference` or `value` about one cell.
 
-    ValueError where a range rests on a value that the source does not print.
+    Raises ValueError if its range needs a value that the source does not print, or has no stated width.
     """
     terms = _terms(cell, claim.over)
     scale: Scale = "ratio" if claim.test == "ratio" else "difference"
@@ -38,9 +38,10 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
 def order(
     cells: Sequence[Cell], printed: Table, quantity: Quantity, margin: float, over: Sequence[OverTable]
 ) -> tuple[Statement, ...]:
-    """A statement for each pair of cells, best first: the earlier is better. Pairs whose printed values are closer than the margin are left out.
+    """For pairs of cells (best first), the statements that the earlier cell is better than the later one.
 
-    Those that the printed values reverse are not: such a claim is contradicted by its own source.
+    Pairs whose printed values are closer than the margin are left out. Pairs that the printed values reverse are not:
+    such a claim is contradicted by its own source. If not all values are printed, only neighbours are paired.
     """
     pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
     found = []
@@ -52,14 +53,14 @@ def order(
 
 
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
-    """The statement that `better` is better than `worse`: the ratio of the one that should be larger to the other is above 1."""
+    """The statement that `better` is better than `worse`: the larger value expected, over the other, exceeds 1."""
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
     return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))
 
 
 def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> tuple[Statement, ...]:
-    """Each cell of a group before each one of the next."""
+    """The statements that each cell of a group is better than each cell of the next group."""
     return tuple(
         before(better, worse, printed, quantity)
         for group, following in pairwise(of)
@@ -68,12 +69,12 @@ def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> 
 
 
 def apart(pairs: Sequence[tuple[Cell, Cell]], differ: bool) -> tuple[Apart, ...]:
-    """Whether the runs of each pair differ."""
+    """For each pair, the statement that its runs differ, or that they do not."""
     return tuple(Apart(one, other, differ) for one, other in pairs)
 
 
 def _terms(cell: Cell, over: Sequence[OverTable]) -> tuple[tuple[Cell, int], ...]:
-    """The cell over what it is compared with; a second comparison is of ratios: (A/B) / (C/D)."""
+    """The cell compared with each entry of `over` in turn; a second entry compares ratios: (A/B) / (C/D)."""
     terms: tuple[tuple[Cell, int], ...] = ((cell, 1),)
     for each in over:
         other = {key: value for key, value in each.model_dump().items() if value is not None}
@@ -94,7 +95,7 @@ def _known(cell: Cell, over: Sequence[OverTable], printed: Table) -> bool:
 
 
 def _printed(terms: Sequence[tuple[Cell, int]], scale: str, printed: Table) -> float | None:
-    """What the source's own values give; None where it does not print all of them, or divides by zero."""
+    """The effect that follows from the source's own values; None if it does not print all, or a ratio has a zero."""
     values = [(printed[cell].value, power) for cell, power in terms if cell in printed]
     if len(values) < len(terms):
         return None

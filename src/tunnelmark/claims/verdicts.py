@@ -15,20 +15,23 @@ from tunnelmark.claims.reach import within_reach
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The claims of a source, each with what came of it, in the source's order."""
+    """The claims of a source, each with its verdict, in the source's order."""
 
     claims: ClaimsFile
     judged: tuple[Judged, ...]
 
 
 def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
-    """The verdicts on `claims`; without them, on those of the source that the run's study repeats. None where it repeats no source."""
+    """Return the verdicts of a run on `claims`, or by default on those of the source that its study repeats.
+
+    None if `claims` is None and the study repeats no source.
+    """
     claims = claims or reading.of_study(analysis.results.plan.study)
     return None if claims is None else on_claims(analysis, claims)
 
 
 def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
-    """The verdicts on these claims; of a study that repeats a part of a source, on those that the run has the cells of."""
+    """Return the verdicts on these claims; if the study repeats a part of the source, on those that it can test."""
     plan = analysis.results.plan
     values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims

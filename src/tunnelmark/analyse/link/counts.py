@@ -1,6 +1,7 @@
-"""Compares what the emulator counted in a run's own traffic with the profile: a look's few thousand probes meet no rare loss. Pure.
+"""Compares the emulator's counts of a run's own traffic with the profile. Pure.
 
-All arms of a block meet the same decisions, packet by packet, so of each block only the attempt with most packets counts.
+A look has a few thousand probes, which are too few to meet a rare loss. All arms of a block meet the same decisions,
+packet by packet, so of each block only the attempt with most packets counts.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ from tunnelmark.record.link_check import LinkPart, PartVerdict
 from tunnelmark.record.results import Results
 
 _MISSED = 1.645
-"""5 % of counts lie more than this many standard deviations below the mean. A wrong link must be that far beyond the bound (power 95 %)."""
+"""5 % of counts lie more than this many standard deviations below the mean. A wrong link must be that far beyond the
+bound (power 95 %)."""
 
 TOGETHER = (1 + CORRELATED) / (1 - CORRELATED)
 """The variance of packets that skip the delay is at most this many times a binomial's, because they are correlated."""
 
 _LEVEL = 1e-4
-"""The share of true jitters that may be refused: a t test over few blocks has no deviations beyond `SPREADS` to speak of."""
+"""The share of correct jitters that may be refused: a level of a t test; `SPREADS` does not fit so few blocks."""
 
-_SMALLER = 0.7  # times the jitter: the wrong link that its figures are to tell
-_LEAST = 3  # blocks; with fewer nothing is said of the spread between them
-_HELD = 0.05  # of the squares: what is added by packets that wait for those before them
+_SMALLER = 0.7  # the wrong link that must be found has this many times the jitter
+_LEAST = 3  # blocks; with fewer the spread between them is not judged
+_HELD = 0.05  # how much packets that wait for earlier ones may change the mean square, as a share
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A count of struck packets among those offered one way, and what the profile makes of it.
+    """How many of the packets offered in one direction the emulator struck, to be compared with the profile.
 
-    `spread` is the count's variance as a multiple of a binomial's (losses come in runs).
+    `share`: the share that the profile states. `spread`: the variance of the count as a multiple of a binomial's
+    (losses come in runs).
     """
 
     part: str
@@ -52,12 +55,12 @@ class Count:
 
     @property
     def room(self) -> float:
-        """How many packets a count may differ by on a link that does what its profile says."""
+        """By how many packets the count may differ from `offered * share` if the link does what its profile says."""
         return SPREADS * self.deviation(self.share) + GRAIN
 
     @property
     def inside(self) -> bool:
-        """Whether the count is what the profile's own chance makes."""
+        """Whether the count fits the profile: it differs from `offered * share` by at most `room` packets."""
         return abs(self.struck - self.offered * self.share) <= self.room
 
     @property
@@ -100,23 +103,23 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Wander:
-    """How far from the profile's mean delays were, block by block: the mean of their squares, as a multiple of the profile's variance."""
+    """How much delays vary around the profile's mean: each block's mean square, divided by the profile's variance."""
 
     squares: tuple[float, ...]
 
     @classmethod
     def of(cls, ones: Sequence[LinkCounts], delay: float, deviation: float) -> Wander:
-        """The wander of these blocks; `delay` and `deviation` are the profile's mean and standard deviation, in seconds."""
+        """Compute it for these blocks; `delay`, `deviation`: the profile's mean and standard deviation, in seconds."""
         return cls(tuple((one.deviation**2 + (one.delay - delay) ** 2) / deviation**2 for one in ones))
 
     @property
     def mean(self) -> float:
-        """Over the blocks: 1 follows from the profile."""
+        """The mean over blocks; it is 1 if the link does what its profile says."""
         return float(np.mean(self.squares))
 
     @property
     def room(self) -> float:
-        """By how much the mean may be off on a link that is as its profile says."""
+        """By how much the mean may differ from 1 if the link does what its profile says."""
         from scipy.special import stdtrit  # SciPy costs 0.4 s, and most commands look at no link
 
         return float(stdtrit(len(self.squares) - 1, 1 - _LEVEL / 2)) * self._error + _HELD
@@ -128,25 +131,28 @@ class Wander:
 
     @property
     def inside(self) -> bool:
-        """Whether the delays vary as the profile's own chance makes them."""
+        """Whether the variation of delays fits the profile: the mean differs from 1 by at most `room`."""
         return abs(self.mean - 1) <= self.room
 
     @property
     def tells(self) -> bool:
-        """Whether a jitter of 0.7 times the size would not pass; its squares spread that much less."""
+        """Whether a link with 0.7 times the jitter would be found; its squares also spread less."""
         relative = (self.room - _HELD + _MISSED * self._error) / self.mean if self.mean else 0.0
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 
 
 def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
-    """The number of the link that a way (`a>b`, on a switch `all>b`) is on, and the place of its target, which is 0 for what goes back."""
+    """For a direction (`a>b`, on a switch `all>b`), return its link's number, and the place of its target on that link.
+
+    The place is 0 for the direction back.
+    """
     source, _, target = way.partition(">")
     number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))
     return number, list(links[number]).index(target)
 
 
 def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
-    """What the counts of all trials show of each profile on each topology: both names, and the part."""
+    """Judge the counts of all trials: yield the names of profile and topology, and the judged part of the profile."""
     largest: dict[tuple[str, str, str, int], LinkCounts] = {}
     links = {topology.name: list(topology.links.values()) for topology in results.plan.topologies}
     for row in results.trials:
@@ -191,7 +197,11 @@ def _jitter(way: str, wander: Wander, deviation: float) -> LinkPart:
 
 
 def counts(strikes: Mapping[str, float], ones: Sequence[LinkCounts]) -> Iterator[Count]:
-    """The counts of which a direction's profile says what share they should be."""
+    """For each part in `strikes`: how many packets the emulator struck, to be compared with the profile's share.
+
+    `strikes`: by part ("loss", "skips" and so on) the share of packets that the profile strikes. `ones`: the emulator's
+    counts of each block.
+    """
     offered, lost = sum(one.offered for one in ones), sum(one.lost for one in ones)
     runs = sum(one.loss_runs for one in ones)
     for part, share in strikes.items():

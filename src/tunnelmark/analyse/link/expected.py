@@ -1,7 +1,8 @@
-"""What a row of probes may show where its link is as its profile says: simulated runs, and the limits that follow. Pure.
+"""The range in which each statistic of a row of probes should lie if the link does what its profile says. Pure.
 
-A line is in tolerance when it lies within what the profile's own chance does to a row of so many packets at these
-moments (a Monte Carlo test, Barnard 1963), widened by what the instrument adds (`statistics.PROPERTIES`).
+The ranges come from simulated runs of the profile, with as many probes, sent at the same times as the real ones. A line
+(one statistic of one direction) is in tolerance if chance alone explains its value in these runs (a Monte Carlo test,
+Barnard 1963). The ranges are widened by what the instrument adds (`statistics.PROPERTIES`).
 """
 
 from __future__ import annotations
@@ -20,43 +21,44 @@ from tunnelmark.plan.impairments import Bursts, Direction, Model
 from tunnelmark.plan.model import Profile
 
 SPREADS = 4.5
-"""Standard deviations of simulated runs that a line may be off: with some forty lines in the proofs of a study, less
-than one in a thousand studies should be void by chance."""
+"""By how many standard deviations of the simulated runs a line may be off. With some forty lines in the proofs of a
+study, less than one in a thousand studies should be void by chance."""
 
 BEYOND = 2.0
-"""Deviations beyond the most extreme simulated run that a line may be where the profile has processes in time.
+"""By how many standard deviations a line may pass the most extreme simulated run, if the profile has processes in time.
 
-A look of seconds sees few bursts and few turns of a slow jitter, so what it reads has long tails: with `SPREADS` alone one true look
-at `train` in fifty would be refused, and all looks meet the same draws.
+A look of some seconds sees few bursts and few turns of a slow jitter, so its statistics have long tails. With `SPREADS`
+alone, one of fifty looks at a correct link of the profile `train` would be refused, and all looks meet the same draws.
 """
 
 _RUNS = (40, 300)  # simulated runs, at least and at most
 _DRAWS = 600_000  # packets in all runs together
-_VARIES = 50e-6  # seconds: a delay with a smaller deviation does not vary, except for the path's own delay
+_VARIES = 50e-6  # seconds: a delay with a smaller standard deviation counts as constant, but for the path's own delay
 
 _GUARD = 0.01
-"""Seconds around the start or end of a burst or cut in which a probe is not judged: of a lost one only the planned moment is known."""
+"""Seconds around the start or end of a burst or cut in which no probe is judged: when a lost one was sent is not known,
+only when it was planned."""
 
-GRAIN = 2.0  # packets more or fewer that are always chance
-_CHANGE = 0.2  # of the chance to be lost: a larger change from one probe to the next is a start or an end
+GRAIN = 2.0  # so many packets more or fewer are always taken for chance
+_CHANGE = 0.2  # if the chance to be lost changes by more than this between two probes, a burst or cut starts or ends
 
 _OWN = next(each.slack for each in PROPERTIES if each.name == "delay_p99") / 1e3
-"""Seconds that the path through the nodes may add to a single delay, as to the largest ones that are judged."""
+"""Seconds that the path through the nodes may add to a single delay: as many as to the 99th percentile."""
 
 LEVELS = ("delay_mean", "delay_p50", "delay_p05", "delay_p99")
-"""The properties that move with all delays alike."""
+"""The properties that grow by the same time if all delays grow by it."""
 
 _FATAL = 207 / (8 * (SIZE + 28))
-"""Share of a frame's bits (its Ethernet header apart) that lose a probe when they are inverted: those of the IP header, and
-of the UDP header the destination, the checksum, and 15 bits of the length (one only cuts the probe short)."""
+"""The share of a frame's bits (without its Ethernet header) that lose the probe when inverted: those of the IP header,
+and in the UDP header the destination port, the checksum, and 15 bits of the length (one only cuts the probe short)."""
 
 _SILENT = 16 / (8 * (SIZE + 28))
-"""Share of those that change nothing that a probe can notice: the UDP source."""
+"""The share of the bits whose inversion no probe notices: those of the UDP source port."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRange:
-    """What follows for a line, and from where to where it may lie, in the line's unit."""
+    """The mean of a line over simulated runs (`middle`), and the range in which it may lie, in the line's unit."""
 
     middle: float
     low: float
@@ -67,19 +69,21 @@ class ExpectedRange:
         return ExpectedRange(self.middle, self.low - by, self.high + by)
 
     def holds(self, value: float) -> bool:
-        """Whether a value is inside; one that is not known (NaN) is not outside."""
+        """Whether a value is inside the range; a value that is not known (NaN) counts as inside."""
         return not (value < self.low or value > self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What follows from a direction for a row of probes.
+    """The values that a row of probes should have over a direction that does what its profile says.
 
-    `limits` are by property, without those of which the profile says nothing; `pooled` are delays of all runs, sorted;
-    `shape` bounds the distance of a row's distribution from them (None: the delay does not vary); `ceiling` is the largest
-    delay of any run in seconds, and what the instrument may add to it. `losing` is each probe's chance to be lost where the very
-    bursts and cuts are known (NaN near their starts and ends), and `misplaced` bounds how many probes differ from that.
-    `clock_error`: seconds by which all delays may be wrong together, and by which their limits are wider.
+    `limits`: the range of each property; properties of which the profile says nothing are left out.
+    `pooled`: a sorted sample of the delays of all runs, in seconds. `shape`: the range of the distance between a row's
+    distribution of delays and this one; None if the delay does not vary.
+    `ceiling`: seconds; the largest delay of any run, plus what the instrument may add.
+    `losing`: each probe's chance to be lost (NaN near starts and ends of bursts and cuts); None if the times of bursts
+    and cuts are not known. `misplaced`: the range of the number of probes that do not follow it.
+    `clock_error`: by how many seconds all delays may be wrong together; the limits are wider by it.
     """
 
     limits: Mapping[str, ExpectedRange]
@@ -91,13 +95,14 @@ class Expected:
     clock_error: float = 0.0
 
     def elsewhere(self, lost: Flags) -> float:
-        """Probes that were lost at other moments than the link's bursts and cuts, or arrived in them; NaN where these are not known."""
+        """The number of probes lost outside of bursts and cuts, or not lost in them; NaN if these are not known."""
         return float("nan") if self.losing is None else _elsewhere(lost, self.losing)
 
     def apart(self, delay: Floats, late: float = 0.0) -> float:
-        """The smallest distance between the distribution of the delays and the simulated one, over shifts that move all delays alike.
+        """Return the distance between the distributions of these delays and of the simulated ones, at the best shift.
 
-        They are moved by at most `clock_error`, and by up to `late` seconds more to the earlier side.
+        All delays (seconds) are shifted together, so that the distance is smallest: by at most `clock_error` later,
+        and at most `clock_error` + `late` seconds earlier.
         """
         low, high = -self.clock_error, self.clock_error + late
         moves = list(np.linspace(low, high, 7 if high > low else 1))
@@ -106,7 +111,7 @@ class Expected:
         return min(distance(delay - by, self.pooled) for by in moves)
 
     def outside(self, row: ProbeRow) -> frozenset[str]:
-        """The names of the properties that are outside of their limits in a row."""
+        """Return the names of the lines that are outside of their limits in this row."""
         found = statistics(row)
         names = {name for name, limits in self.limits.items() if not limits.holds(found[name])}
         if self.shape is not None and not self.shape.holds(self.apart(_arrived(row))):
@@ -125,10 +130,10 @@ def expect(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> Expected:
-    """Simulate a direction for probes sent at these seconds since the link's zero; `serial`: see `serial_of`.
+    """Simulate a direction for probes `sent` at these times (seconds since the link's zero); `serial`: see `serial_of`.
 
-    `path` is that of the link, where its seed and zero are known. `clock_error`: seconds by which all delays that are met may be wrong
-    together.
+    `path`: the link's random numbers, if its seed and zero are known. `clock_error`: by how many seconds all measured
+    delays may be wrong together.
     """
     runs = int(np.clip(_DRAWS // max(len(sent), 1), *_RUNS))
     rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial, path=path)
@@ -167,7 +172,7 @@ def simulated(
     serial: float,
     path: LinkPath | None = None,
 ) -> Sequence[ProbeRow]:
-    """Rows of probes over a link that does `truth`, seen by a look that expects what is stated."""
+    """Simulate `runs` rows of probes over a link that does `truth`, as a look sees them that expects `stated`."""
     fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial, path=path)
     rows = [_row(fates, run, sent, floor_of(stated)) for run in range(runs)]
     _lose_headers(rows)
@@ -175,14 +180,20 @@ def simulated(
 
 
 def serial_of(profile: Profile, direction: Direction) -> float:
-    """The seconds that a probe takes at a direction's own rate; none where a shaper's bucket lets it pass at once."""
+    """The time in seconds that a probe takes to be sent at the direction's rate (its serialisation delay).
+
+    It is 0 if the direction has no rate, or if a token bucket sets the rate: a bucket lets one probe pass at once.
+    """
     if direction.rate is None or profile.only_shaped or (profile.model == "netem" and direction.queue):
         return 0.0
     return 8 * (SIZE + HEADERS + direction.overhead) / float(direction.rate)
 
 
 def floor_of(direction: Direction) -> float:
-    """Half of the delay, if packets may skip it and no jitter reaches so far down: it separates those from the others. Else 0."""
+    """Return the delay (seconds) below which a packet counts as one that skipped the delay: half of the stated delay.
+
+    It is 0 if no packet skips the delay, or if jitter alone makes delays so short.
+    """
     delay, jitter = float(direction.delay or 0.0), direction.jitter
     reach = 0.0 if jitter is None else jitter.size * (1.0 if jitter.distribution == "uniform" else 4.0)
     return delay / 2 if direction.reordering is not None and reach < delay / 2 else 0.0
@@ -203,7 +214,7 @@ def _limits(each: Property, known: Floats, count: int, *, slow: bool) -> Expecte
 
 def _shape(every: Iterable[Floats], pooled: Floats, *, slow: bool) -> ExpectedRange:
     chance = np.array([distance(each, pooled) for each in every])
-    # What a shift by the instrument's own delay does to a distribution function.
+    # By how much a shift by the instrument's own delay changes the distribution function.
     places = np.arange(len(pooled)) / len(pooled)
     moved = float((np.searchsorted(pooled, pooled + _VARIES, side="right") / len(pooled) - places).max())
     high = float(chance.mean()) + SPREADS * float(chance.std())
@@ -234,7 +245,7 @@ def _row(fates: Fates, run: int, sent: Floats, floor: float) -> ProbeRow:
 
 
 def _lose_headers(rows: Sequence[ProbeRow]) -> None:
-    """A corrupted probe whose bit is in its IP or UDP header hardly ever reaches the prober."""
+    """Mark probes as lost that were corrupted in their IP or UDP header: they hardly ever reach the prober."""
     random = np.random.default_rng(2)
     for row in rows:
         if row.corrupted.any():

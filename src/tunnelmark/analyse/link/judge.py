@@ -1,4 +1,4 @@
-"""Judges a link: compares what probes met with what follows from the profile (`expected`), line by line. Pure."""
+"""Judges a link: compares each statistic of its probes with the range that follows from the profile (`expected`). Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tunnelmark.plan.impairments import Direction
 from tunnelmark.plan.model import Profile
 from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPoint, When
 
-_POINTS = 60  # of a series over time
+_POINTS = 60  # the most points of a series over time
 
 
 def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkCheck:
-    """What a look at a link says about it; in a run lateness is not judged here, because each trial is graded by its own."""
+    """Judge a look at a link. In a run, lateness is not judged here, because each trial is graded by its own."""
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):
@@ -75,13 +75,16 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
 
 
 def _path(seen: Observation, flow: Flow, direction: Direction) -> LinkPath | None:
-    """What the link's processes in time did, if it has any and its emulator said when they began."""
+    """The random numbers of a direction's processes in time; None if it has none, or if their start is not known."""
     place = seen.place(flow.target)
     return None if seen.begun is None or place is None or not in_time(direction) else LinkPath(seen.seed, 0, place)
 
 
 def row_of(flow: Flow, zero: int) -> ProbeRow:
-    """The probes of a flow in the order in which they were sent; the first arrival of each counts, the rest are copies."""
+    """The probes of a flow in the order in which they were sent. Of each, the first arrival counts; others are copies.
+
+    `zero`: the moment from which `sent` is counted, in nanoseconds.
+    """
     assert flow.pace is not None
     count = flow.pace.count
     records = flow.phase(PROBES)
@@ -115,7 +118,7 @@ def _probes(
     apart: bool,
     clock_error: float,
 ) -> Sequence[LinkLine]:
-    """The lines on probes; `apart`: probes later than the profile can make any packet are judged apart (`lateness`)."""
+    """Return the lines on probes; `apart`: probes later than the profile can make any are set aside (`lateness`)."""
     expected = expect(
         profile.model,
         direction,
@@ -150,7 +153,7 @@ def _lines(
 
 
 def _worth(each: Property, direction: Direction, found: float) -> bool:
-    """Whether there is something to say: correlated noise of the instrument, or bursts of no losses, say nothing."""
+    """Whether the property means something here: without jitter, a correlation is only the instrument's noise."""
     if each.name == "skipped" and not floor_of(direction):
         return False
     return not np.isnan(found) and (each.name != "delay_lag1" or direction.jitter is not None)
@@ -176,7 +179,10 @@ def _line(way: str, each: Property, stated: str, expected: Expected, achieved: f
 
 
 def _shape(way: str, direction: Direction, row: ProbeRow, expected: Expected, shift: float) -> LinkLine:
-    """The largest difference between the distribution functions of delays, met (all earlier by up to `shift` s) and simulated."""
+    """The line on the largest difference between the distribution functions of measured and simulated delays.
+
+    All measured delays may be taken as up to `shift` seconds shorter.
+    """
     name, stated = "distribution", text.stated(direction, "distribution")
     met = row.delay[~np.isnan(row.delay)]
     if not len(met) or expected.shape is None:
@@ -212,7 +218,7 @@ def _series(row: ProbeRow) -> tuple[LinkPoint, ...]:
 
 
 def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> Iterator[LinkLine]:
-    """What the emulator says of itself: how late packets left, and what was dropped that no profile asked for."""
+    """The lines on the emulator's own reports: how late packets left, and packets dropped that no profile asked for."""
     for report in reports:
         for each in report["directions"]:
             late, bound = float(each["lateness_us"]["p99"]), emulator_health.bound(profile)

@@ -1,9 +1,10 @@
-"""Separates what a late emulator does to a look from what the link does: lateness is graded with each trial. Pure.
+"""Separates the effects of a late emulator on a look from those of the link itself. Pure.
 
-A look before or after the trials says whether the link decides as its profile says. How late packets leave changes from
-second to second with the machine. It is counted for every trial and decides the trial's grade (`model.grades`). So these
-looks report lateness and do not judge it. Nor do they judge a delay that is too long by no more than the emulator itself says
-that packets were late, or a few probes that are later than the profile can make any. `check-link` judges all of it.
+A look before or after the trials says whether the link does what its profile says. How late packets leave the emulator
+changes from second to second with the machine. It is measured in every trial and decides the trial's grade
+(`model.grades`). So these looks report lateness and do not judge it. They do not judge a delay either if the lateness
+that the emulator reports explains it, nor a few probes that are later than the profile can make any. `check-link`
+judges all of it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow
 from tunnelmark.record.link_check import LinkLine
 
 MOST_LATE = 0.05
-"""The share of probes that may be later than the profile can make any; with more a look says too little of the rest."""
+"""The largest share of probes that may be later than the profile can make any. With more, the rest says too little."""
 
 _GRADED = "not judged: every trial is graded by its own lateness"
 
 
 def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
-    """The share of probes that came later than any draw of the profile makes them, and the row without them; None: too many.
+    """Return the share of probes that came later than any draw of the profile makes them, and the row without them.
 
-    Nothing that the profile does can do that, so it was the machine: a prober or the path's kernel had no processor.
+    The row is None if the share is above `MOST_LATE`. The profile cannot make a probe so late, so the machine did: a
+    prober, or the kernel on the path, had to wait for a processor.
     """
     late = row.delay > row.ceiling  # False where the ceiling or the delay is not known
     share = float(late.mean())
@@ -36,15 +38,20 @@ def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
 
 
 def shift(mean: float) -> float:
-    """The seconds by which all delays may be longer and still have the distribution that is stated: what the line on the mean
-    allows, which judges it. A path whose cores other work takes makes all packets some tenth of a millisecond later.
+    """By how many seconds all delays may be too long together while their distribution still counts as the stated one.
+
+    It is what the line on the mean delay allows: a fixed time, or a share of `mean` (seconds) if that is longer. That
+    line judges such a shift. Other work on a path's cores can make all packets some 0.1 ms later.
     """
     allowed = next(each for each in PROPERTIES if each.name == "delay_mean")
     return max(allowed.slack / 1e3, allowed.share * mean)
 
 
 def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) -> tuple[LinkLine, ...]:
-    """The lines; those that are outside only by the probes of `without_late` or by a shift are taken from the rest, with a note."""
+    """Return the lines; one that is outside only because of late probes or a shift is replaced by that of `rest`.
+
+    `rest`: the lines without the late probes (`without_late`). `share`: the share of late probes, from 0 to 1.
+    """
     by_name = {line.name: line for line in rest if line.ok is True}
     without = (
         f"without {100 * share:.1f} % of the probes, later than any draw of the profile makes them" if share else ""
@@ -60,7 +67,7 @@ def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) ->
 
 
 def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine:
-    """The line, not judged if it is about lateness or outside by no more than that explains."""
+    """Return the line, as "not judged" if it is about lateness, or outside by no more than lateness explains."""
     if line.ok is not False:
         return line
     if line.name == "late":
@@ -76,14 +83,14 @@ def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine
 
 
 def _late(way: str, reports: Sequence[Mapping[str, Any]]) -> Mapping[str, float] | None:
-    """The lateness in us of the first emulator that carries this way."""
+    """The lateness (us) from the first report that has packets of the direction `way`; None if no report has any."""
     name = way.replace(">", " to ")
     ways = (each for report in reports for each in report["directions"] if each["name"] == name)
     return next((each["lateness_us"] for each in ways if each["lateness_us"]["count"]), None)
 
 
 def _adds(name: str, late: Mapping[str, float]) -> float:
-    """How much of a line, in its unit (ms), that lateness makes at the most."""
+    """By how many ms the lateness `late` (us) can raise the line `name` at most; 0 for a line that it does not move."""
     match name:
         case "delay_p50":
             return late["p50"] / 1e3

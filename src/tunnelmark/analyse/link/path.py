@@ -1,7 +1,7 @@
-"""The very path of a link, from seed, link and place alone: how a jitter wanders, when bursts and cuts are, which packets are lost. Pure.
+"""Computes from seed, link and place what a link's emulator does: jitter in time, bursts, cuts, lost packets. Pure.
 
-What the emulator does at each moment follows from these and from nothing else (docs/emulator.md, "Random numbers"), so a look need
-not allow for what chance might have done. Written from that definition, it shares no code with the emulator.
+What the emulator does at each moment follows from these three alone (docs/emulator.md, "Random numbers"), so a look
+need not allow for chance. The code is written from that definition, and shares none with the emulator.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tunnelmark.plan.model import Profile
 Words = npt.NDArray[np.uint64]
 
 _START = 2**64 - 1
-"""A number that no packet and no stretch has: the start of a process is drawn from it."""
+"""A number that no packet and no burst has: the start of a process is drawn from it."""
 
 _LOSS, _WANDER, _BURST = 1, 6, 7
-"""What a number is for."""
+"""The purposes of random numbers: loss, jitter in time, bursts."""
 
 _AT_ONCE = 1 << 17  # packets whose numbers are drawn at a time
 
@@ -100,10 +100,10 @@ class LinkPath:
 
 
 def telling_seed(profile: Profile, pace: Pace | None, nodes: int, seed: int) -> int:
-    """The first seed from this one on under which probes at that pace meet some of every burst and cut that the profile has.
+    """Return the first seed from `seed` on with which probes at this pace meet enough of the profile's bursts and cuts.
 
-    `nodes` are those on the link. A look of two seconds would miss a cut every 40 s most of the time, and say nothing of it. One seed is as
-    good as another for what a link does. The given seed is returned if none of the next `_TRIED` is better.
+    `nodes`: the number of nodes on the link. A look of two seconds would mostly miss a cut that comes every 40 s, and
+    so not test it. For the link itself, any seed is as good. If `_TRIED` seeds do not do it, `seed` is returned.
     """
     ways = [(profile.forward, nodes - 1), (profile.back, 0)]
     if pace is None or not any(in_time(way) for way, _ in ways):

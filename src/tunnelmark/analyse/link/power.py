@@ -1,8 +1,8 @@
-"""What a look at a link could have found wrong: a part is not shown if the link would look the same without it. Pure.
+"""Computes which wrong links a look would have found: only a look that can fail shows a part of a profile. Pure.
 
-For each part that a direction states, links that are wrong in it are simulated, and looked at as the real one is: one without
-the part, one with twice the losses, with 0.7 times the jitter, and so on. A part is *tested* by a look that finds each of
-these outside in at least `FOUND` of all cases (the power of the test); a look that cannot fail shows nothing.
+For each part that a direction states, links that are wrong in it are simulated, and measured as the real link is: one
+without the part, one with twice the losses, one with 0.7 times the jitter, and so on. A look *tests* a part if it finds
+each of these wrong links outside in at least `FOUND` of all cases (the power of the test).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tunnelmark.record.link_check import LinkLine, LinkPart
 from tunnelmark.units import Duration, Share
 
 FOUND = 0.95
-"""The share of looks that must find a wrong link, or they do not test what is wrong with it."""
+"""The share of looks that must find a wrong link. With fewer, the look does not test that part."""
 
 _LOOKS = 40  # simulated looks at each wrong link: of 40 with a power of 0.95 two are missed
 _TRACE = "not tested: the wait for an opportunity to send depends on when the trace began"
@@ -46,7 +46,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class WrongLink:
-    """A link that is wrong in one part: how, in words, and what it does instead."""
+    """A link that is wrong in one part of its profile: `words` say how, and `way` is what it does instead."""
 
     part: str
     words: str
@@ -55,18 +55,18 @@ class WrongLink:
 
 @dataclass(frozen=True, slots=True)
 class WrongLinkLooks:
-    """What looks at a wrong link find: for each simulated look the lines that are outside."""
+    """Simulated looks at a wrong link: for each look, the names of the lines outside of their limits."""
 
     wrong: WrongLink
     looks: tuple[frozenset[str], ...]
 
     def power(self, judged: frozenset[str]) -> float:
-        """The share of looks that find it, where only these lines are judged."""
+        """The share of looks (0 to 1) that find the wrong link if only the lines `judged` are judged."""
         return sum(not judged.isdisjoint(each) for each in self.looks) / len(self.looks)
 
 
 def wrongs(way: Direction, model: Model) -> Iterator[WrongLink]:
-    """The wrong links that a look at this direction is to tell from it.
+    """Yield the wrong links that a look at this direction should find.
 
     A part that does nothing in the profile has none: netem's jitter behind a rate of its own keeps the order, and its correlation
     can leave next to no packet that skips the delay (`plan.struck.skipping`).
@@ -134,9 +134,11 @@ def finds(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> tuple[WrongLinkLooks, ...]:
-    """What a look of so many probes, so many seconds apart, finds of each wrong link, on this path if it is known.
+    """For each wrong link of `wrongs`: what 40 simulated looks at it find.
 
-    `clock_error`: seconds by which all its delays may be wrong together.
+    `serial`: seconds that a probe takes to be sent (`serial_of`). `count`: the number of probes of a look. `interval`:
+    seconds between them. `path`: the link's random numbers, if they are known. `clock_error`: by how many seconds all
+    delays may be wrong together.
     """
     sent = moments(count, interval)
     expected = expect(model, way, sent, serial=serial, path=path, clock_error=clock_error)
@@ -147,7 +149,7 @@ def finds(
 
 
 def moments(count: int, interval: float) -> Floats:
-    """When a look sends its probes, in seconds since the link's zero."""
+    """The times at which a look sends its probes, in seconds since the link's zero."""
     return MARGIN + interval * np.arange(count, dtype=np.float64)
 
 
@@ -162,7 +164,10 @@ def looks_at(
     seed: int,
     path: LinkPath | None = None,
 ) -> tuple[frozenset[str], ...]:
-    """For each of so many simulated looks at a link that does `truth`, the lines that are outside of what follows from `way`."""
+    """Simulate looks at a link that does `truth`; for each, return the names of the lines outside of `expected`.
+
+    `way`: the direction that the looks expect.
+    """
     rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial, path=path)
     return tuple(expected.outside(replace(row, ceiling=expected.ceiling)) for row in rows)
 
@@ -176,7 +181,7 @@ def parts(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> Iterator[LinkPart]:
-    """What a look has shown of each part that a direction states, by its lines that were judged."""
+    """For each part that a direction states, say whether a look has shown it, found it outside, or not tested it."""
     mine = {line.name: line for line in lines if line.way == way}
     judged = frozenset(name for name, line in mine.items() if line.ok is not None)
     if direction.rate_trace is not None and pace is not None:

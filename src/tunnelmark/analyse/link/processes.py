@@ -1,4 +1,4 @@
-"""What processes in time mean for a row of packets: jitter that wanders, bursts of loss, cuts; by run. Pure.
+"""Simulates processes in time for a row of packets: jitter that changes slowly, bursts of loss, cuts. Pure.
 
 What a packet meets depends on when it comes, not on how many came before it. Like `simulation` it shares nothing with
 the emulator but the definition (docs/emulator.md).
@@ -23,7 +23,7 @@ def in_time(way: Direction) -> bool:
 
 
 def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Cuts by time; where a profile leaves the start to the block, each run has its own."""
+    """Whether the link is cut at each time, in each run. If a profile leaves the start open, each run has its own."""
     found = np.zeros((runs, len(times)), dtype=bool)
     for blackout in blackouts:
         if blackout.start is None and blackout.every is not None:
@@ -37,7 +37,7 @@ def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.
 
 
 def in_burst(loss: Bursts, times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Whether a burst is on at each time, in each run: exponential times in turn, from the stationary state on."""
+    """Whether a burst is on at each time, in each run. Times in and between bursts are exponential."""
     inside = np.empty((runs, len(times)), dtype=bool)
     between = loss.every - loss.burst
     first, last = float(times[0]), float(times[-1])

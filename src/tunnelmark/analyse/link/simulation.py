@@ -1,4 +1,4 @@
-"""What a profile means for a row of packets, in plain code: many simulated runs of it, with which a look is compared.
+"""Simulates what a profile does to a row of packets, in many runs, with which a look is compared.
 
 The stated model delivers exactly what is stated: a Markov chain for what strikes with a correlation, a Gaussian
 copula for a correlated jitter. netem's model follows its arithmetic (net/sched/sch_netem.c), whose correlation is an
@@ -31,7 +31,7 @@ from tunnelmark.plan.impairments import (
 from tunnelmark.plan.link_rules import after
 
 _ON_THE_WAY = 300e-6
-"""Seconds that a packet may take from its stamp to the link: tens of microseconds, and some hundreds on a busy machine."""
+"""The most seconds that a packet takes from its stamp to the link: tens of us, and some hundreds on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Along:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """What became of each packet of each run, as arrays of runs × packets; `delay` in seconds, where not lost."""
+    """What happened to each packet of each run: arrays of runs × packets. `delay` is in seconds; ignore it if lost."""
 
     lost: Flags
     duplicated: Flags
@@ -63,10 +63,11 @@ def simulate(
     base: float = 0.0,
     path: LinkPath | None = None,
 ) -> Fates:
-    """Runs of a direction on packets that enter at `times` (seconds since the link's zero).
+    """Simulate `runs` runs of a direction on packets that enter at `times` (seconds since the link's zero).
 
-    `serial` are the seconds that a packet takes at the direction's rate; `base` what any packet takes anyway. Processes in time
-    follow `path`, the same in all runs except for the packets' time on their way to the link. Without it each run has its own.
+    `serial`: a packet's serialisation delay in seconds. `base`: seconds that are added to every delay. `path`:
+    processes in time follow it, so they are the same in all runs, except for the time that packets take to reach the
+    link. Without it, each run draws its own.
     """
     random = np.random.default_rng(seed)
     along = None if path is None else _Along(path, random.uniform(0.0, _ON_THE_WAY, (runs, 1)))
@@ -84,7 +85,7 @@ def simulate(
 
 
 def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice, bool]]:
-    """The direction as it is in each stretch of its schedule that has packets, those packets, and whether it is cut."""
+    """For each step of the schedule that has packets: the direction as it is then, its packets, and if it is cut."""
     if way.schedule is None or not len(times):
         yield way, slice(0, len(times)), False
         return
@@ -109,8 +110,9 @@ def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice,
 
 
 def keeps_order(way: Direction, model: Model) -> bool:
-    """Whether jitter puts nothing out of order: there is none, it keeps the order, or netem's own rate does, where a packet begins
-    after the one before it.
+    """Whether jitter never reorders packets: there is none, it keeps the order, or netem's own rate keeps it.
+
+    At netem's own rate, each packet begins after the one before it.
     """
     own_rate = model == "netem" and way.rate is not None and way.queue is None
     return way.jitter is None or way.jitter.keep_order or own_rate

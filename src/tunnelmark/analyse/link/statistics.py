@@ -14,10 +14,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A statistic of a link: its unit, and how far a true link may read from it in that unit (besides chance).
+    """A statistic of a link, and by how much it may be off on a correct link, apart from chance.
 
-    The allowances are for what the instrument adds: stamps in user space when sending, the path through the nodes.
-    They are `slack`, or `share` of the expected value where that is more; `below`, where given, is the slack on the lower side.
+    The allowance is for what the instrument adds: stamps in user space when sending, the path through the nodes.
+    It is `slack` (in `unit`), or `share` of the expected value if that is more. `below`: the slack on the lower side,
+    if it is another one.
     """
 
     name: str
@@ -48,7 +49,7 @@ PROPERTIES = (
     Property("early", "overtaking (RFC 5236)", "%"),
     Property("displaced", "displaced (RFC 5236)", "%"),
 )
-"""What one look at probes gives.
+"""The statistics of one look at probes.
 
 *5th percentile*: what disturbs a look makes packets late and never early, so a link whose delay is missing shows here first.
 *variation*: half of the differences between two probes' delays (IPDV) are below this, so a few late probes do not move it.
@@ -113,7 +114,7 @@ def bursts(lost: Flags) -> Numbers:
 
 
 def mean_burst(lost: Flags) -> float:
-    """The mean length of runs of losses; NaN without any."""
+    """The mean length of the runs of consecutive losses, in packets; NaN without losses."""
     lengths = bursts(lost)
     return float(lengths.mean()) if len(lengths) else float("nan")
 

@@ -17,11 +17,11 @@ TITLES = {each.name: each.title for each in PROPERTIES} | {
     "late": "emulator, lateness",
     "unplanned": "emulator, unplanned drops",
 }
-"""What each line of a check is called."""
+"""The title of each line of a check in reports."""
 
 
 def stated(direction: Direction, name: str) -> str:
-    """What the profile states about a property, or nothing."""
+    """What the profile states about a property, as text; "" if it states nothing."""
     jitter, reordering = direction.jitter, direction.reordering
     match name:
         case "delay_mean":
@@ -48,7 +48,7 @@ def stated(direction: Direction, name: str) -> str:
 
 
 def clock_error(seconds: float) -> str:
-    """Why the limits of a delay are wider than the link itself makes them; nothing where both ends have one clock."""
+    """The note on why a delay's limits are wider by the clocks' error; "" if both ends have one clock."""
     return f"the ends' clocks are known to {1e3 * seconds:g} ms, and the limits are wider by that" if seconds else ""
 
 
@@ -95,18 +95,18 @@ def outside(line: LinkLine) -> str:
 
 
 def verdict(line: LinkLine) -> PartVerdict:
-    """What a line by itself says of the part that it speaks of."""
+    """The verdict of a single line on the part of the profile that it is about."""
     return "not tested" if line.ok is None else "shown" if line.ok else "outside"
 
 
 Place = tuple[str, str, str, str]
-"""A part of a profile on a topology, one way: the names of all four, `profile, topology, way, part`."""
+"""A part of a profile in one direction on a topology, by names: `profile, topology, way, part`."""
 
 
 def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
-    """The parts of profiles that no look at their links and no count has tested, with the last reason; nothing if all are shown.
+    """The parts of profiles that no look and no count has tested, with the last reason, as text; "" if there are none.
 
-    Looks of earlier versions have no parts: there each line that is judged or states something is one.
+    Looks of earlier versions have no parts: of these, each line that is judged or states something counts as a part.
     """
     tested: set[Place] = set()
     reasons: dict[Place, str] = {}
@@ -136,6 +136,6 @@ def _old(check: LinkCheck) -> Iterator[LinkPart]:
 
 
 def shown(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
-    """How many parts of profiles were shown by looks at their links or by counts; each way counts by itself."""
+    """How many parts of profiles were shown by looks at their links or by counts, in each direction."""
     told = [(check.profile, check.topology, part) for check in checks for part in check.parts]
     return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

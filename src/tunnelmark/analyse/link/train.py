@@ -17,13 +17,13 @@ from tunnelmark.plan.model import Profile
 from tunnelmark.record.link_check import LinkLine
 
 RATE_SHARE = 0.02
-"""A rate may be off by this share: what a bucket lets through at once is that much of a short train."""
+"""A rate may be off by this share: a bucket lets that much of a short train through at once."""
 
 QUEUE_SHARE = 0.12
 """A queue may be off by this share, besides the packets that are in transmission and in a batch."""
 
 FILLS = 1.1
-"""A train must have been sent this much faster than the rate, or its queue did not fill and the rate may be the sender's."""
+"""A train must be sent at this many times the rate, or its queue does not fill, and the sender sets the rate."""
 
 NETEM_LIMIT = 1000
 """netem's bound on delayed packets where a profile states none (tc-netem(8))."""
@@ -81,7 +81,7 @@ def _not_the_rate(
     records: npt.NDArray[Any],
     reports: Sequence[Mapping[str, Any]],
 ) -> str | None:
-    """Why a train may have been slower than the rate though the link has it; None: the link has another rate."""
+    """The reason why a train was slower than the rate, if it was not the link; None: the link has another rate."""
     assert flow.train is not None
     assert direction.rate is not None
     frame, rate = 8 * (flow.train.size + HEADERS), float(direction.rate)
@@ -99,7 +99,7 @@ def _not_the_rate(
 
 
 def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, Any]]) -> str | None:
-    """What the emulator says if it could not carry what the trains asked: more than the rate, at once.
+    """The reason, if the emulator could not carry the trains, which ask for more than the rate at once; else None.
 
     Packets then wait in front of it, or leave it late. A trial in which they leave late is void by itself.
     """
@@ -114,7 +114,7 @@ def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, An
 
 
 def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: float) -> str | None:
-    """What the emulator says if its latest packet alone was late enough to make a train that much longer or shorter."""
+    """The reason, if the emulator's latest packet alone can have changed the train's length by `seconds`; else None."""
     late = _late(flow, reports, "max")
     return (
         f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
