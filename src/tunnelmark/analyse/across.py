@@ -1,12 +1,13 @@
-"""Arms across conditions and across workloads: what an arm keeps of its value elsewhere, and that over what direct keeps. Pure.
+"""Compares each arm with itself across conditions and workloads, and that change with the change of direct. Pure.
 
-A condition is a profile on a topology. Inside a block an arm's value in one is divided by its value in the study's first
-condition (what it *keeps*; a difference where the metric declares one), and that by the same of direct: a ratio of ratios, which
-asks whether a condition hurts a VPN more than it hurts the bare link. Both are effects as any others, an additive one from each
-block, so they have the intervals, tests and verdicts of `pairing`. What a whole block shares cancels in them, and what a
-condition does to all arms cancels in the second. A ratio of ratios compares two estimates directly, as "significant here and
-not there" does not (A. Gelman and H. Stern, "The Difference Between 'Significant' and 'Not Significant' is not Itself
-Statistically Significant", The American Statistician 60(4), 2006, pp. 328-331).
+A condition is a profile on a topology. Inside a block, an arm's value in a condition is divided by its value in the
+study's first condition: this is what the arm *keeps* (a difference, if the metric declares one). What it keeps is then
+divided by what direct keeps. This ratio of ratios says whether a condition hurts a VPN more than the bare link. Both
+are effects like any others, one from each block, so they have the intervals, tests and verdicts of `pairing`. What a
+block shares cancels in both, and what a condition does to all arms cancels in the second. A ratio of ratios compares
+two estimates directly, as "significant here and not there" does not (A. Gelman and H. Stern, "The Difference Between
+'Significant' and 'Not Significant' is not Itself Statistically Significant", The American Statistician 60(4), 2006,
+pp. 328-331).
 
 All ratios of ratios by primary metrics are one family after Holm, apart from the family of comparisons within conditions.
 """
@@ -29,10 +30,10 @@ from tunnelmark.record.results import MetricInfo
 class Kept:
     """What an arm keeps in `setting` of its value in `base`, by one metric.
 
-    `kept` is the arm there against itself in `base`; it is not judged. `over_direct` is that against what the reference keeps in the
-    same block; None for the reference itself. `verdict` is on `over_direct`: *better* keeps more (of a delay: adds less) than the
-    reference. Of the blocks that ran in both, `failed` and `void` have no effect because the arm failed or the laboratory spoilt
-    it, and `empty` because the value in `base` is zero, of which nothing can be kept.
+    `kept`: the arm in `setting` compared with itself in `base`; it is not judged. `over_direct`: what the arm keeps,
+    compared with what the reference keeps in the same block; None for the reference itself. `verdict` is on
+    `over_direct`: *better* keeps more (of a delay: adds less) than the reference. `failed`, `void`, `empty`: how many
+    of the blocks that ran in both have no effect because the arm failed, the laboratory spoilt it, or `base` is zero.
     """
 
     arm: str
@@ -49,7 +50,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """By which metric two settings are held against each other; in `base` the metric may be another workload's."""
+    """Two settings to be compared, and the metric; in `base` the metric may be that of another workload."""
 
     base: Scenario
     setting: Scenario
@@ -57,13 +58,13 @@ class _Question:
 
 
 def conditions(analysis: Analysis, workload: str) -> tuple[Scenario, ...]:
-    """The settings of a workload, in the order of the plan: its conditions; none where only paths are asked for."""
+    """The settings of a workload (its conditions), in the order of the plan; () if it is `traversal`."""
     asked = {use.name for use in analysis.results.plan.workloads if use.workload == TRAVERSAL}
     return tuple(one for one in analysis.settings() if one.workload == workload and workload not in asked)
 
 
 def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
-    """Every arm in every further condition against the first one, by each primary metric; none in a study of one condition."""
+    """Compare every arm in every further condition with the first, by each primary metric; () if there is only one."""
     questions = []
     for use in analysis.results.plan.workloads:
         settings = conditions(analysis, use.name)
@@ -73,9 +74,9 @@ def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
 
 
 def across_workloads(analysis: Analysis) -> tuple[Kept, ...]:
-    """Every arm in a workload against an earlier one of the same condition, where a primary metric means the same in both.
+    """Compare every arm in a workload with itself in an earlier one of that condition, if both have the same metric.
 
-    It does where the metric has the same name, unit and direction: goodput of a ring over goodput of one stream.
+    Metrics are the same if name, unit and direction are: such as goodput of a ring over goodput of one stream.
     """
     questions = []
     uses = analysis.results.plan.workloads

@@ -53,7 +53,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """How much longer an arm's delay is than direct's, in microseconds: the mean over blocks, and this run's interval."""
+    """By how many microseconds an arm's delay exceeds direct's: the mean over blocks, and this run's interval."""
 
     effects: tuple[float, ...]
     estimate: float
@@ -62,9 +62,9 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What is said first about a cell, what bound it and direct, and the CPU seconds per gigabyte of sender and receiver.
+    """The headline of a cell, the bottlenecks of the arm and of direct, and both ends' CPU seconds per gigabyte.
 
-    `apart` says that the arm and direct are bound by different things, so that their ratio measures the machine.
+    `apart`: says that different things limit the arm and direct, so that their ratio measures the machine; else "".
     """
 
     arm: str
@@ -79,7 +79,7 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the anchor that encrypts, as nearly all VPNs do, else the one there is."""
+    """The arm that others are multiples of: the anchor that encrypts, as nearly all VPNs do; else any, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)
@@ -173,7 +173,7 @@ def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> t
 
 
 def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL) -> Added | None:
-    """What a delay is beyond direct's, block by block, in microseconds; None without a block that has both."""
+    """By how many microseconds a delay is longer than direct's, block by block; None if no block has both."""
     factor = {"s": 1e6, "ms": 1e3, "us": 1.0}[cell.metric.unit]
     theirs = {value.block: value.value for value in direct.values}
     added = [factor * (value.value - theirs[value.block]) for value in cell.values if value.block in theirs]

@@ -37,7 +37,7 @@ OVERFLOWED = 0.5
 to the queue found no room, so that a sender that is slower by a third would have got the same through. A flood keeps its core busy whatever becomes of it."""
 
 WINDOW = 0.5
-"""TCP waited for a window or a buffer in at least this share of the time in which it had something to send."""
+"""A window or buffer is the limit if TCP waited for it in at least this share of the time with something to send."""
 
 STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
@@ -225,7 +225,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
 
 
 def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """What bound more than half of the trials; `unknown` where they differ, None if none was watched."""
+    """The bottleneck of more than half of the trials; `unknown` if they differ, None if no trial was watched."""
     seen = [bound for bound in bounds if bound is not None]
     if not seen:
         return None
@@ -243,7 +243,7 @@ def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
 
 
 def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:
-    """What bound each arm in each setting, of those whose trials were watched."""
+    """The bottleneck of each arm in each setting whose trials were watched."""
     profiles = {profile.name: profile for profile in plan.profiles}
     uses = {use.name: use for use in plan.workloads}
     found: dict[tuple[str, Scenario], list[Bottleneck | None]] = {}

@@ -1,4 +1,4 @@
-"""Whether a new build of a VPN is slower than an old one: intervals that hold at every look, verdicts, and when a run may end. Pure.
+"""Judges if a new build of a VPN is slower than an old one, at every look, and says when a run may end. Pure.
 
 The interval of a ratio is a confidence sequence: in 95 % of runs it holds the truth after every block at once, so that one may look
 as often as one likes, stop when the answer pleases, and add blocks later. It is the inversion of a mixture of t likelihoods, in which
@@ -39,15 +39,17 @@ COSTS = ("cpu_per_gb", "cpu_per_packet", "syscalls_per_packet")
 """Metrics of collectors, each of both ends, that are given next to those that decide."""
 
 FARTHEST = 2000
-"""More blocks than these are not suggested."""
+"""The largest number of blocks that is suggested."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildChange:
-    """Two builds by one metric over `blocks` pairs: the ratio of the second to the first, and its interval at any look.
+    """Two builds compared by one metric over `blocks` blocks: the ratio of the second to the first, and its interval.
 
-    `medians` of both, in the metric's unit. `needed`: blocks at which the stated change would be seen nine times in ten, by this
-    spread. `why` it is set aside, fails, or shows no change without a ratio. `bound`: what held both back, where that is not the VPN's work.
+    `interval`: it holds after every block at once. `medians`: those of both builds, in the metric's unit.
+    `needed`: with so many blocks of this spread, the stated change would be seen nine times in ten.
+    `why`: the reason, if it is set aside, fails, or shows no change without a ratio.
+    `bound`: what limited both builds, if it is not the VPN's own work.
     """
 
     setting: Scenario
@@ -62,7 +64,7 @@ class BuildChange:
     bound: str = ""
 
     def worse_by(self) -> tuple[float, float, float] | None:
-        """By what share the second is worse (below zero: better), with its interval; None without one."""
+        """By what share the second build is worse (below zero: better), and its interval's ends; None without one."""
         if self.ratio is None or self.interval is None:
             return None
         low, high = self.interval
@@ -73,9 +75,10 @@ class BuildChange:
 
 @dataclass(frozen=True, slots=True)
 class BuildVerdict:
-    """What is to be said of the two builds: each metric, the old build against itself, and the outcome with its reason.
+    """The comparison of two builds: each metric (`lines`), the old build against itself (`twins`), and the outcome.
 
-    `change`: the stated one, as a share. `costs`: what it takes of the processor, by metrics that decide nothing. `apart`: the old build came out different from itself, so that nothing is decided.
+    `change`: the stated change, as a share. `costs`: metrics of processor use, which decide nothing.
+    `apart`: the old build differs from itself, so nothing is decided.
     """
 
     change: float
@@ -98,7 +101,10 @@ class BuildVerdict:
 
 
 def radius(blocks: int, spread: float, level: float) -> float:
-    """Half of the interval of a mean of `blocks` values that scatter by `spread`, at any look with 1 - `level`; infinite with too few."""
+    """Half the width of the confidence sequence of a mean of `blocks` values; infinite if they are too few.
+
+    `spread`: the values' standard deviation. The sequence holds at all looks with a chance of 1 - `level`.
+    """
     if blocks < 2:
         return inf
     weight = 1 + blocks * PRIOR

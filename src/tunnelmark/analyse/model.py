@@ -187,8 +187,7 @@ class AAResult:
 
 @dataclass(frozen=True, slots=True)
 class RankRange:
-    """The ranks that an arm may have, from `first` (all arms shown to be better precede it) to `last` (all others, too,
-    except those shown to be worse)."""
+    """The ranks that an arm may have: `first` follows the arms shown to be better, `last` precedes the worse ones."""
 
     arm: str
     first: int
@@ -207,8 +206,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
-    """How well direct fills the link: `rate` is the payload that the shaped rate carries in full frames, `direct` the
-    payload that direct reaches (both in bit/s), and `share` is direct / rate."""
+    """How well direct fills the link: `rate` is what the shaped rate carries in full frames, `direct` what it reaches.
+
+    Both are in bit/s of payload; `share` is direct / rate.
+    """
 
     setting: Scenario
     metric: str

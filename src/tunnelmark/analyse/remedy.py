@@ -1,4 +1,4 @@
-"""What the laboratory could not do, why, and what to change: for a run that is largely void. Pure."""
+"""Says why most trials of a run are void, and what to change. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
 
 SLOWER = "fast-ethernet"
-"""A profile whose rate every machine carries that can run a lab at all."""
+"""A profile whose rate is carried by every machine that can run a lab at all."""
 
 _SLOW = 100_000_000  # bit/s of that profile: a rate below it does not ask too much
 _LONGEST = 300  # characters of a reason
 
 
 def mostly_void(analysis: Analysis) -> bool:
-    """Whether more than half of what ran is void."""
+    """Whether more than half of the trials that ran are void."""
     return 2 * len(analysis.void) > len(analysis.trials)
 
 

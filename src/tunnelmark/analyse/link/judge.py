@@ -1,4 +1,4 @@
-"""Judges a link: compares each statistic of its probes with the range that follows from the profile (`expected`). Pure."""
+"""Judges a link: compares each statistic of its probes with the range that the profile allows (`expected`). Pure."""
 
 from __future__ import annotations
 

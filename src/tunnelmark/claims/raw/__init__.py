@@ -1,6 +1,7 @@
-"""Raw data that a source's authors published, or that were measured by hand, as values that its claims are judged by, like those of a run.
+"""Reads raw data that a source's authors published, or that were measured by hand, so that claims are judged by them.
 
-A module for each format; `FORMATS` names them. `raw_values` is what they make, `recomputed` holds it against what was printed.
+Each format has a module; `FORMATS` names them. They make the values of `raw_values`; `recomputed` compares these with
+the printed ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FORMATS: dict[str, Callable[[Path, ClaimsFile], RawValues]] = {
 
 
 def further_runs(name: str, folder: Path) -> list[Path]:
-    """Runs of other dates next to a folder, for a format that has a folder for each date."""
+    """The folders of other dates next to `folder`; [] for a format that has no folder for each date."""
     if name != "vpn-bench":
         return []
     own = folder.resolve()
@@ -33,7 +34,8 @@ def further_runs(name: str, folder: Path) -> list[Path]:
 def read(name: str, folder: Path, claims: ClaimsFile) -> RawValues:
     """The values of a folder of raw data, by the names and in the units of the file of claims.
 
-    UnknownName for a format that is none, UsageError for a folder of another shape, StoreError for a file that cannot be read.
+    Raises UnknownName if the format is unknown, UsageError if the folder has another structure, and StoreError if a
+    file cannot be read.
     """
     if name not in FORMATS:
         raise UnknownName("format of raw data", name, FORMATS)

@@ -14,7 +14,7 @@ from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.errors import StoreError, UsageError
 
 Number = Callable[[object, Path], float]
-"""What reads a number from the content of a JSON file; StoreError where there is none."""
+"""A function that reads a number from the content of a JSON file, and raises StoreError if there is none."""
 
 Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
 """How a source makes one figure of the runs of a cell; `deviation` is the standard deviation of a sample."""
@@ -22,7 +22,10 @@ Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
 
 @dataclass(frozen=True, slots=True)
 class RawRun:
-    """A run of a cell, or one link of it: its value in the source's unit, or None and why it `failed`; at which attempt it succeeded."""
+    """A run of a cell, or one link of a run.
+
+    `value`: in the source's unit; None if the run failed, and `failed` says why. `attempts`: how many it took.
+    """
 
     name: str
     value: float | None
@@ -81,7 +84,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell, by run, in the source's unit; one value where the figure is not a mean of runs."""
+        """The values of a cell, by run, in the source's unit (one, if its figure is not a mean of runs); None if none."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
@@ -91,7 +94,7 @@ class RawValues:
         return CellValues({0: found.figure})
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """As for runs of this laboratory: a cell that lacks too many of its runs is not compared."""
+        """The reason why these cells cannot be compared, such as too many runs without a value; "" if they can."""
         for cell in cells:
             found = self.cells.get(cell)
             if found is None:
@@ -134,7 +137,7 @@ class RawValues:
 
 
 def combined(values: Sequence[float], statistic: Statistic) -> float | None:
-    """One figure of several; None where there are too few for it."""
+    """Combine values into one figure; None if there are too few."""
     if len(values) < (2 if statistic == "deviation" else 1):
         return None
     if statistic == "mean":
@@ -149,7 +152,7 @@ def combined(values: Sequence[float], statistic: Statistic) -> float | None:
 
 
 def read_json(file: Path) -> object:
-    """The content of a JSON file; StoreError where it cannot be read."""
+    """The content of a JSON file. Raises StoreError if it cannot be read."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError) as error:
@@ -180,12 +183,12 @@ def number(data: object, path: str, file: Path) -> float:
 
 
 def by_path(path: str, factor: float = 1.0) -> Number:
-    """What reads the number at a dotted path, times a factor."""
+    """Return a function that reads the number at a dotted path and multiplies it by `factor`."""
     return lambda data, file: number(data, path, file) * factor
 
 
 def check_unit(claims: ClaimsFile, quantity: str, unit: str) -> None:
-    """UsageError where a file of claims has this quantity in another unit than the one that its reader gives."""
+    """Raise UsageError if a file of claims has this quantity in another unit than its reader gives."""
     if (own := claims.quantities[quantity].unit) != unit:
         raise UsageError(
             f"{claims.name}: {quantity} is in {own}, and is read from raw data in {unit}",
