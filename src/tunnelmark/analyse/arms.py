@@ -1,4 +1,4 @@
-"""Arms over their trials: how many have a result, and how long the first packet took."""
+"""Summarises each arm over its trials: how many have a result, and how long the first packet took."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSu
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Median, least and largest; None without values."""
+    """The median, the smallest and the largest value; None if there are no values."""
     return Spread(median(values), min(values), max(values)) if values else None
 
 

@@ -1,4 +1,4 @@
-"""Which difference a study could find: by the spread of an arm's own blocks, with 80 % power.
+"""Computes the smallest difference that a study could find with 80 % power, by the spread of an arm's own blocks.
 
 Source: the power of Student's t test by the noncentral t distribution (J. Cohen, "Statistical Power Analysis for the
 Behavioral Sciences", 2nd edition, 1988, 2.5), two-sided, at the level that Holm's procedure had reached.

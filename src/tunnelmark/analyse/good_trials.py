@@ -1,4 +1,4 @@
-"""Good trials alone: what each cell says without those that the machine disturbed, and where that differs. Pure."""
+"""Computes each cell's result from its good trials alone, and whether it differs from that of all trials. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunnelmark.record.results import MetricInfo, PlanInfo
 def with_good_alone(
     plan: PlanInfo, cells: Sequence[MetricCell], values: Values, reference: str | None
 ) -> tuple[MetricCell, ...]:
-    """The cells; those that have disturbed trials also get what `values`, those of good trials alone, say."""
+    """Return the cells; those with disturbed trials also get the result of `values`, which are of good trials alone."""
     return tuple(_with(plan, cell, values, reference) for cell in cells)
 
 

@@ -48,7 +48,7 @@ _WHOLE = ("", "")
 
 
 def _outside(look: LinkCheck) -> Mapping[tuple[str, str], str]:
-    """What a look found outside, by way and name."""
+    """The lines of a look that are outside, in words, by direction and name."""
     found = {(line.way, line.name): text.outside(line) for line in look.lines if line.ok is False}
     return found or ({_WHOLE: look.reason} if look.verdict == "outside" else {})
 

@@ -1,4 +1,4 @@
-"""Whether the laboratory spoilt some arms' attempts more often than others': what is void is then not missing by chance. Pure.
+"""Tests whether some arms have void attempts more often than others: then they are not missing by chance. Pure.
 
 Each arm's void attempts against all others', by Fisher's exact test (R. A. Fisher, "The Logic of Inductive Inference", JRSS
 98(1), 1935, pp. 39-54), corrected over arms by Holm (1979).

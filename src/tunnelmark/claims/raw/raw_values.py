@@ -84,7 +84,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell, by run, in the source's unit (one, if its figure is not a mean of runs); None if none."""
+        """The values of a cell, by run, in the source's unit (one, if its figure is no mean of runs); None if none."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None

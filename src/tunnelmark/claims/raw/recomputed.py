@@ -1,4 +1,4 @@
-"""Printed values recomputed from raw data: whether they agree to the printed digit, and what else gives them where they do not."""
+"""Recomputes printed values from raw data: do they agree to the printed digit, and if not, what else gives them?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ MOST_CHOICES = 200
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A printed value and what the raw data give: `agrees` to the printed digit, with a `note` on what it rests on or what gives it instead."""
+    """A printed value, and the value that the raw data give; None if they give none.
+
+    `agrees`: to the printed digit. `note`: which runs the value lacks, or what else gives the printed value.
+    """
 
     printed: Printed
     value: float | None
