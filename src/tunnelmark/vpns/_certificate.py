@@ -1,4 +1,4 @@
-"""A self-signed certificate that lasts for a day, for VPNs that pin a certificate instead of asking an authority."""
+"""Makes self-signed certificates, valid for a day, for VPNs that pin a certificate instead of trusting an authority."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunnelmark.vpns.base import MeshNode
 
 
 def self_signed(common_name: str, addresses: Sequence[IPv4Address | IPv6Address] = ()) -> tuple[x509.Certificate, str]:
-    """A certificate for that name and those addresses, and its fresh key as PEM."""
+    """Return a certificate for a common name and for addresses, and its fresh private key as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
@@ -29,5 +29,5 @@ def self_signed(common_name: str, addresses: Sequence[IPv4Address | IPv6Address]
 
 
 def trust(host: MeshNode) -> dict[str, str]:
-    """The environment by which a program in Go trusts `server.crt` of its node's folder as well (crypto/x509)."""
+    """Return the environment that makes a program in Go trust `server.crt` in its node's folder (crypto/x509)."""
     return {"SSL_CERT_FILE": host.path("server.crt")}

@@ -1,4 +1,4 @@
-"""coturn as a STUN server, and with credentials as a TURN server, for VPNs that would ask servers on the Internet for both.
+"""Runs coturn as a STUN server, and with credentials as a TURN server, for VPNs that would use servers on the Internet.
 
 A node learns from STUN how its router maps it (RFC 8489); TURN relays packets over UDP (RFC 8656).
 """
@@ -13,31 +13,38 @@ from tunnelmark.vpns.base import MeshNode
 
 PROGRAM, PACKAGE = "turnserver", "coturn"
 PORT, SECOND = 3478, 3479
-"""Where it listens over UDP and TCP: the port of RFC 8489, and one more. A client that asks both sees whether its port depends on which one it asks."""
+"""The ports on which coturn listens over UDP and TCP: the port of RFC 8489, and one more.
+
+A client that asks both ports sees whether its router maps it differently for each destination.
+"""
 
 REALM = "tunnelmark"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnUser:
-    """Who may use a TURN server; made by `fresh`, so that each deployment has its own."""
+    """The name and the password of a user of a TURN server; `fresh` makes a new one for each deployment."""
 
     name: str
     password: str = field(repr=False)
 
     @classmethod
     def fresh(cls) -> TurnUser:
-        """A user with a password that no one else has."""
+        """Return a user with a new random password."""
         return cls("lab", secrets.token_hex(16))
 
 
 def endpoints(host: MeshNode) -> tuple[str, str]:
-    """Both addresses of the server on that node, as `10.50.0.1:3478`."""
+    """Return both addresses of the server on that node, such as `10.50.0.1:3478`."""
     return host.endpoint(PORT), host.endpoint(SECOND)
 
 
 def config(host: MeshNode, user: TurnUser | None = None) -> File:
-    """The server's turnserver.conf(5): on the node's underlay address only, without what else it would open; without a user STUN only."""
+    """Return the server's configuration file, turnserver.conf(5).
+
+    The server listens only on the node's underlay address, without TLS, DTLS and its command line. Without a user it
+    serves STUN only.
+    """
     lines = [
         f"listening-ip={host.underlay}",
         f"listening-port={PORT}",
@@ -57,5 +64,5 @@ def config(host: MeshNode, user: TurnUser | None = None) -> File:
 
 
 def daemon(host: MeshNode) -> Daemon:
-    """The server, with the file of `config`; it listens on its own port last."""
+    """Return the server's daemon, which reads the file of `config`; it listens on `PORT` last, so it is ready then."""
     return host.daemon("coturn", PROGRAM, "-c", host.path("turnserver.conf"), ready=UdpPort(PORT))

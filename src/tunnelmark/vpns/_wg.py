@@ -1,4 +1,4 @@
-"""What all WireGuard implementations share: keys, the configuration file, and a full mesh set up by wg(8)."""
+"""Shared by the drivers of WireGuard implementations: keys, the configuration file, and a full mesh set up by wg(8)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ PORT = 51820
 
 
 def socket(host: MeshNode) -> UnixSocket:
-    """Where a user-space implementation gets its keys; wg(8) looks for it there and nowhere else (wireguard-tools: ipc-uapi-unix.h)."""
+    """Return the socket on which a user-space implementation takes its configuration.
+
+    wg(8) connects only to this path (wireguard-tools: ipc-uapi-unix.h).
+    """
     return UnixSocket(PurePosixPath(f"/var/run/wireguard/{host.interface(INTERFACE)}.sock"))
 
 
 def overhead(options: WgOptions) -> int:
-    """The headers of IPv4 and UDP, and a message's own with its tag (WireGuard's paper, 5.4.6); padding never goes beyond the MTU."""
+    """Return the bytes that WireGuard adds to a packet: IPv4 and UDP headers, its own header, and the tag.
+
+    They are from WireGuard's paper, section 5.4.6. Its padding never makes a packet larger than the MTU.
+    """
     return 20 + 8 + 16 + 16
 
 
@@ -32,23 +38,23 @@ PACKAGES = ("wireguard-tools", "iproute2")  # that bring them
 
 
 class WgOptions(Options):
-    """`mtu` of the overlay interface in bytes; None leaves it as shipped."""
+    """`mtu`: the MTU of the overlay interface in bytes; None leaves the default."""
 
     mtu: int | None = Field(default=None, ge=576, le=65535)
 
 
 def secret(key: X25519PrivateKey) -> str:
-    """A private key as wg(8) reads it."""
+    """Return a private key in the form that wg(8) reads (base64)."""
     return b64encode(key.private_bytes_raw()).decode()
 
 
 def public(key: X25519PrivateKey) -> str:
-    """The public key that belongs to it."""
+    """Return the public key that belongs to a private key, in the form that wg(8) reads (base64)."""
     return b64encode(key.public_key().public_bytes_raw()).decode()
 
 
 def config(mesh: Mesh, host: MeshNode, keys: dict[str, X25519PrivateKey]) -> str:
-    """What `wg setconf` reads: wg(8), "CONFIGURATION FILE FORMAT"."""
+    """Return a node's configuration for `wg setconf` (see wg(8), "CONFIGURATION FILE FORMAT")."""
     text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {host.port(PORT)}\n"
     for peer in mesh.others(host):
         allowed = ", ".join([f"{peer.overlay.ip}/32", *map(str, peer.behind)])
@@ -58,10 +64,11 @@ def config(mesh: Mesh, host: MeshNode, keys: dict[str, X25519PrivateKey]) -> str
 
 
 def full_mesh(mesh: Mesh, begin: Callable[[MeshNode], Step], mtu: int | None) -> Deployment:
-    """Every node peers with every other; `begin` makes a node's interface, by a daemon or by a command.
+    """Return a deployment in which every node is a peer of every other.
 
-    Interfaces go up last, when all of them know their keys: a handshake that reaches a node without keys is lost, and
-    WireGuard repeats it after 5 s only.
+    `begin` returns the step that creates a node's interface: a daemon or a command. `mtu` is in bytes; None leaves the
+    default. `Mesh.mtu` takes precedence. Interfaces go up last, when all have their keys: a handshake that reaches a
+    node without keys is lost, and WireGuard repeats it only after 5 s.
     """
     keys = {host.name: X25519PrivateKey.generate() for host in mesh.hosts}
     mtu = mtu if mesh.mtu is None else mesh.mtu

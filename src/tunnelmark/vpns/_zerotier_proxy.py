@@ -1,8 +1,8 @@
-"""ZeroTier's own proxy over TCP, for nodes whose UDP does not get through, and a root that it can be used with in a lab.
+"""Runs ZeroTier's own TCP proxy, for nodes whose UDP packets are blocked, with a root that works with it in a lab.
 
-A daemon gives its proxy only what goes to an address of the Internet (InetAddress::ipScope), and the addresses of a
-lab are private. So the root has another address, which no one routes: it is at home on the root's own node, where the proxy is,
-and other nodes translate it into the root's underlay address.
+A ZeroTier daemon uses its proxy only for global addresses (InetAddress::ipScope), but the addresses of a lab are
+private. So the root gets a second address from a prefix that is not routed. It is on the interface of the root's own
+node, where the proxy runs. The other nodes translate it into the root's underlay address.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ add rule ip zerotier out ip daddr {public} dnat to {underlay}"""
 
 
 def settings(root: MeshNode, *, forced: bool) -> dict[str, object]:
-    """What local.conf says of it on other nodes; `forced`: nothing is sent by UDP, else only what gets no answer by UDP comes here."""
+    """Return the proxy's settings in local.conf of the other nodes.
+
+    `forced`: nodes use the proxy for everything, and never UDP. Otherwise they use it if they get no answer by UDP.
+    """
     return {"tcpFallbackRelay": f"{root.underlay}/{PORT}", **({"forceTcpRelay": True} if forced else {})}
 
 
 def phases(root: MeshNode) -> tuple[tuple[Step, ...], ...]:
-    """The phases that bring the root its address, and the proxy.
+    """Return the phases that give the root its second address, and then start the proxy.
 
-    The proxy prints a line for each packet, which a unit of systemd would send to the journal: that is left out.
+    The proxy prints a line for each packet. A systemd unit would send them to the journal; here they are discarded.
     """
     daemon = root.daemon("tcp-proxy", "sh", "-c", f"exec {PROGRAM} > /dev/null", ready=TcpPort(PORT))
     return (root.command("sh", "-c", _ADD, "sh", str(root.underlay), PUBLIC),), (daemon,)
 
 
 def translation(host: MeshNode, root: MeshNode) -> Step:
-    """Have another node reach the root by UDP under that address."""
+    """Return the step that lets another node reach the root at its second address (by destination NAT)."""
     return host.command("nft", _TRANSLATE.format(public=PUBLIC, underlay=root.underlay))

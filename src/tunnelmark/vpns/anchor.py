@@ -1,7 +1,8 @@
-"""The anchor: a tunnel of our own that does the least a user-space VPN must. It is a reference, not a VPN.
+"""The anchor: a tunnel of our own that does only what every user-space VPN must do. It is a reference, not a VPN.
 
-`crates/anchor` has the program: one thread, a TUN device, UDP, one packet a system call, ChaCha20-Poly1305 or nothing.
-What the processor bounds is reported as a multiple of it (`analyse.anchor_multiples`).
+Its program is in `crates/anchor`. It has one thread and a TUN device, sends by UDP, and handles one packet in each
+system call. The cipher is ChaCha20-Poly1305 or none. Where the processor limits a VPN, the VPN's result is reported
+as a multiple of the anchor's (`analyse.anchor_multiples`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 INTERFACE = "anchor0"
 PORT = 4700
 MTU = 1420
-"""Bytes: what WireGuard takes on Ethernet, for sealed packets are as long. Without a cipher it is the same, so that the
-two anchors differ in the cipher alone."""
+"""The overlay's MTU in bytes: WireGuard's on Ethernet, because encrypted packets are as long as WireGuard's.
+
+It is the same without a cipher, so that the two anchors differ in the cipher alone.
+"""
 
 
 class AnchorOptions(Options):
-    """`cipher` protects the packets, or nothing does. `receive_buffer` of its socket in bytes; None is what the kernel gives."""
+    """`cipher` encrypts the packets, if any. `receive_buffer`: the socket's, in bytes; None is the kernel's default."""
 
     cipher: Literal["none", "chacha20-poly1305"] = "none"
     receive_buffer: int | None = Field(default=None, ge=1, le=1 << 30)
@@ -57,7 +60,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
-    """Every node knows every other; each direction of each pair has a key of its own."""
+    """Give every node the address of every other, and each direction of each pair its own key."""
     names = [host.name for host in mesh.hosts]
     keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
     return Deployment(

@@ -1,9 +1,9 @@
-"""What a VPN driver is: a pure function from a `Mesh` to a `Deployment`.
+"""Defines what a VPN driver is: a pure function from a `Mesh` to a `Deployment`.
 
-A driver starts nothing. It says which files are on which node, which commands set them up, which
-daemons are kept running and how the overlay is reached. The run stage carries that out, whichever
-backend made the nodes. Wherever a step must wait for another, it waits for a `Condition`, never for
-a time. What else is known of a VPN is in `data/matrix/NAME.toml`.
+A driver starts nothing. It says which files each node has, which commands set the VPN up, which daemons keep running,
+and on which interface the overlay is. The run stage carries that out on the nodes of any backend. A step that must
+wait for another one waits for a `Condition`, never for a fixed time. Further facts on a VPN are in
+`data/matrix/NAME.toml`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us cho
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Where the overlay is on a node: its interface, and its address (None: read it from the interface)."""
+    """The overlay on a node: its interface and its address; if that is None, the run reads it from the interface."""
 
     interface: str
     address: IPv4Address | IPv6Address | None = None
@@ -32,11 +32,13 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A node as a driver sees it: its name, underlay address, and a folder of its own.
+    """A node as a driver sees it.
 
-    `dir` is an empty folder on the node that no one else uses and that ends with the node.
-    `overlay` is the overlay address the driver should give it where the VPN lets us choose. On a node with several tunnels each
-    has another `instance`, from 0 on, and networks `behind` the node are reached through its tunnel (a cascade).
+    `underlay`: the node's address on the underlay.
+    `dir`: an empty folder on the node for this driver alone; it is deleted with the node.
+    `overlay`: the overlay address that the driver should give to the node, if the VPN lets us choose.
+    `instance`: the number of this tunnel on the node, from 0 on; a node of a cascade can have several tunnels.
+    `behind`: networks that other nodes reach through this node's tunnel (in a cascade).
     """
 
     name: str
@@ -47,31 +49,31 @@ class MeshNode:
     behind: tuple[IPv4Network, ...] = ()
 
     def interface(self, name: str) -> str:
-        """The name of the interface of this instance: `wg0` is wg1 for the next."""
+        """Return the interface name of this instance: `wg0` for instance 0, `wg1` for instance 1."""
         return name.removesuffix("0") + str(self.instance) if self.instance else name
 
     def port(self, number: int) -> int:
-        """The port of this instance: that number for the first, and one more for each further."""
+        """Return the port of this instance: `number` for instance 0, `number + 1` for instance 1, and so on."""
         return number + self.instance
 
     def endpoint(self, port: int) -> str:
-        """The node's underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
+        """Return the node's underlay address with a port, as programs read it: `10.50.0.1:655` or `[fd50::1]:655`."""
         return f"[{self.underlay}]:{port}" if self.underlay.version == 6 else f"{self.underlay}:{port}"
 
     def path(self, name: str) -> str:
-        """Where the file `name` of its folder is."""
+        """Return the path of the file `name` in the node's folder."""
         return str(self.dir / name)
 
     def file(self, name: str, content: str = "", *, from_staging: str = "", mode: int = 0o600) -> File:
-        """A file in its folder, with that content or with that of a file of the staging folder."""
+        """Return a file in the node's folder. Its content is `content`, or a copy of a file in the staging folder."""
         return File(self.name, self.dir / name, content, from_staging, mode)
 
     def command(self, *argv: str, timeout: float = 20.0) -> Command:
-        """A command that must end with 0, on this node."""
+        """Return a command on this node that must end with exit code 0 within `timeout` seconds."""
         return Command(self.name, argv, timeout=timeout)
 
     def succeeds(self, *argv: str) -> CommandSucceeds:
-        """A command that is asked again and again, on this node, until it ends with 0."""
+        """Return a command on this node that is repeated until it ends with exit code 0."""
         return CommandSucceeds(self.name, argv)
 
     def daemon(
@@ -82,17 +84,18 @@ class MeshNode:
         env: Mapping[str, str] | None = None,
         control: bool = False,
     ) -> Daemon:
-        """A daemon on this node (see `Daemon`)."""
+        """Return a daemon on this node (see `Daemon`)."""
         return Daemon(self.name, name, argv, ready, env or {}, control)
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The nodes that a VPN is to join, in order; the first is the hub where a VPN needs one.
+    """The nodes that a VPN joins, in order. The first node is the hub, if the VPN needs one.
 
-    `hub_relays`: a relay is on the hub, too, which is not an end of the traffic then. `mtu` in bytes that overlay interfaces must
-    have, because the tunnel runs inside another; None: as shipped, or as the VPN's options say. `translated`: a node is behind a
-    router that translates its address.
+    `hub_relays`: the hub also runs the relay, and is then not an end of the traffic.
+    `mtu`: the MTU in bytes that overlay interfaces must have because the tunnel runs inside another one. None: the
+    VPN's default, or the value of its options.
+    `translated`: at least one node is behind a router that translates its address.
     """
 
     hosts: tuple[MeshNode, ...]
@@ -112,11 +115,14 @@ class Mesh:
 
     @property
     def relay(self) -> MeshNode:
-        """The node of a relay that serves the others: between the first and the last node, if there is one."""
+        """The node that runs the relay: the second of three or more nodes; the hub of two nodes, or if `hub_relays`."""
         return self.hosts[1] if len(self.hosts) > 2 and not self.hub_relays else self.hub
 
     def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
-        """The overlay at an interface of that name on each node, with the nodes' `overlay` addresses or the VPN's own choice."""
+        """Return the overlay of each node at the interface of that name.
+
+        The addresses are the nodes' `overlay` addresses. With `own_addresses` the VPN chooses them, and they are None.
+        """
         return {
             host.name: Overlay(host.interface(interface), None if own_addresses else host.overlay.ip)
             for host in self.hosts
@@ -127,7 +133,7 @@ class Mesh:
 
 
 def interface_fault(name: str) -> str:
-    """What is wrong with the name of a network interface, in words; empty if Linux takes it (dev_valid_name())."""
+    """Return in words why Linux refuses an interface name; "" if it accepts the name (dev_valid_name())."""
     if not name or name in (".", ".."):
         return "is none"
     if len(name.encode()) > LONGEST_INTERFACE:
@@ -139,10 +145,10 @@ def interface_fault(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Converged:
-    """How a daemon shows that the path it uses now is the one it will keep.
+    """How a daemon's log shows that the VPN has converged: it uses the path that it will keep.
 
-    Its log is looked at until `pattern` (a regular expression, MULTILINE) is found `count` times in
-    what it says after `signal` was sent to it; the signal is sent again until then.
+    The run sends `signal` to the daemon again and again, each time to make it write its state to its log. The VPN has
+    converged when the log after a signal has `count` matches of `pattern` (a regular expression, MULTILINE).
     """
 
     node: str
@@ -154,13 +160,13 @@ class Converged:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A VPN on a mesh, as plain data: what is written and started where, in which order."""
+    """A VPN on a mesh, as plain data: the files and programs on each node, and the order in which they start."""
 
     overlays: Mapping[str, Overlay]
     """The overlay interface and address of each node, by node name."""
 
     staging: tuple[tuple[str, ...], ...] = ()
-    """Commands that run first, one after the other, in the staging folder: a place without a network, for CAs and keys."""
+    """Commands that run first, one by one, in the staging folder, which has no network; they make CAs and keys."""
 
     files: tuple[File, ...] = ()
     """Files that are written after the staging commands and before the first phase."""
@@ -169,19 +175,19 @@ class Deployment:
     """Steps by phase: phases run one after the other, the steps of a phase at the same time."""
 
     converged: tuple[Converged | CommandSucceeds, ...] = ()
-    """What must hold before anything is measured, for a VPN that starts on another path than the one it keeps (a relay, TCP)."""
+    """What must hold before the measurement, if the VPN starts on a path that it does not keep (a relay, TCP)."""
 
     encrypted: bool = True
-    """False if the contract suite must find a marker, sent inside, on the link."""
+    """False if the VPN does not encrypt: the contract suite then must find a marker of the payload on the link."""
 
     relayed: bool = False
     """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
 
     arrives_from: Mapping[str, IPv4Address | IPv6Address] = field(default_factory=dict)
-    """By node: the underlay address from which the other end's packets reach it, where that is not the other end's own (a cascade)."""
+    """By node: the underlay address from which the other end's packets arrive, if it is another node's (a cascade)."""
 
     recovery_time: float = 0.0
-    """Seconds beyond `Driver.recovery_time` that nodes of this arm alone may need to find one that crashed and came back."""
+    """Seconds to add to `Driver.recovery_time` for this arm alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +204,10 @@ class Build:
     """A regular expression whose first group is the version."""
 
     packages: tuple[str, ...] = ()
-    """Debian packages that bring the programs."""
+    """Debian packages that contain the programs."""
 
     recipe: str = ""
-    """The recipe in `data/recipes/` that installs them into a folder of its own, which then comes first on PATH."""
+    """The recipe in `data/recipes/` that installs the programs into their own folder, which comes first on PATH."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,84 +215,87 @@ class Driver(Generic[OptionsT]):
     """A VPN that the lab can deploy, with options of its own."""
 
     name: str
-    """Its name on the command line and in studies, such as `nebula`."""
+    """The VPN's name on the command line and in studies, such as `nebula`."""
 
     title: str
-    """One line for people, such as `Nebula: certificates, UDP, a lighthouse`."""
+    """A short title for tables and reports, such as `Nebula: certificates, UDP, a lighthouse`."""
 
     homepage: str
-    """The address of its makers' page."""
+    """The URL of the VPN's home page."""
 
     programs: tuple[str, ...]
-    """Programs of its usual build (see `Build`)."""
+    """Programs of the default build (see `Build`)."""
 
     version: tuple[str, ...]
-    """The command that prints the version of its usual build."""
+    """The command that prints the version of the default build."""
 
     version_pattern: str
     """A regular expression whose first group is that version."""
 
     deploy: Callable[[Mesh, OptionsT], Deployment]
-    """Makes the deployment for a mesh; pure, but for the randomness of fresh keys."""
+    """Returns the deployment for a mesh. It is a pure function, except that it may draw fresh random keys."""
 
     options: type[OptionsT] = Options  # type: ignore[assignment] # a driver that names none has none
-    """The model of its options."""
+    """The class of the VPN's options."""
 
     packages: tuple[str, ...] = ()
-    """Debian packages that bring its programs, in its usual build."""
+    """Debian packages that contain the programs of the default build."""
 
     startup_time: float = 0.0
-    """Seconds until it usually answers, where that is more than a few: a run starts it that much earlier."""
+    """Seconds until nodes usually answer each other, if more than a few. A run starts the VPN earlier by that time."""
 
     convergence_time: float = 0.0
-    """Seconds that it then usually needs to converge (`Deployment.converged`)."""
+    """Seconds that the VPN usually needs after that to converge (`Deployment.converged`)."""
 
     startup_per_node: float = 0.0
-    """Further seconds for each node beyond three, where nodes are admitted one after the other."""
+    """Seconds to add to `startup_time` for each node beyond three, if nodes are admitted one after the other."""
 
     recovery_time: float = 0.0
-    """Seconds that other nodes may ignore one that crashed and came back, where that is more than a few."""
+    """Seconds for which other nodes may ignore a node that crashed and came back; 0 if only a few."""
 
     known_restart_bug: str = ""
-    """The known upstream bug that can keep nodes from finding their hub again after it restarts; empty if there is none."""
+    """A known upstream bug that can keep nodes from finding their hub again after it restarts; "" if none is known."""
 
     recipe: str = ""
-    """The recipe of its usual build (see `Build`)."""
+    """The recipe of the default build (see `Build`)."""
 
     builds: Mapping[str, Build] = field(default_factory=dict)
-    """Further builds, by the value of its option `build`."""
+    """Further builds, by the value of the option `build` that selects each."""
 
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Options that get a name of their own: each is an arm in addition to the VPN itself, and the contract suite tests each."""
+    """Sets of options by name. Each is an arm in addition to the VPN itself, and the contract suite tests each."""
 
     ipv6: bool = False
-    """Whether it can use an IPv6 underlay."""
+    """Whether the VPN can use an IPv6 underlay."""
 
     cascades: bool = False
-    """Whether a node can have several tunnels of it, with others' networks behind them: it minds `MeshNode.instance` and `behind`, and `Mesh.mtu`."""
+    """Whether the VPN can be in a cascade: `deploy` respects `MeshNode.instance`, `MeshNode.behind` and `Mesh.mtu`."""
 
     overhead: Callable[[OptionsT], int] | None = None
-    """Bytes that it adds to an IP packet over IPv4, outer headers included, and 0 where it sends a stream; needed with `cascades`."""
+    """Returns the bytes that the VPN adds to an inner packet over IPv4, outer headers included; 0 if it sends a stream.
+
+    A driver with `cascades` must have it.
+    """
 
     also_needs: Callable[[OptionsT], tuple[str, ...]] | None = None
-    """Programs that these options need in addition to those of the build."""
+    """Returns programs that the given options need in addition to those of the build."""
 
     kernel: tuple[str, ...] = ()
-    """Kernel features that it needs, by the names in `host.kernel_features`."""
+    """Kernel features that the VPN needs, by their names in `host.kernel_features`."""
 
     def start_of(self, nodes: int) -> float:
-        """Seconds until a mesh of so many nodes usually answers."""
+        """Return after how many seconds a mesh of `nodes` nodes usually answers."""
         return self.startup_time + self.startup_per_node * max(nodes - 3, 0)
 
     def build(self, options: Options) -> Build:
-        """The build that these options ask for."""
+        """Return the build that these options select, with the programs that the options need in addition."""
         usual = Build(self.programs, self.version, self.version_pattern, self.packages, self.recipe)
         build = self.builds.get(_chosen(options), usual)
         further = self.also_needs(options) if self.also_needs else ()  # type: ignore[arg-type] # of its own model
         return replace(build, programs=(*build.programs, *further)) if further else build
 
     def part(self, options: Options) -> Requirement:
-        """What must be installed for it; a further build's own version is the only one that will do."""
+        """Return what must be installed for these options. For one of `builds`, exactly that version is required."""
         build, chosen = self.build(options), _chosen(options)
         named = chosen in self.builds
         return Requirement(
@@ -302,5 +311,5 @@ class Driver(Generic[OptionsT]):
 
 
 def _chosen(options: Options) -> str:
-    """The value of the option `build`, where a VPN has one."""
+    """Return the value of the option `build` as text; "" if the VPN has no such option."""
     return str(getattr(options, "build", ""))

@@ -10,17 +10,17 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 
 class BoringTunOptions(_wg.WgOptions):
-    """`threads`: how many handle packets; None is 4, as shipped."""
+    """`threads`: the number of threads that handle packets; None is BoringTun's default, 4."""
 
     threads: int | None = Field(default=None, ge=1, le=256)
 
 
 def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up. The MTU is 1500 unless set otherwise, so a full packet is split."""
+    """Return a full mesh (see `_wg`). The MTU is 1500 bytes unless set, so a full packet needs two on the link."""
     threads = () if options.threads is None else ("--threads", str(options.threads))
 
     def daemon(host: MeshNode) -> Daemon:
-        # It would become the user that called sudo, as whom it may not set up the interface again.
+        # With privileges dropped it would run as the user that called sudo, who may not set up the interface again.
         argv = ("boringtun-cli", "--foreground", "--disable-drop-privileges", *threads, host.interface(_wg.INTERFACE))
         return host.daemon("boringtun", *argv, ready=_wg.socket(host))
 

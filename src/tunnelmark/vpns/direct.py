@@ -1,4 +1,4 @@
-"""The bare link: the underlay itself as if it were an overlay, the arm that every other is compared with."""
+"""The arm `direct`: the underlay without a VPN, described like an overlay. Every other arm is compared with it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNDERLAY_INTERFACE = "eth0"  # the name that the lab gives to a node's interface
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Nothing to start: each node is reached at its underlay address."""
+    """Return a deployment that starts nothing: each node is reached at its underlay address."""
     overlays = {host.name: Overlay(UNDERLAY_INTERFACE, host.underlay) for host in mesh.hosts}
     return Deployment(overlays=overlays, encrypted=False)
 

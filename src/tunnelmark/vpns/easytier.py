@@ -1,6 +1,7 @@
-"""EasyTier: a peer-to-peer mesh over UDP, TCP, WireGuard's or QUIC's packets, or through a node that relays.
+"""EasyTier: a peer-to-peer mesh over UDP, TCP, WireGuard or QUIC, or through a relay.
 
-Behind address translation it asks a STUN server on the hub how it is mapped, in place of those on the Internet that it knows.
+Behind address translation a node asks a STUN server on the hub how it is mapped, instead of its default ones on the
+Internet.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PORTS = {"tcp": PORT, "udp": PORT, "wg": PORT + 1, "quic": PORT + 2}
 
 
 class EasyTierOptions(Options):
-    """`transport` carries the packets between peers; `relay` forbids direct ways, so that a node relays them."""
+    """`transport` carries the packets between peers. `relay` forbids direct paths, so a relay forwards all."""
 
     transport: Literal["udp", "tcp", "wg", "quic"] = "udp"
     relay: bool = False
@@ -34,7 +35,7 @@ def _url(host: MeshNode, options: EasyTierOptions) -> str:
 
 
 def _config(mesh: Mesh, host: MeshNode, secret: str, options: EasyTierOptions) -> str:
-    """A node's configuration; whatever is not said here keeps the core's own value."""
+    """Return a node's configuration; settings that are not in it keep the defaults of EasyTier's core."""
     middle = mesh.relay if options.relay else mesh.hub
     flags: dict[str, object] = {"dev_name": INTERFACE, "default_protocol": options.transport}
     return json.dumps(
@@ -57,9 +58,9 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
-    """Spokes dial the hub once it listens and find each other through it; with `relay` it is the relay.
+    """Start the spokes once the hub (with `relay`: the relay) listens; they dial it, and find each other through it.
 
-    Packets between two spokes go over the hub until they have found a way of their own, about 6 s later.
+    Packets between two spokes go through the hub until these have found a direct path, about 6 s later.
     """
     secret = secrets.token_urlsafe(24)
     middle = mesh.relay if options.relay else mesh.hub

@@ -26,7 +26,7 @@ Verdict = Literal["yes", "partly", "no"]
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A column: its key, a short title, and the question that a cell answers."""
+    """A column of the matrix: its key, a short title, and the question that its cells answer."""
 
     key: str
     title: str
@@ -76,7 +76,7 @@ REQUIRED = ("licence", "transport", "encryption", "handshake", "routing", "inner
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A VPN's row: cells by criterion; a VPN without a driver says why in `reason`."""
+    """A VPN's row: its cells by criterion. `reason` says why a VPN has no driver; "" if it has one."""
 
     name: str
     title: str
@@ -85,7 +85,7 @@ class MatrixRow:
     cells: Mapping[str, Fact] = field(default_factory=dict)
 
     def plain(self) -> dict[str, object]:
-        """As a JSON object."""
+        """Return the row as a dict that can be written as JSON."""
         return asdict(self) | {"cells": {key: asdict(fact) for key, fact in self.cells.items()}}
 
 
@@ -103,7 +103,10 @@ class MatrixFile(BaseModel):
 def rows(
     drivers: Mapping[str, Driver[Any]], files: Mapping[str, MatrixFile], measured: Mapping[str, Mapping[str, Fact]]
 ) -> tuple[MatrixRow, ...]:
-    """Every VPN with a driver, then those without one. What was measured is by arm; a VPN's own arm bears its name."""
+    """Return a row for every VPN: first those with a driver, then those without one.
+
+    `measured` has the measured cells by arm; the cells of the arm with the VPN's name are added to the VPN's row.
+    """
     found = []
     for name in [*drivers, *(name for name in sorted(files) if name not in drivers)]:
         file = files.get(name)
@@ -117,16 +120,16 @@ def rows(
 
 
 def verdict(value: str) -> Verdict | None:
-    """The word a cell begins with, where it is one of the three; the rest of the cell is the detail."""
+    """Return the verdict (yes, partly or no) with which a cell begins; None if it begins with another word."""
     first = re.split(r"[ ,:;]", value, maxsplit=1)[0].lower()
     return next((word for word in get_args(Verdict) if word == first), None)
 
 
 def brief(value: str) -> str:
-    """A cell's value without its conditions: `GPL-2.0 with OpenSSL exception` is `GPL-2.0`."""
+    """Return a cell's value without its conditions: `GPL-2.0` for `GPL-2.0 with OpenSSL exception`."""
     return re.split(r", | with | and | \(|; ", value, maxsplit=1)[0]
 
 
 def gaps(row: MatrixRow, criteria: Iterable[Criterion] = CRITERIA) -> tuple[str, ...]:
-    """The criteria for which a row has no cell."""
+    """Return the keys of the criteria for which a row has no cell."""
     return tuple(criterion.key for criterion in criteria if criterion.key not in row.cells)

@@ -10,13 +10,13 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 
 class GotaTunOptions(_wg.WgOptions):
-    """`threads`: how many run its tasks; None is one a core, as shipped."""
+    """`threads`: the number of threads that run its tasks; None is GotaTun's default, one for each core."""
 
     threads: int | None = Field(default=None, ge=1, le=256)
 
 
 def deploy(mesh: Mesh, options: GotaTunOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up. The MTU is 1500 unless set otherwise, so a full packet is split."""
+    """Return a full mesh (see `_wg`). The MTU is 1500 bytes unless set, so a full packet needs two on the link."""
     # It has no flag for this; its runtime reads the variable (tokio: runtime::Builder::worker_threads).
     env = {} if options.threads is None else {"TOKIO_WORKER_THREADS": str(options.threads)}
 

@@ -1,4 +1,4 @@
-"""The driver to start from: a template of a mesh, or of a hub with spokes, filled in for a new VPN's name."""
+"""Makes the source of a new driver from one of two templates: a full mesh, or a hub with spokes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MODULES = ("base", "feature_matrix", "new_driver")  # names of this package tha
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
 
 Like = Literal["wireguard-go", "openvpn"]
-"""What a new driver may begin as: any node with any other, set up by commands; or clients of one server."""
+"""The templates by the VPN that each starts from: a full mesh set up by commands, or clients of one server."""
 
 _ASKED: tuple[Group, ...] = ("choosing", "design")
 _HOW = {"choosing": "yes, partly or no: the detail", "design": "in a few words"}
 
 
 def scaffold(name: str, like: Like = "wireguard-go") -> tuple[str, str]:
-    """The module's name and its source for a VPN of that name, which runs, type-checks and waits to be filled in.
+    """Return the module name and the source of a driver for a new VPN. It runs and type-checks before it is edited.
 
-    UsageError if the name cannot be used for a study file, a module or a table.
+    Raises UsageError if the name cannot be the name of a study file, a module or a table.
     """
     module = module_name("VPN", name, _MODULES)
     template = resources.files("tunnelmark.vpns").joinpath(_TEMPLATES[like]).read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def scaffold(name: str, like: Like = "wireguard-go") -> tuple[str, str]:
 
 
 def facts(name: str) -> str:
-    """The file of what the feature matrix asks: each question, to be answered in its line."""
+    """Return the text of the VPN's file for the feature matrix: each question, and a line to answer it."""
     lines = [
         f"# {name}: what people choose a VPN by, and how it is built. What is left out is `not stated` in `tunnelmark matrix {name}`.",
         "# Take the # away and answer: [value, source, date of your look]; a source may be `measured here, VERSION: how`.",

@@ -8,14 +8,14 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 
 def _interface(host: MeshNode) -> Command:
-    """A new interface in place of one that is there: a node that starts again after a crash has forgotten its own."""
+    """Return a command that creates the interface, and first deletes one that a crashed node left behind."""
     name = host.interface(_wg.INTERFACE)
     anew = f"ip link delete {name} 2>/dev/null; exec ip link add {name} type wireguard"
     return host.command("sh", "-c", anew)
 
 
 def deploy(mesh: Mesh, options: _wg.WgOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up."""
+    """Return a full mesh (see `_wg`)."""
     return _wg.full_mesh(mesh, _interface, options.mtu)
 
 

@@ -22,7 +22,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:
-    """A full mesh, as `_wg` sets it up."""
+    """Return a full mesh (see `_wg`)."""
     return _wg.full_mesh(mesh, _daemon, options.mtu)
 
 

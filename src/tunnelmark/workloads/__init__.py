@@ -1,1 +1,1 @@
-"""One file a workload: what to start on which node, and how to read what it prints."""
+"""The workloads, one file each: which programs to start on which node, and how to read their output."""

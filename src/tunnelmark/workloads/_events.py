@@ -1,4 +1,4 @@
-"""Faults as people ask for them, and the schedule of events that carries them out: what breaks, then what mends it. Pure."""
+"""Turns faults that a user asks for into a schedule of events: for each fault its begin and its end. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FaultKind = Literal[
     "change-address",
 ]
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-"""Every fault that can be asked for."""
+"""All kinds of faults."""
 
 PAIRS: dict[FaultKind, tuple[EventKind, EventKind]] = {
     "restart": ("stop", "start"),
@@ -33,15 +33,15 @@ PAIRS: dict[FaultKind, tuple[EventKind, EventKind]] = {
     "udp-cut": ("udp-cut", "udp-heal"),
     "udp-blocked": ("udp-blocked", "udp-open"),
 }
-"""What begins and what ends each fault that lasts."""
+"""For each fault that lasts: the event that begins it, and the event that ends it."""
 
 INSTANT: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control")
-"""Faults that last only if they are asked to: what is killed is started again at once."""
+"""Faults that by default last no time: the killed daemons are started again at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that happens to a node (or to EVERY_NODE) `at` seconds after the client's start, for `outage` seconds."""
+    """A fault of a node (or of EVERY_NODE), `at` seconds after the client's start, which lasts for `outage` seconds."""
 
     at: float
     kind: FaultKind
@@ -50,12 +50,12 @@ class Fault:
 
     @property
     def end(self) -> float:
-        """When what mends it begins, in seconds after the client's start."""
+        """When the event that ends the fault begins, in seconds after the client's start."""
         return self.at + (self.outage if self.kind in PAIRS else 0.0)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is done, in order. Daemons that stay dead for no time are restarted in one step."""
+        """Return the fault's events in order. A restart without an outage is a single event."""
         if self.kind not in PAIRS or (self.kind in INSTANT and not self.outage):
             return (Event(self.at, self.kind, self.node),)  # type: ignore[arg-type]  # each of these is an event, too
         begin, end = PAIRS[self.kind]
@@ -63,5 +63,5 @@ class Fault:
 
 
 def schedule(faults: Iterable[Fault]) -> tuple[Event, ...]:
-    """The events of all faults, by time; of equal times in the order of the faults."""
+    """Return the events of all faults, sorted by time; events at the same time keep the order of the faults."""
     return tuple(sorted((event for fault in faults for event in fault.events), key=lambda event: event.at))

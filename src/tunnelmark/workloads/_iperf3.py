@@ -101,7 +101,7 @@ def pair(
     port: int = PORT,
     suffix: str = "",
 ) -> tuple[Program, Program]:
-    """An iperf3 server on the target, for one test, and a client on the source that sends to `address`."""
+    """Return an iperf3 server on the target, for one test, and a client on the source that sends to `address`."""
     server = Program(
         name=SERVER + suffix,
         node=target,
@@ -143,7 +143,7 @@ def together(pairs: Sequence[tuple[Program, Program]], *, duration: Duration, wa
 
 
 def raise_if_failed(outputs: Mapping[str, str]) -> None:
-    """WorkloadFailed if either side says so in its JSON, whatever its exit code was."""
+    """Raise WorkloadFailed if either side reports an error in its JSON, whatever its exit code was."""
     errors = []
     for name, text in sorted(outputs.items()):
         try:
@@ -157,7 +157,7 @@ def raise_if_failed(outputs: Mapping[str, str]) -> None:
 
 
 def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> ReportT:
-    """What that side printed, as a `report`; OutputUnreadable if it is not one."""
+    """Return what one side printed, parsed as `report`. Raises OutputUnreadable if it has another form."""
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"iperf3's {name} printed nothing", hint="see its stderr in the raw output")
@@ -173,5 +173,5 @@ def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> Report
 
 
 def window(spans: Iterable[Span]) -> float:
-    """The seconds that the intervals cover."""
+    """Return the seconds that the intervals cover in sum."""
     return sum(span.seconds for span in spans)

@@ -1,4 +1,4 @@
-"""When which fault of a long trial happens to which node: drawn from a seed, or as listed. Pure, and the same for every arm."""
+"""Schedules the faults of a long trial, drawn from a seed or listed; every arm gets the same schedule. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tunnelmark.workloads.base import ENDINGS, Event, EventKind
 Place = Literal["source", "target", "relay", "all"]
 
 AT_ONCE: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control", "nat-rebinding")
-"""Faults that are over at once, unless a listed one is given an outage."""
+"""Faults that are over at once, unless they are listed with an outage."""
 
 _LASTING: dict[FaultKind, tuple[EventKind, EventKind]] = PAIRS | {
     "change-address": ("change-address", "restore-address")
@@ -24,7 +24,7 @@ _OF_PAIR: dict[tuple[str, str], str] = {pair: kind for kind, pair in _LASTING.it
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A fault: `at` seconds after the window's begin, what happens to which node, and for how many seconds it lasts (0: as it takes)."""
+    """A fault of a node, `at` seconds after the window's beginning, for `outage` seconds (0: as it takes)."""
 
     at: float
     event: FaultKind
@@ -32,7 +32,10 @@ class Scheduled:
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
-        """What is done for it to the node of that name, where the window begins at `begun`; what lasts is ended, so that the next finds all as it was."""
+        """Return the fault's events on the node of that name, with its ending, for a window from `begun` on.
+
+        The ending makes sure that the next fault finds the mesh as it was.
+        """
         at = begun + self.at
         if self.event == "change-address":
             return Event(at, "change-address", node), Event(at + self.outage, "restore-address", node)
@@ -49,10 +52,11 @@ def draw(
     outage: float,
     recover: float,
 ) -> tuple[Scheduled, ...]:
-    """Faults of a Poisson process, on average `every` seconds, each with the time for an outage and to recover before the next and before `duration`.
+    """Return random faults (a Poisson process), on average `every` seconds apart.
 
-    Each of the kinds comes once, in random order, before any comes again. Only Random.random() is asked, of which Python
-    promises that a seed gives the same numbers in every version.
+    After each there is time for an outage and to recover before the next one, and before `duration`. Each kind comes
+    once, in random order, before any comes again. Only Random.random() is used, because Python promises that a seed
+    gives the same numbers in every version.
     """
     source = random.Random(seed)  # noqa: S311 (a draw that can be repeated)
     least = outage + recover

@@ -22,10 +22,10 @@ PROGRAM = "tunnelmark-probe"
 SERVER, CLIENT = "server", "client"
 
 BEFORE = 1.0
-"""Seconds of probes before anything happens."""
+"""Seconds of probes before the first event."""
 
 NOTABLE = 3
-"""Probes in a row that are missing: fewer are loss."""
+"""From this number of missing probes in a row on, a gap is notable; fewer are counted as loss."""
 
 NEAR = 1.0
 """Seconds after an event's end: a silence that begins later is the event's only if probes are missing. One as long at the end
@@ -121,7 +121,7 @@ class StreamWay:
         return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 
     def silences(self) -> list[Silence]:
-        """Every time between two arrivals."""
+        """Return all times between two successive arrivals."""
         found = []
         highest, highest_sent, _ = self.arrivals[0]
         for (_, _, arrived), (number, sent, next_arrived) in pairwise(self.arrivals):
@@ -134,14 +134,14 @@ class StreamWay:
 
 
 def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float]:
-    """Both directions, that to the target first, and by how many seconds a sender was late at most."""
+    """Return both directions, the one to the target first, and by how many seconds a sender was late at most."""
     client, server = _report(outputs, CLIENT), _report(outputs, SERVER)
     ways = (_way("source to target", client, server), _way("target to source", server, client))
     return ways, max(client.latest_us, server.latest_us) / 1e6
 
 
 def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """The reports on what was done to the deployment: first its start, then each event in order."""
+    """Return the lines on the deployment: first its start, then each event in order."""
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(

@@ -1,8 +1,8 @@
-"""What a workload is: the programs it starts on the nodes, and a reader of their output.
+"""Defines what a workload is: the programs that run on the nodes, and a reader of their output.
 
-Like a VPN driver, a workload starts nothing itself: `traffic` says what to start, `read` turns the
-kept output into a `Reading`. It declares its metrics, so that statistics, tables and charts need no
-edit when a workload is added.
+Like a VPN driver, a workload starts nothing itself. Its function `traffic` returns which programs the run must
+start. Its function `read` turns the stored output of these programs into a `Reading`. A workload declares its
+metrics, so statistics, tables and charts need no edit when a workload is added.
 """
 
 from __future__ import annotations
@@ -21,24 +21,32 @@ from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile
 FOLDER = PurePosixPath("/run/workload")
 
 EVENTS = "events"
-"""The name under which `read` finds what was done to the deployment during the trial, one JSON object a line."""
+"""The key of `read`'s outputs under which it finds the events of the trial: one JSON object on each line."""
 
 
 ANSWERED = "answered"
-"""The `kind` of a line among them that says when a `node` carried traffic again after all nodes were rebooted: no event."""
+"""The `kind` of a line among the events that is not an event.
+
+It says when a `node` carried traffic again after all nodes were rebooted.
+"""
 
 PATH_LOOKS = "path-looks"
-"""The name under which `read` finds which way the traffic went when (see `run.collectors.traffic_path`), where that was watched."""
+"""The key of `read`'s outputs under which it finds the path of the traffic over time, if that was watched.
+
+`run.collectors.traffic_path` writes it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """From which node to which node a workload runs, over which inner addresses.
+    """The two nodes between which a workload runs, with their overlay addresses; traffic flows from source to target.
 
-    `socket_buffer` is the largest socket buffer in bytes that the host lets a program ask for. `nodes` are the inner
-    addresses of all nodes in the topology's order, `interfaces` their overlay interfaces. `folder` is a place on every
-    node for the workload's own files, another on each. `assets` are the folders of the workload's assets by name. `relay` is
-    the node on which a VPN's relay is, if it has one.
+    `socket_buffer`: the largest socket buffer, in bytes, that the host lets a program ask for.
+    `nodes`: the overlay address of every node by its name, in the topology's order.
+    `interfaces`: the overlay interface of every node by its name.
+    `assets`: the folder of each asset of the workload, by the asset's name.
+    `folder`: a folder for the workload's own files. It has the same path on every node; nodes do not share its content.
+    `relay`: the node on which the VPN's relay runs; "" if there is none.
     """
 
     source: str
@@ -54,19 +62,19 @@ class Endpoints:
 
     @classmethod
     def between(cls, source: str, target: str) -> Endpoints:
-        """Endpoints without a path yet, to ask a workload what it would do and how long."""
+        """Return endpoints with placeholder addresses, to ask a workload what it would start, and for how long."""
         nothing = IPv4Address(0)
         return cls(source, target, nothing, nothing, nodes={source: nothing, target: nothing}, assets=_Anywhere())
 
 
 def check_warmup(warmup: float, duration: float) -> None:
-    """ValueError if a warm-up leaves less than half of the duration to measure; for the validators of options."""
+    """Raise ValueError if the warm-up is longer than half of the duration (in seconds); for validators of options."""
     if warmup > duration / 2:
         raise ValueError("should have a warmup of at most half its duration")
 
 
 class _Anywhere(Mapping[str, Path]):
-    """A folder for every asset that might be asked for, where none has been made yet."""
+    """Gives a placeholder folder for any asset name, for use before assets are made."""
 
     def __getitem__(self, name: str) -> Path:
         return Path("/nonexistent", name)
@@ -83,7 +91,7 @@ class Program:
     """A program that is started on a node."""
 
     name: str
-    """Its name: `read` finds its output under it."""
+    """The program's name: the key under which `read` finds its output."""
 
     node: str
     """The node that it runs on."""
@@ -92,19 +100,25 @@ class Program:
     """The command and its arguments."""
 
     ready: Condition | CommandSucceeds | None = None
-    """What must hold before the next program is started, such as a port that listens; `LogMatch` reads its output."""
+    """The condition that must hold before the next program starts, such as a port that listens.
+
+    `LogMatch` searches the program's own output. None: the next program starts at once.
+    """
 
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to those of the node."""
 
     long_running: bool = False
-    """True if it does not end by itself: it gets SIGTERM when the client has ended."""
+    """True if the program does not end by itself. It then gets SIGTERM when the client has ended."""
 
     grace: float = 0.0
-    """Seconds that a long-running program has for its own end before it gets SIGTERM: it serves one client, which may not have come."""
+    """Seconds that a long-running program gets to end by itself before it gets SIGTERM.
+
+    It is for a server that ends after one client but would wait for ever if that client never came.
+    """
 
     ready_timeout: float = 10.0
-    """Seconds that it may take to become ready, and again to end."""
+    """The longest time in seconds that the program may take to become ready; it may take the same time again to end."""
 
 
 EventKind = Literal[
@@ -144,22 +158,31 @@ ENDINGS: frozenset[EventKind] = frozenset(
         "restore-address",
     }
 )
-"""What ends an event that has begun on the same node. It comes as late as that did, so that an outage has the length that was asked."""
+"""Events that end an earlier event on the same node.
+
+If the earlier event was late, its ending is delayed by the same time. So an outage has the planned length.
+"""
 EVERY_NODE = "*"
 """The node of an event that happens to all nodes at once (`power-off`, `power-on`); no node has that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is done to the deployment while the client runs, `at` seconds after its start (see `run.events`).
+    """One action on the deployment while the client runs, `at` seconds after the client's start (see `run.events`).
 
-    `restart`: the daemons of the node are killed and started again, with what they keep; `restart-fresh`: without;
-    `restart-control`: those daemons of the VPN that are its control service; `stop...` and `start...`: the two halves of
-    each. `power-off`, `power-on`: a reboot of the node. `link-down`, `link-up`: the node's first underlay interface.
-    `partition`: packets between the node and all others vanish; `udp-cut`: UDP between the node and all but the relay does;
-    `udp-blocked`: UDP to and from the node does; `...-heal`, `udp-open`: they pass again. `nat-rebinding`: routers that translate the node's address forget their mappings.
-    `change-address`: that interface has another address of the link's network; `restore-address`: its own again.
-    `count-holdings`: nothing is done, but what the VPN's programs hold on every node is counted; its node is the empty name.
+    `restart`: the VPN's daemons on the node are killed and started again, and find the files that they wrote.
+    `restart-fresh`: the same, but the files that they wrote are gone.
+    `restart-control`: the same as `restart`, for the daemons of the VPN's control service.
+    `stop...` and `start...`: the two halves of each restart.
+    `power-off`, `power-on`: the two halves of a reboot of the node.
+    `link-down`, `link-up`: the node's first underlay interface goes down, or up again.
+    `partition`: all packets between the node and all others are dropped; `partition-heal` ends it.
+    `udp-cut`: UDP packets between the node and all others but the relay are dropped; `udp-heal` ends it.
+    `udp-blocked`: all UDP packets to and from the node are dropped; `udp-open` ends it.
+    `nat-rebinding`: routers that translate the node's address forget their mappings.
+    `change-address`: the node's first underlay interface gets another address of its network.
+    `restore-address`: the interface gets its own address back.
+    `count-holdings`: counts what the VPN's programs hold on every node and changes nothing; its `node` is "".
     """
 
     at: float
@@ -169,11 +192,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """Something that takes long to make and is the same for every trial: a clip, a set of files, certificates.
+    """Files that take long to make and are the same for every trial: a video clip, a set of files, certificates.
 
-    It is made once on a machine, in a folder of its own in the user's cache: `files` are written there by name, then
-    `commands` run there one after the other, without a network, and `programs` (from Debian's `packages`) are what they
-    need. Trials must only read it.
+    An asset is made once on each machine, in its own folder in the user's cache. First its `files` (contents by name)
+    are written there. Then its `commands` run there one after the other, without a network. The commands need the
+    `programs`, which come from the Debian `packages`. Trials may only read the asset.
     """
 
     name: str
@@ -186,19 +209,19 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a workload starts, and for how long it measures."""
+    """The programs that a workload starts, the events during the trial, and the times in seconds."""
 
     servers: tuple[Program, ...]
-    """Started one after the other, before the client; a load may be among them, which then runs when the client starts."""
+    """Programs that are started one after the other, before the client. A background load may be one of them."""
 
     client: Program
-    """Drives the measurement: the trial is over when it has ended, and the servers after it."""
+    """The program that drives the measurement: the trial is over when the client and then the servers have ended."""
 
     window: float
-    """Seconds that a good run measures."""
+    """Seconds that are measured if all goes well."""
 
     warmup: float
-    """Seconds before the window that are left out."""
+    """Seconds of traffic before the window, which are not measured."""
 
     timeout: float
     """Seconds within which the client must end."""
@@ -210,24 +233,24 @@ class Traffic:
     """Commands that are carried out before the first server is started."""
 
     events: tuple[Event, ...] = ()
-    """What is done to the deployment while the client runs."""
+    """Events, such as restarts or link cuts, that happen while the client runs."""
 
     extra_clients: tuple[Program, ...] = ()
     """Further clients, which start at the same moment as the client."""
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes on which a program of it runs."""
+        """The nodes on which at least one of the programs runs."""
         return frozenset(program.node for program in (*self.servers, self.client, *self.extra_clients))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a workload's output says: samples, seconds inside the measuring window and in warm-up.
+    """The samples that were read from a workload's output, and how many seconds `window` and `warmup` really lasted.
 
-    `congestion_control` lists the TCP congestion control that the sockets themselves reported. `starved` says, in words,
-    that the sender did not keep to what was asked of it: the run voids the trial if something outside of its nodes explains
-    that, and else it is what the VPN did to its sender, a result.
+    `congestion_control`: the names of the TCP congestion controls that the sockets reported.
+    `starved`: a sentence if the sender did not send as it was asked to, else "". The run voids the trial if other work
+    on the machine explains that. Otherwise the VPN slowed its sender down, and the trial counts as a result.
     """
 
     samples: tuple[Sample, ...]
@@ -239,65 +262,66 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Workload(Generic[OptionsT]):
-    """A kind of traffic: what it starts, and how its output is read."""
+    """A kind of traffic: its programs, its metrics, and the function that reads its output."""
 
     name: str
-    """Its name on the command line and in studies, such as `tcp`."""
+    """The workload's name on the command line and in studies, such as `tcp`."""
 
     title: str
-    """One line for people."""
+    """A short title for tables and reports."""
 
     metrics: tuple[Metric, ...]
-    """Its metrics with default options; a metric may be a series only."""
+    """The metrics with default options. A metric may have only a series of values over time, without a single value."""
 
     traffic: Callable[[Endpoints, OptionsT], Traffic]
-    """Says what to start, for two ends and these options; pure."""
+    """Returns the programs to start for the given endpoints and options; a pure function."""
 
     read: Callable[[dict[str, str], OptionsT], Reading]
-    """Reads the output of each program, by name (that of events under EVENTS, paths under PATH_LOOKS).
+    """Turns the programs' outputs, by program name, into a `Reading`.
 
-    It raises OutputUnreadable, or WorkloadFailed where the output itself reports an error.
+    The outputs also hold the events (EVENTS) and the path over time (PATH_LOOKS), where there are any. It raises
+    OutputUnreadable if it cannot parse an output, and WorkloadFailed if the output itself reports an error.
     """
 
     programs: tuple[str, ...]
     """Programs that must be installed."""
 
     packages: tuple[str, ...]
-    """Debian packages that bring them."""
+    """Debian packages that contain these programs."""
 
     options: type[OptionsT] = Options  # type: ignore[assignment] # a workload that names none has none
-    """The model of its options."""
+    """The class of the workload's options."""
 
     metrics_of: Callable[[OptionsT], tuple[Metric, ...]] | None = None
-    """Its metrics with these options, where options decide which there are."""
+    """Returns the metrics with the given options. None if they do not depend on the options."""
 
     assets: Callable[[OptionsT], tuple[Asset, ...]] | None = None
-    """What must be made once on a machine before it can run with these options."""
+    """Returns the assets that must be made before a trial with the given options. None if there are none."""
 
     recipe: str = ""
-    """The recipe in `data/recipes/` that brings its programs, where no Debian package does."""
+    """The recipe in `data/recipes/` that installs the programs, if no Debian package contains them; else ""."""
 
     watch: tuple[str, ...] = ()
-    """Collectors (`run.collectors`) that each trial must have; a metric that both declare is the collector's to report."""
+    """Collectors (`run.collectors`) that every trial needs. If both declare a metric, the collector reports it."""
 
     at_once: bool = False
-    """True if it begins as soon as the nodes answer each other, while the VPN still looks for the path that it will keep."""
+    """True if the traffic begins once the nodes answer each other, without waiting for the VPN to converge."""
 
     offered: Callable[[OptionsT], float | None] = lambda _: None
-    """The load in bit/s that it offers with these options; None if it takes all that it gets."""
+    """Returns the offered load in bit/s with the given options; None if the path alone limits the rate."""
 
     searches: Callable[[OptionsT], bool] = lambda _: False
-    """Whether it searches for the highest rate that the path carries, whatever is lost on the way."""
+    """Returns whether the workload searches for the highest rate that the path carries, whatever is lost meanwhile."""
 
     def metrics_with(self, options: OptionsT) -> tuple[Metric, ...]:
-        """The metrics that a reading with these options has."""
+        """Return the metrics that a reading with these options has."""
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
 
     @property
     def part(self) -> Requirement:
-        """What must be installed for it."""
+        """The programs, packages and recipe that must be installed for the workload."""
         return Requirement(self.name, self.programs, self.packages, recipe=self.recipe)
 
     def assets_with(self, options: OptionsT) -> tuple[Asset, ...]:
-        """What must have been made before a trial with these options."""
+        """Return the assets that must be made before a trial with these options."""
         return () if self.assets is None else self.assets(options)

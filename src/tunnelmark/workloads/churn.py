@@ -1,7 +1,8 @@
-"""The workload `churn`: event after event for a long time; what each cost a stream of probes, and what is left behind at the end.
+"""The workload `churn`: many events over a long time. It measures each one's effect on a stream of probes, and leaks.
 
-The events are drawn from a seed, so that every arm of a study meets the same ones at the same times. Each leaves the mesh as it was:
-what is held more after the last one than before the first (processes, memory, open files of the VPN's programs) is a leak.
+The events are drawn from a seed, so that every arm of a study meets the same ones at the same times. Each leaves the
+mesh as it was. So if the VPN's programs hold more processes, memory or open files after the last event than before the
+first, that is a leak.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _MIB = 1 << 20
 
 
 class ListedEvent(Options):
-    """One event of a `schedule`: `at` says when, after the window's begin; `outage` for how long, where not as long as all."""
+    """One event of a `schedule`: `at` counts from the window's beginning; `outage` replaces the one of all events."""
 
     at: MomentText
     event: FaultKind
@@ -59,11 +60,13 @@ class ListedEvent(Options):
 
 
 class ChurnOptions(Options):
-    """What happens (`events`: drawn; or `schedule`: listed), how often (`every`, on average), for how long (`duration`).
+    """Events are drawn from the kinds in `events`, or listed in `schedule`; the trial takes `duration`.
 
-    `node` says to which node; `both` draws one of the two ends for each event. `outage` is how long a node or its link is away,
-    cut off, or has another address (restarts: 0); `recover` is how long the path is then left alone, at least. `rate` is in
-    probes a second, each way.
+    `every`: the average time between drawn events.
+    `node`: the node to which they happen; `both` draws one of the two ends for each event.
+    `outage`: how long a node or its link is away or cut off, or the node has another address (restarts: 0).
+    `recover`: the shortest time without an event after each outage.
+    `rate`: probes a second in each direction.
     """
 
     duration: DurationText = Duration(300)
@@ -105,7 +108,7 @@ class ChurnOptions(Options):
 
     @property
     def plan(self) -> tuple[Scheduled, ...]:
-        """All events, in their order."""
+        """All events in the order in which they happen."""
         if self.schedule:
             return tuple(self._scheduled(one) for one in self.schedule)
         nodes: tuple[Place, ...] = ("source", "target") if self.node == "both" else (self.node,)
@@ -139,7 +142,7 @@ def _traffic(ends: Endpoints, options: ChurnOptions) -> Traffic:
 
 
 def _events(ends: Endpoints, options: ChurnOptions) -> tuple[Event, ...]:
-    """Each event with what ends it, and a count of what is held before it; one more at the end."""
+    """Return all events with their endings, and a count of holdings before each event and at the end."""
     done: list[Event] = []
     nodes = {"source": ends.source, "target": ends.target, "relay": ends.relay, "all": EVERY_NODE}
     for one in options.plan:
@@ -228,7 +231,7 @@ def _held(looks: list[Mapping[str, Any]], begun: float) -> list[Sample]:
 
 
 _HELD = {"processes": 1, "memory": _MIB, "files": 1}
-"""What is counted (`run.holdings`), and the unit that it is reported in."""
+"""The kinds of holdings that are counted (`run.holdings`), each with the size of the unit in which it is reported."""
 
 
 def _of(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""The workload `connect`: how long a path is dead when something happens to it, by a stream of probes in both directions.
+"""The workload `connect`: how long a path carries nothing after an event, by a stream of probes in both directions.
 
 `tunnelmark-probe stream` runs on both ends from before the event until long after it. Each end counts which probes are lost
 and when the next one arrives. Its clock is CLOCK_MONOTONIC, which the nodes share with the process that makes the event.
@@ -31,14 +31,22 @@ _STEP = 0.1  # seconds of a value of the series
 
 
 class ConnectOptions(Options):
-    """What happens (`event`), to which node (`node`), and for how long the path is then watched (`duration`).
+    """The `event`, the `node` to which it happens, and the time for which the path is then watched (`duration`).
 
-    `restart`: the node's daemons are killed and started again; `restart-fresh`: having forgotten what they wrote;
-    `restart-control`: the VPN's control service only, wherever it runs; `reboot`: the node is away and begins as at boot;
-    `link-flap`: its underlay interface is down; `partition`: packets between it and all others vanish; `udp-cut`: UDP
-    between it and all but the relay does; `udp-blocked`: all UDP to and from it does; `nat-rebinding`: routers that translate its address forget how; `change-address`: it has another address of its network; `none`: nothing, and
-    after `idle` without a packet the first one is timed. `outage` is for how long (restarts: 0, others: 1 s, unless it is
-    given). `rate` is in probes a second, each way.
+    `restart`: the node's daemons are killed and started again.
+    `restart-fresh`: the same, but the files that they wrote are gone.
+    `restart-control`: the same as `restart`, for the VPN's control service only, wherever it runs.
+    `reboot`: the node is switched off, and starts as at boot.
+    `link-flap`: its underlay interface is down.
+    `partition`: packets between the node and all others are dropped.
+    `udp-cut`: UDP packets between the node and all others but the relay are dropped.
+    `udp-blocked`: all UDP packets to and from the node are dropped.
+    `nat-rebinding`: routers that translate the node's address forget their mappings.
+    `change-address`: the node has another address of its network.
+    `none`: nothing happens; after the time `idle` without packets the first packet is timed.
+
+    `outage`: how long the event lasts; by default 1 s for events that have an end, and 0 for restarts and all others.
+    `rate`: probes a second in each direction.
     """
 
     event: Literal["none", _events.FaultKind] = "restart"
@@ -63,28 +71,28 @@ class ConnectOptions(Options):
 
     @property
     def away(self) -> float:
-        """Seconds for which what happens lasts."""
+        """Seconds that the event lasts."""
         if self.outage is not None:
             return float(self.outage)
         return _OUTAGE if self.event in _events.PAIRS and self.event not in _events.INSTANT else 0.0
 
     @property
     def may_change_path(self) -> bool:
-        """Whether a VPN may go through another node than before for what happens."""
+        """Whether the event may make a VPN change its path, such as to a relay."""
         return self.event in ("partition", "udp-cut", "udp-blocked", "nat-rebinding") or (
             self.event != "none" and self.node == "relay"
         )
 
     @property
     def watched(self) -> float:
-        """Seconds from the event's begin that are measured."""
+        """Seconds that are measured, from the event's beginning."""
         if self.event == "none":
             return _AFTER_IDLE
         return float(self.duration) + self.away
 
     @property
     def pause(self) -> float:
-        """Seconds without a probe between those before and those that are measured."""
+        """Seconds without probes, between those before the idle time and those that are measured."""
         return float(self.idle) if self.event == "none" else 0.0
 
 
@@ -131,7 +139,10 @@ def _nodes_back(
     answered: list[Mapping[str, object]],
     options: ConnectOptions,
 ) -> list[Sample]:
-    """When each node carried traffic again after all were rebooted; WorkloadFailed if one that had done so before did not."""
+    """Return when each node carried traffic again after all nodes were rebooted.
+
+    Raises WorkloadFailed if a node carried traffic before the reboot, but not after it.
+    """
     ways = cast(Mapping[str, float], deployed.get("first_packet", {}))
     away = {node for way in ways for node in way.split(">")} - {cast(str, line["node"]) for line in answered}
     if away or not answered:
@@ -145,7 +156,7 @@ def _nodes_back(
 
 
 def _warm(options: ConnectOptions, way: _stream.StreamWay, happened: list[Mapping[str, object]]) -> list[Sample]:
-    """How long the first packet took after the deployment's start, and after the idle time."""
+    """Return how long the first packet took after the deployment's start, and after the idle time."""
     first = round(BEFORE * options.rate)  # the number of the first probe after the pause
     later = [one for one in way.arrivals if one[0] >= first]
     if not later:
@@ -170,7 +181,7 @@ def _interrupted(
     happened: list[Mapping[str, object]],
     latest: float,
 ) -> list[Sample]:
-    """How long nothing arrived, each way, since the event began. `latest`: how late a sender was, in seconds."""
+    """Return how long nothing arrived in each direction after the event began. `latest`: a sender's lateness in s."""
     if not happened:
         raise OutputUnreadable("the event never began", hint="the client may have ended at once; see its stderr")
     begun, ended = cast(float, happened[0]["begun"]), happened[-1]["ended"]

@@ -26,10 +26,10 @@ _FEELS: dict[str, Feels] = {"p50": "delay", "p90": "delay", "p99": "tail", "p99_
 
 
 class HttpOptions(Options):
-    """`rate` requests a second for `duration`, of which the first `warmup` is not measured: connections are made in it.
+    """The client sends `rate` requests a second for `duration`; its first `warmup`, for connecting, is not measured.
 
-    `short` and `long` are the sizes of the answers' bodies, `share` is the part of the requests that asks for long ones,
-    evenly spread. Without `keepalive` each request has a connection of its own (and a TLS handshake, with `tls`).
+    `short` and `long`: the sizes of the answers' bodies. `share`: the part of requests for long ones, evenly spread.
+    Without `keepalive` each request has its own connection (and its own TLS handshake, with `tls`).
     """
 
     rate: Annotated[int, Field(ge=1, le=50_000)] = 200
@@ -63,12 +63,15 @@ class HttpOptions(Options):
 
     @property
     def attack(self) -> _vegeta.Attack:
-        """What is sent, the warm-up too."""
+        """The requests that are sent, including those of the warm-up."""
         return _vegeta.Attack(round(self.rate * self.duration), self.rate, skipped=round(self.rate * self.warmup))
 
     @property
     def cycle(self) -> tuple[str, ...]:
-        """What is asked for in turn: the shortest row with this share, its long ones as far apart as can be."""
+        """The kind of each request ("short" or "long"), in the order in which requests are sent; it repeats.
+
+        It is the shortest cycle with exactly this `share` of long requests. They are as evenly spread as possible.
+        """
         share = Fraction(round(self.share * _STEPS), _STEPS)
         many, of = share.numerator, share.denominator
         until = [(at * many + of // 2) // of for at in range(of + 1)]  # long ones before each place
@@ -143,7 +146,7 @@ def _read(outputs: dict[str, str], options: HttpOptions) -> Reading:
 
 
 def _samples(kind: str, answers: Sequence[_vegeta.Answer], began: float) -> list[Sample]:
-    """What one kind of requests yields: its percentiles, and each latency at the time at which its request was due."""
+    """Return the samples of one kind of requests: percentiles, and each latency at its request's intended send time."""
     values = np.percentile([answer.latency for answer in answers], list(_PERCENTILES.values()))
     return [
         *(Sample(f"{kind}_{name}", float(value)) for name, value in zip(_PERCENTILES, values, strict=True)),

@@ -1,7 +1,6 @@
-"""What a mesh costs that does nothing: CPU of each node and bytes that the VPN sends by itself.
+"""The workload `idle`: CPU time of each node, and bytes that the VPN sends by itself, while nothing uses the overlay.
 
-Nothing is sent over the overlay. The client sleeps, and the collectors `cpu` and `wire`, which every trial of this workload has,
-see its results: they are this workload's metrics.
+The client only sleeps. All metrics come from the collectors `cpu` and `wire`, which every trial of this workload has.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ class IdleOptions(Options):
 
 
 def traffic(ends: Endpoints, options: IdleOptions) -> Traffic:
-    """A sleep, while which nothing is done."""
+    """Return a client that sleeps and sends nothing."""
     seconds = float(options.duration)
     client = Program("client", ends.source, ("sleep", f"{seconds:g}"))
     return Traffic((), client, window=seconds, warmup=0.0, timeout=seconds + 10)
 
 
 def read(outputs: dict[str, str], options: IdleOptions) -> Reading:
-    """Nothing is printed: the samples are the collectors'."""
+    """Return a reading without samples of its own: the collectors report all metrics."""
     return Reading((), window=float(options.duration), warmup=0.0)
 
 

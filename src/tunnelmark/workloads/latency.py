@@ -1,8 +1,8 @@
-"""The workload `latency`: one-way delays both ways, on the idle path and under load that is a share of what it carries.
+"""The workload `latency`: one-way delays in both directions, on the idle path and under shares of its capacity as load.
 
-Probes leave on a schedule of their own whatever becomes of those before (open loop), and a delay counts from when its
-probe was to leave. All delays are kept, so the percentiles are exact. CLOCK_MONOTONIC is one clock for all nodes of a
-lab on one kernel; where it is not, `tunnelmark-probe` refuses to measure.
+Probes leave on a fixed schedule, whether or not earlier ones have arrived (open loop). A delay counts from the time at
+which its probe should have left. All delays are kept, so the percentiles are exact. The nodes of a lab on one kernel
+share one clock, CLOCK_MONOTONIC; if they do not, `tunnelmark-probe` refuses to measure.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ _GRACE_S = 90.0  # for a search on a bad path, and queues that drain
 
 
 class LatencyOptions(Options):
-    """`sizes` are payloads of the probes in bytes: in turn on the idle path, the first alone under load.
+    """Probes are sent in both directions at each load, every `interval` for `duration`.
 
-    `load` are shares of the arm's own capacity, which is searched first, in datagrams of `load_size`; 0 % is the idle path.
-    At each load there are probes both ways every `interval` for `duration`. By default they are a third more of each size than a
-    99.9th percentile needs, so that a lost one does not take it away.
+    `sizes`: payloads of the probes in bytes. They take turns on the idle path; under load only the first is used.
+    `load`: shares of the arm's own capacity, which is searched first; 0 % is the idle path.
+    `load_size`: payload in bytes of the load's datagrams.
+    By default there are a third more probes of each size than a 99.9th percentile needs, as some may be lost.
     """
 
     sizes: Annotated[tuple[_probe.ProbeSize, ...], Field(min_length=1, strict=False), _probe.EachOnce] = (
@@ -76,7 +77,7 @@ class LatencyOptions(Options):
 
 
 class _Delays(_probe.Line):
-    """All probes of one way at one load; `load` in per cent, times in nanoseconds, None for one that did not arrive."""
+    """All probes of one direction at one load (in per cent): delays in nanoseconds, None for a probe that was lost."""
 
     direction: _Way
     load: float
@@ -85,7 +86,7 @@ class _Delays(_probe.Line):
     delays_ns: tuple[int | None, ...]
 
     def of_size(self, place: int) -> tuple[NDArray[np.float64], float]:
-        """The delays in ms of the probes of the size at that place, in rising order, and the share that is lost in %."""
+        """Return the sorted delays in ms of the probes of `sizes[place]`, and the share of lost ones in per cent."""
         probes = self.delays_ns[place :: len(self.sizes)]
         arrived = np.sort(np.array([delay for delay in probes if delay is not None], dtype=np.float64)) / 1e6
         return arrived, 100 * (1 - len(arrived) / len(probes))
@@ -103,7 +104,7 @@ class _Load(_probe.ProbeTrial):
 
 
 def _metrics(options: LatencyOptions) -> tuple[Metric, ...]:
-    """Delays by way and load; judged are the median of the idle path and the 99th percentile at the highest load."""
+    """Return the metrics by direction and load. Primary: the idle path's median, the highest load's 99th percentile."""
     highest = max(options.load)
     metrics = []
     for load, size in _probed(options):
@@ -140,7 +141,7 @@ def _metrics(options: LatencyOptions) -> tuple[Metric, ...]:
 
 
 def _probed(options: LatencyOptions) -> list[tuple[Share, int]]:
-    """The loads and the sizes of the probes at each."""
+    """Return each pair of a load and a size of the probes that are sent at that load."""
     return [(load, size) for load in options.load for size in (options.sizes if not load else options.sizes[:1])]
 
 
@@ -214,7 +215,7 @@ def _read(outputs: dict[str, str], options: LatencyOptions) -> Reading:
 
 
 def _of_load(said: list[dict[str, object]], options: LatencyOptions) -> tuple[list[Sample], list[str]]:
-    """What the path carried, and what each load was; and in words which of them was not what it should be."""
+    """Return the samples on capacity and on each load, and a sentence for each load that was lower than asked for."""
     starved = []
     loads = {one.load: one for one in _probe.of_kind(said, "load", _Load)}
     samples = []

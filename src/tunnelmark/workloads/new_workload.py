@@ -1,4 +1,4 @@
-"""The workload to start from: `template.py.txt` filled in for a new workload's name."""
+"""Makes the source of a new workload from `template.py.txt`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _MODULES = ("base", "new_workload")  # names of this package that are not worklo
 
 
 def scaffold(name: str) -> tuple[str, str]:
-    """The module's name and its source for a workload of that name, which runs and waits to be changed.
+    """Return the module name and the source of a new workload, which already runs.
 
-    UsageError if the name cannot be used for a study file, a module or a table.
+    Raises UsageError if the name cannot be the name of a study file, a module or a table.
     """
     module = module_name("workload", name, _MODULES)
     template = resources.files("tunnelmark.workloads").joinpath("template.py.txt").read_text(encoding="utf-8")

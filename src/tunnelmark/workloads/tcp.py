@@ -1,7 +1,7 @@
-"""The workload `tcp`: TCP streams by iperf3, goodput counted where it arrives.
+"""The workload `tcp`: TCP streams by iperf3. Goodput is counted at the receiver.
 
-Several flows at once are as many pairs of iperf3, one for each direction of each link: iperf3's own `--bidir` prints only one
-side's view of each direction, and this way every flow is counted where it arrives.
+Each of several simultaneous flows has its own pair of iperf3 client and server. iperf3's own `--bidir` would print only
+one side's view of each direction; separate pairs count every flow at its receiver.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, che
 
 
 class TcpOptions(Options):
-    """`warmup` is the part of `duration` that is not measured: TCP's slow start. Where they are not stated, they are as long
-    as the link asks for (`plan.lengths`), and these defaults at least.
+    """`warmup` is the part of `duration` that is not measured: TCP's slow start.
 
-    `flows`: `forward` from the first to the last node, `back` the other way, `both` at once, or `ring`: every node to the next
-    one and back, all at once. `streams` is the number of connections of each flow. `congestion_control` other than CUBIC
-    holds for these connections only; a VPN's own stay with CUBIC.
+    If these two are not set, they are as long as the link requires (`plan.lengths`), and at least these defaults.
+    `flows`: `forward` (from the first to the last node), `back` (the other direction), `both` (at the same time), or
+    `ring` (every node to the next one and back, all at the same time).
+    `streams`: the number of connections of each flow.
+    `congestion_control`: of these connections only; a VPN's own connections keep CUBIC.
     """
 
     duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(2)
@@ -78,7 +79,7 @@ class _SenderReport(_iperf3.Report[_Sent, _SenderEnd]):
 
 
 class _Flow(NamedTuple):
-    """One direction's figures: what arrived and what was sent, by interval."""
+    """The figures of one direction of a flow: bytes that arrived and that were sent, by interval."""
 
     received: tuple[tuple[_Received, ...], ...]
     sent: tuple[tuple[_Sent, ...], ...]
@@ -87,7 +88,7 @@ class _Flow(NamedTuple):
     cpu: tuple[float, float]  # of the sender's and the receiver's iperf3, in per cent of a core
 
     def drift(self) -> float:
-        """Goodput of the window's second half above that of its first, in per cent of their mean."""
+        """How much higher goodput was in the window's second half than in its first, in per cent of their mean."""
         middle = len(self.received) // 2
         first, second = (
             sum(span.bytes for step in steps for span in step) / _iperf3.window(step[0] for step in steps)
@@ -107,12 +108,12 @@ class _Flow(NamedTuple):
         )
 
     def segments(self) -> float:
-        """Segments that left for the first time, each full: iperf3 writes more than the window takes."""
+        """Segments sent for the first time; all count as full, as iperf3 writes more than the window takes."""
         return sum(span.bytes for step in self.sent for span in step) / self.mss if self.mss else 0.0
 
 
 def _ways(ends: Endpoints, flows: str) -> list[tuple[str, str]]:
-    """Source and target of every flow; the first is the one that a link's direction is called by."""
+    """Return the source and the target of every flow. The first flow gives a link's direction its name."""
     there = (ends.source, ends.target)
     match flows:
         case "forward":
@@ -127,7 +128,7 @@ def _ways(ends: Endpoints, flows: str) -> list[tuple[str, str]]:
 
 
 def _suffix(number: int) -> str:
-    """What is put behind the names of the programs of a flow, from 0."""
+    """Return the suffix of a flow's program names; flows are numbered from 0."""
     return f".{number + 1}" if number else ""
 
 
@@ -197,7 +198,7 @@ def _read(outputs: dict[str, str], options: TcpOptions) -> Reading:
 
 
 def _series(flows: list[_Flow]) -> list[Sample]:
-    """Every interval: sums over all flows and streams for goodput and retransmits, means for the others."""
+    """Return the series: for each interval the sum over all streams (goodput, retransmits) or the mean (all others)."""
     samples = []
     for steps in zip(*(flow.received for flow in flows), strict=False):  # a busy sender may miss its last
         time = steps[0][0].start - flows[0].received[0][0].start

@@ -1,7 +1,7 @@
-"""The workload `udp`: UDP by iperf3, at a fixed rate or as a flood; what of it arrives, and how evenly.
+"""The workload `udp`: UDP by iperf3, at a fixed rate or as a flood. It measures goodput, loss and jitter.
 
-The flood is there to repeat what was published with `iperf3 -u -b 0`: it measures what a starved receiver still gets. For
-what a VPN can carry, see `udp-search`.
+The flood repeats published measurements with `iperf3 -u -b 0`: it measures what an overloaded receiver still gets. The
+workload `udp-search` measures which rate a VPN can carry.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ _OFFERED = 0.95  # of the asked rate: below that the sender fell short, because 
 
 
 class UdpOptions(Options):
-    """`rate` counts UDP payload, as iperf3 does, or is a share of the link's rate; `length` is the payload of a datagram.
+    """The defaults are a rate that slow VPNs deliver on two cores, and datagrams that fit an inner MTU of 1280 bytes.
 
-    The defaults ask for what slow VPNs still deliver on two cores, and for datagrams that fit into an
-    inner MTU of 1280 bytes over IPv6 (48 bytes of headers). `flood` sends as fast as the sender can, whatever the rate, or at
-    `flood_limit`, if one is given: "100 %" is the rate at which a network card of the link's rate would hold a sender back. `fit` leaves
-    the length to iperf3, which takes the MSS of its control connection: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
+    `rate`: UDP payload in bit/s, as iperf3 counts it, or a share of the link's rate.
+    `length`: payload of a datagram in bytes; over IPv6 the headers take 48 bytes more.
+    `flood`: the sender ignores `rate` and sends as fast as it can, or at `flood_limit`, if that is set. A limit of
+    "100 %" is the rate to which a network card as fast as the link would limit the sender.
+    `fit`: iperf3 takes the MSS of its control connection as length: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
     """
 
     rate: OfLink = Rate(100_000_000)
@@ -57,7 +58,7 @@ class UdpOptions(Options):
 
 
 def _signed(count: int) -> int:
-    """iperf3 3.12 prints a count below zero as one of 64 bits without a sign."""
+    """Return the signed value of a count: iperf3 3.12 prints a negative one as an unsigned integer of 64 bits."""
     return count - (1 << 64) if count >= 1 << 63 else count
 
 
@@ -119,14 +120,14 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
 
 
 def _bitrate(options: UdpOptions) -> int:
-    """What iperf3 is asked for, in bit/s; 0 is as fast as it can."""
+    """Return the rate for iperf3 in bit/s; 0 means as fast as it can."""
     if not options.flood:
         return _in_bits(options.rate)
     return 0 if options.flood_limit is None else _in_bits(options.flood_limit)
 
 
 def _in_bits(rate: Rate | Share) -> int:
-    """The rate in bit/s; UsageError as long as it is not said of which link's rate it is a share."""
+    """Return the rate in bit/s. Raises UsageError if it is still a share of a link's rate that is not known."""
     if isinstance(rate, Share):
         raise UsageError(
             f"the rate of udp is a share of a link's rate ({rate}), and that rate is not known here",
@@ -151,10 +152,11 @@ def _raise_if_never_open(outputs: dict[str, str]) -> None:
 
 
 def _began(receiver: _iperf3.Report[_Received, _ReceiverEnd], duration: float) -> float:
-    """The second of the server's test in which the client's began.
+    """Return when the client's test began, in seconds since the server's test began.
 
-    The server's clock starts when it tells the client to begin, a round trip before the first datagram comes. So the test is over
-    that much after its length; where it is not, the first datagrams came late for another reason, which belongs to what is measured.
+    The server's clock starts when the server lets the client begin, one round trip before the first datagram arrives.
+    So the server's test is longer than `duration` by that time. If the first datagram came even later, the rest of
+    the delay has another cause, and is part of the measurement.
     """
     looks = [step.streams[0] for step in receiver.intervals]
     first = next((look.start for look in looks if look.bytes), 0.0)
@@ -224,7 +226,7 @@ _METRICS = (
 
 
 def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
-    """A flood fills no link with what arrives, by design, and asks for no rate."""
+    """Return the metrics. A flood has no shortfall, as it asks for no rate, and is not expected to fill the link."""
     if not options.flood:
         return _METRICS
     return tuple(replace(metric, fills=0) for metric in _METRICS if metric.name != "shortfall")
