@@ -1,1 +1,1 @@
-"""What this machine can do: requirements that are met or missing, and measurements of it, with a cache."""
+"""Doctor: finds out whether this machine meets a lab's needs, and how much it carries; measurements are cached."""

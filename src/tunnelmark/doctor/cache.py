@@ -1,4 +1,7 @@
-"""Keeps what was measured of this machine for some hours, in the user's cache, as long as it is the same machine at the same load."""
+"""Keeps measurements of this machine for some hours in a file of the user's cache.
+
+They count only on the same machine and at a similar load.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,15 @@ from tunnelmark.lab import emulator
 from tunnelmark.linux import cgroups
 
 HOURS = 4.0
-"""How long a measurement counts: the hosts of virtual machines are busier at some hours than at others."""
+"""For how many hours a measurement counts: the hosts of virtual machines are busier at some hours than at others."""
 
 CHANGED = 0.25
-"""The share of all cores by which the load may differ from the one at which it was measured."""
+"""By what share of all cores the load may differ from the load during the measurement, for the measurement to count."""
 
 
 @dataclass(slots=True)
 class MeasurementCache:
-    """What is known of this machine at this moment, by name; what is older, or of another machine or load, is not."""
+    """The measurements that count at this moment, by name: recent ones, of this machine, at a similar load."""
 
     file: Path
     key: str
@@ -36,11 +39,15 @@ class MeasurementCache:
 
     @classmethod
     def here(cls) -> MeasurementCache:
-        """Of this machine; looks at its load for a moment."""
+        """The cache of this machine; measures the machine's load for 0.3 seconds."""
         return cls(paths.cache("machine.json"), key(), utilisation.load(0.3).busy, utilisation.cores())
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """What was measured under that name, if it still counts."""
+        """The measurement that was stored under a name; None if it was never stored or does not count any more.
+
+        It counts for `HOURS`, on the same machine (`key`), while the number of busy cores differs by less than
+        `CHANGED` of all cores.
+        """
         entry = self._entries().get(name)
         if entry is None or not 0 <= self.now - entry["time"] < HOURS * 3600:
             return None
@@ -48,7 +55,7 @@ class MeasurementCache:
         return value if abs(entry["busy"] - self.busy) < CHANGED * self.cores else None
 
     def put(self, name: str, value: dict[str, Any]) -> None:
-        """Keep what was measured; where the cache cannot be written it is measured again the next time."""
+        """Store a measurement under a name, and drop old ones. If the file cannot be written, nothing is stored."""
         entries = {**self._entries(), name: {"time": self.now, "busy": self.busy, "value": value}}
         fresh = {each: entry for each, entry in entries.items() if self.now - entry["time"] < HOURS * 3600}
         with contextlib.suppress(OSError):
@@ -67,7 +74,11 @@ class MeasurementCache:
 
 
 def key() -> str:
-    """What must be the same for a measurement to count: the machine, its kernel, cores, the lab's own programs and quota."""
+    """A hash of all that must stay the same for a measurement to count.
+
+    These are the processor, kernel, cores, memory, virtualisation, boot, the version of tunnelmark, the emulator's
+    file, and the control group with its CPU quota.
+    """
     try:
         program = emulator.program().stat()
         built = f"{program.st_size} {program.st_mtime_ns}"
@@ -92,7 +103,7 @@ def _boot() -> str:
 
 
 def _quota(group: Path | None) -> str:
-    """How much of the CPU the group above the lab's own may use, in the kernel's words."""
+    """The CPU quota of the control group above the lab's own, as the kernel writes it; "" if it cannot be read."""
     for name in ("cpu.max", "cpu.cfs_quota_us"):
         with contextlib.suppress(OSError):
             if group is not None:

@@ -1,6 +1,6 @@
-"""Measures what this machine carries: the bare link, by bulk and by small packets, and how late its emulator is meanwhile.
+"""Measures how much traffic this machine carries over a link without a VPN, and how late its emulator sends packets.
 
-A look is one short load through a fresh lab without a VPN, from a topology's first node to its last.
+A look is one short load (a TCP stream, or UDP) through a fresh lab, from a topology's first node to its last.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.units import Duration, Rate
 
 FILLS = 0.95
-"""The share of what a shaped rate carries (`Profile.carried`) that one TCP stream must reach: what the gate of a study asks (`workloads.base.Metric.fills`)."""
+"""The share of `Profile.carried` that one TCP stream must reach on a shaped link; a study's gate asks the same.
+
+See `workloads.base.Metric.fills` for that gate.
+"""
 
 BARE = Profile("bare", "Unshaped: as fast as this machine forwards", "no figures")
-"""The link that shows how fast two nodes can send and receive here at all."""
+"""A link without rate or delay: it shows how fast two nodes can send and receive on this machine at all."""
 
 HELD = Profile(
     "held", "A delay of 2 ms each way", "no figures", Direction(delay=Duration(0.002)), Direction(delay=Duration(0.002))
 )
-"""The link that shows what the emulator carries: each packet is held, none is lost on purpose."""
+"""A link that shows how much the emulator carries: it delays each packet and loses none on purpose."""
 
 TIMES = 3
-"""Looks at one rate at most, of which most decide: one may meet the machine's best moment, or its worst."""
+"""At most so many looks at one rate; most of them decide: one may meet the machine's best moment, or its worst."""
 
 LOWEST = Rate(50_000_000)
-"""The bit/s below which no `auto` goes, unless its bound is lower: a slower link hides what VPNs differ in."""
+"""The lowest rate in bit/s that `auto` becomes, unless its bound is lower: a slower link hides what VPNs differ in."""
 
 _ALIKE, _ALIKE_LATE = 0.005, 0.25
-"""Differences of `margin` that a noisy machine makes by itself, in share of the rate and of the bound on lateness."""
+"""Differences of `margin` that a noisy machine makes by itself: in share of the rate, and of the bound on lateness."""
 
 _SPARE, _SPARE_LATE = 0.002, 0.25
-"""What must be left of `margin` for a rate to be chosen: a study lasts longer than a look and meets worse moments.
+"""The least `margin` of a chosen rate (shaped, emulated): a study lasts longer than a look and meets worse moments.
 
 One TCP stream cannot reach more than 0.957 of a rate, so a shaped link has 0.7 points to spare at most.
 """
@@ -55,7 +58,7 @@ _HINT = "the lab's own measurement failed; --no-measure leaves it out, `tunnelma
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late packets left the emulator, in seconds, in the direction that was worst."""
+    """How late packets left the emulator, in seconds, in the direction with the higher p99; `count` is of packets."""
 
     count: int
     p50: float
@@ -65,9 +68,10 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLook:
-    """What one look saw: `goodput` in bit/s of payload, packets a second, how late the emulator was, what was wrong with it.
+    """The result of one look: `goodput` in bit/s of payload, and `packets` per second.
 
-    `whole` is the goodput of a TCP stream from its very beginning: what was read late is in it, but never more than the link carried.
+    `late`: how late the emulator was; None if it held no packet. `trouble`: what it lost; None if it lost nothing.
+    `whole`: a TCP stream's goodput with its first moments; it never exceeds what the link carried. 0 for UDP.
     """
 
     goodput: float
@@ -77,7 +81,7 @@ class CapacityLook:
     whole: float = 0.0
 
     def plain(self) -> dict[str, Any]:
-        """For the record."""
+        """The look as data for the record, with lateness in seconds; without `whole`."""
         late = self.late
         times = {"late_p50": late.p50, "late_p99": late.p99, "late_longest": late.longest} if late else {}
         return {"goodput": round(self.goodput), "packets": round(self.packets), **times, "trouble": self.trouble}
@@ -85,7 +89,11 @@ class CapacityLook:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rate that a link should have here: `ceiling` is what it carries unshaped, `tried` each rate with its looks."""
+    """The rate in bit/s that a link should have on this machine, and why.
+
+    `ceiling`: the goodput in bit/s without a rate. `holds`: whether most looks at `rate` left enough `margin`.
+    `tried`: the looks at each rate that was tried.
+    """
 
     rate: Rate
     ceiling: float
@@ -94,7 +102,7 @@ class Chosen:
 
 
 async def bulk(labs: Labs, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
-    """One TCP stream for so many seconds; `packets` counts full segments."""
+    """Send one TCP stream for some seconds, and return the look; its `packets` are full segments per second."""
     async with labs.lab(topology.open, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
         steps = [step["sum"] for step in said["server_output_json"]["intervals"]]
@@ -105,7 +113,7 @@ async def bulk(labs: Labs, topology: Topology, profile: Profile, seconds: int = 
 
 
 def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
-    """The bit/s that iperf3's intervals had together."""
+    """The mean rate in bit/s over some of iperf3's intervals; 0 if there are none."""
     wall = sum(step["seconds"] for step in steps)
     return 8 * sum(step["bytes"] for step in steps) / wall if wall else 0.0
 
@@ -113,7 +121,10 @@ def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
 async def datagrams(
     labs: Labs, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
 ) -> CapacityLook:
-    """UDP of that payload in bytes, `rate` in bit/s of it or (0) as fast as the sender can; what arrived."""
+    """Send UDP datagrams for some seconds, and return the look, which counts those that arrived.
+
+    `size`: payload of a datagram in bytes. `rate`: payload in bit/s; 0 means as fast as the sender can.
+    """
     async with labs.lab(topology.open, profile) as lab:
         words = ["--udp", "--bitrate", str(rate), "--length", str(size), "--time", str(seconds)]
         said = await _iperf3(lab, words, seconds)
@@ -149,9 +160,10 @@ def _look(profile: Profile, goodput: float, packets: float, reports: Sequence[Ma
 
 
 def margin(profile: Profile, look: CapacityLook) -> float:
-    """By how much a look by TCP kept what the profile says, below zero if it did not.
+    """How far a look by TCP was from breaking the profile; below 0 if it broke it.
 
-    Of a shaped link the share that was filled beyond FILLS, of an emulated one the share of its bound that was left.
+    Shaped link: the share of the rate that was filled, less FILLS.
+    Emulated link: the unused share of its bound on lateness.
     """
     if profile.only_shaped:
         return look.goodput / profile.carried - FILLS if profile.carried else 0.0
@@ -161,15 +173,15 @@ def margin(profile: Profile, look: CapacityLook) -> float:
 
 
 def holds(profile: Profile, look: CapacityLook) -> bool:
-    """Whether a look by TCP saw what the profile says: a shaped link filled, an emulated one in time."""
+    """Whether the link kept to its profile in a look by TCP: a shaped link was filled, an emulated one was in time."""
     return margin(profile, look) >= 0
 
 
 async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
-    """The rate for this profile here: the highest step up to a share (`auto.SHARE`) of the ceiling that mostly holds.
+    """Measure which rate a profile should have on this machine: the highest that the link keeps to in most looks.
 
-    Steps go down from the rate that the profile states, or from the highest that it may have, which no step is above. Where
-    none holds, the rate is not the cause. Then the highest step is taken that is about as good as the best.
+    Rates are tried downwards (`auto.steps`): from the profile's rate or its bound, or from `auto.SHARE` of the ceiling
+    if that is lower. If the link keeps to none, the rate is not the cause. Then `least_bad` chooses.
     """
     free = BARE if profile.only_shaped else HELD
     ceiling = max([(await bulk(labs, topology, free)).goodput for _ in range(2)])
@@ -189,20 +201,20 @@ async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
 
 
 def decided(held: Sequence[bool]) -> str:
-    """What most of TIMES looks say: `holds`, `fails`, or nothing yet."""
+    """The majority of TIMES looks: "holds" or "fails", or "" while there are too few looks to decide."""
     most = TIMES // 2 + 1
     return "holds" if sum(held) >= most else "fails" if len(held) - sum(held) >= most else ""
 
 
 def least_bad(profile: Profile, tried: Mapping[Rate, Sequence[CapacityLook]]) -> Rate:
-    """The highest of the rates that were tried whose looks are about as good as those of the best."""
+    """The highest of the tried rates whose median margin is at most `_ALIKE` (`_ALIKE_LATE`) below the best one."""
     scores = {rate: median(margin(auto.at(profile, rate), look) for look in looks) for rate, looks in tried.items()}
     near = _ALIKE if profile.only_shaped else _ALIKE_LATE
     return max(rate for rate, score in scores.items() if score >= max(scores.values()) - near)
 
 
 def reason(chosen: Chosen, profile: Profile, whose: str = "this machine") -> str:
-    """Why that rate, in one sentence for the record and for people."""
+    """Why this rate was chosen: one sentence for the record and for people."""
     said = f"the bare link of {whose} carried {Rate(_round(chosen.ceiling))} without it"
     verb = "filled" if profile.only_shaped else "kept in time"
     shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]
@@ -221,10 +233,10 @@ def _short(profile: Profile, looks: Sequence[CapacityLook]) -> str:
 
 
 def _round(rate: float) -> int:
-    """To three figures: more would not be the same the next time."""
+    """Cut to three significant figures: further ones would differ the next time."""
     return int(float(f"{rate:.3g}"))
 
 
 def allowed(profile: Profile) -> float:
-    """The milliseconds by which one packet in a hundred may be late at most."""
+    """The highest 99th percentile of lateness, in milliseconds, that this profile allows."""
     return emulator_health.bound(profile) / 1e3

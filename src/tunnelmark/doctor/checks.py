@@ -1,6 +1,6 @@
-"""Says whether this machine can run a lab: one check a need, each with a hint when it is not met.
+"""Says whether this machine can run a lab: one check for each need, with a hint if the need is not met.
 
-The checks look at what `Findings` holds and at nothing else.
+The checks judge only the data in `Findings`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_USERS = {
     "real-time": "real-time priority",
     "cgroup": "control groups",
 }
-"""Probes of what a lab needs, by the words for it; CUBIC may come in two ways."""
+"""What a lab needs: each probe with its name in messages. CUBIC is not here: either of two probes is enough for it."""
 
 State = Literal["ok", "warn", "missing", "absent"]
 Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measured"]
@@ -35,10 +35,10 @@ Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measur
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One need and how it is met.
+    """One need of a lab, and whether this machine meets it.
 
     `state`: ok; warn (a lab works, but less well, or not with everything); missing (no lab works);
-    absent (not there, and only some wishes need it). `hint` says what to do about it, and is empty for ok only.
+    absent (not there, but only optional features need it). `hint` says what to do; it is empty only if the state is ok.
     """
 
     group: Group
@@ -49,15 +49,15 @@ class Check:
 
 
 def examine(vpns: Sequence[Requirement] = (), results: Path | None = None) -> tuple[Check, ...]:
-    """All checks on this machine; `vpns` are the parts that the drivers need, `results` where results will go.
+    """Look at this machine and return all checks.
 
-    Raises LabError when the probes themselves break.
+    `vpns`: the programs that drivers need. `results`: the folder for results. LabError if the probes themselves fail.
     """
     return judge(look(vpns, results or Path.cwd()))
 
 
 def judge(found: Findings) -> tuple[Check, ...]:
-    """The checks, in the order in which a reader should look at them. Pure."""
+    """All checks on these findings, in the order in which they are shown. Pure."""
     return (*_machine(found), *_kernel(found), *_guests(found), *_parts(found))
 
 
@@ -86,7 +86,7 @@ def _root(found: Findings) -> bool:
 
 
 def _without_root(found: Findings) -> Check:
-    """Whether this kernel gives a user, in a user namespace, what the nodes of a lab are made of."""
+    """Whether this kernel would let a user without root make the nodes of a lab, in a user namespace."""
     refused = {label: found.as_user.get(name, "") for name, label in _OF_USERS.items()}
     refused["CUBIC"] = min((found.as_user.get(name, "") for name in ("cubic-sysctl", "cubic-bpf")), key=len)
     said = ", ".join(f"{label} ({why})" for label, why in refused.items() if why)
@@ -128,7 +128,7 @@ def _kernel(found: Findings) -> list[Check]:
 
 
 def _offloads(found: Findings) -> list[Check]:
-    """Whether a VPN on TUN may hand over packets that are cut into smaller ones later."""
+    """Whether a VPN on TUN may hand over super-packets, which are split into wire packets later (TSO, USO)."""
     tcp, udp = not found.probes["tun-tso"], not found.probes["tun-uso"]
     value = "TCP and UDP" if udp else "TCP only" if tcp else "none"
     return [

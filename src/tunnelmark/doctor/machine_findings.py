@@ -1,4 +1,4 @@
-"""What a look at this machine finds for `checks` to judge: kernel, cores, load, virtual machines, programs."""
+"""Collects the facts on this machine that `checks` judges: kernel, cores, load, virtual machines, programs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from tunnelmark.lab.vm import host_support
 from tunnelmark.linux import cgroups
 
 PERF = Requirement("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"perf version (\S+)")
-"""Shows where the time of a program goes; no lab needs it."""
+"""Linux's profiler, which shows where a program spends its time; a lab works without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a look at the machine found; sizes in bytes, a part with its version, or with why it is not there."""
+    """Facts on the machine. Sizes are in bytes. A part has its version, or the error that says why it is missing.
+
+    `probes` and `as_user` have, for each kernel feature, why it cannot be used; "" if it can.
+    """
 
     system: str
     os: str  # platform.system()
@@ -45,7 +48,7 @@ class Findings:
 
 
 def look(vpns: Sequence[Requirement], results: Path) -> Findings:
-    """Look at the machine: reads it, tries it in namespaces of a child's own, and changes nothing."""
+    """Collect the findings. Kernel features are tried in namespaces of a child process; the machine does not change."""
     hierarchies = cgroups.find()
     load = machine.load()  # before the probes, which are work themselves
     return Findings(

@@ -1,4 +1,4 @@
-"""Measures the whole machine for `doctor --measure`, and says in plain words what it can do and what not."""
+"""Measures the machine for `doctor --measure`, and says in sentences what it can do and what it cannot."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _GIGABIT = Direction(rate=Rate(10**9), queue=Size(512 * 1024), overhead=24)
 GIGABIT = Profile("gigabit", "1 Gbit/s", "no figures", _GIGABIT, _GIGABIT)
 _BUSY = Direction(delay=Duration(0.002), rate=Rate(10**8), queue=Size(128 * 1024), overhead=24)
 BUSY = Profile("busy", "2 ms each way at 100 Mbit/s", "no figures", _BUSY, _BUSY)
-"""A link as studies have them, filled by TCP: how late its emulator is decides whether trials on such links are void."""
+"""A typical link of a study. TCP fills it: if its emulator is then too late, trials on such links are void."""
 
 _WAKEUPS = 4.0  # seconds on each core, twice
 _STANDSTILL = 0.005
-"""Share of the time in pauses from which on a shaped link visibly loses rate (FILLS leaves it 0.7 %)."""
+"""If pauses take a larger share of the time, a shaped link visibly loses rate (`capacity.FILLS` leaves it 0.7 %)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crypto:
-    """What one core encrypts in packets of PACKET bytes, in bit/s."""
+    """How many bit/s one core encrypts by each cipher, in packets of PACKET bytes."""
 
     chacha: float
     aes: float
@@ -43,9 +43,12 @@ class Crypto:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What this machine carried: bare link and emulator by bulk and by small packets, the emulator under a study's load.
+    """All that was measured of this machine.
 
-    `steal` is the share of all cores that its host took meanwhile.
+    `direct`, `emulator`: one TCP stream over the bare link, and through the emulator; `..._small`: UDP of 64 bytes.
+    `busy`: the emulator under a study's load. `filled`: the highest rate that the bare link fills.
+    `asleep`, `awake`: wake-ups with cores that may sleep, and with cores kept awake.
+    `steal`: the share of all cores that the host of this virtual machine took meanwhile.
     """
 
     direct: CapacityLook
@@ -61,13 +64,13 @@ class Measured:
 
     @property
     def crypto(self) -> Crypto:
-        """What one core encrypts."""
+        """How many bit/s one core encrypts, from the yardsticks."""
         chacha, aes = (self.yardsticks.lengths[name].value for name in ("ChaCha20-Poly1305", "AES-128-GCM"))
         return Crypto(8e9 * PACKET / chacha, 8e9 * PACKET / aes)
 
 
 async def measure(say: Callable[[str], None]) -> Measured:
-    """Half a minute of loads on a fresh lab; `say` is called with what is measured next. LabError if the lab cannot be made."""
+    """Measure for half a minute; `say` gets the name of each part before it. LabError if the lab cannot be made."""
     before, began = utilisation.stolen(), time.monotonic()
     say("wake-ups of each core")
     asleep = wakeups.measure(_WAKEUPS, awake=False)
@@ -93,12 +96,12 @@ async def measure(say: Callable[[str], None]) -> Measured:
 
 
 async def _best(look: Callable[[], Awaitable[CapacityLook]]) -> CapacityLook:
-    """The better of two looks: what a machine carries is what it can, not what other work left it for a second."""
+    """The better of two looks: it shows what the machine can carry, not what other work left it for a second."""
     return max([await look(), await look()], key=lambda found: found.packets)
 
 
 def judge(found: Measured) -> tuple[Check, ...]:
-    """What was measured, as checks that are listed with the others. Pure."""
+    """The measurements as checks, which `doctor` lists with its other checks. Pure."""
     busy, filled = found.busy.late, found.filled
     bound = capacity.allowed(BUSY)
     return (
@@ -120,7 +123,7 @@ def judge(found: Measured) -> tuple[Check, ...]:
 
 
 def verdicts(found: Measured) -> tuple[str, ...]:
-    """What this machine can do, and what not, in sentences. Pure."""
+    """What this machine can do and what it cannot, as sentences. Pure."""
     said = []
     if found.filled.holds:
         end = " (as fast as is asked of any)" if found.filled.rate == GIGABIT.rate else ""
@@ -146,7 +149,10 @@ def verdicts(found: Measured) -> tuple[str, ...]:
 
 
 def least_delay(late: Lateness) -> Duration:
-    """The least delay, of 1, 2 and 5 times a power of ten, of which the lateness is at most what is allowed as a share."""
+    """The shortest delay of a link on which this lateness is allowed: its p99 is at most `LATE_SHARE` of the delay.
+
+    The delay is 1, 2 or 5 times a power of ten, and at least 0.1 ms.
+    """
     wanted, step = late.p99 / emulator_health.LATE_SHARE, 0.0001
     while True:
         for factor in (1, 2, 5):
@@ -156,7 +162,7 @@ def least_delay(late: Lateness) -> Duration:
 
 
 def round3(rate: float) -> int:
-    """To three figures."""
+    """Cut a number to three significant figures."""
     return int(float(f"{rate:.3g}"))
 
 
